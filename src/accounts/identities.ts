@@ -75,7 +75,7 @@ export async function beginAtProvider(
 export interface Returned {
   redirectUri: string
   query: string
-  /** That of {@link beginAtProvider}; undefined where the browser has none. */
+  /** The token of {@link beginAtProvider}; undefined where the browser has none. */
   token: string | undefined
 }
 
@@ -142,7 +142,7 @@ export async function linkIdentity(
 export const listIdentities = (prisma: PrismaClient, userId: string): Promise<IdentityRecord[]> =>
   prisma.oidcIdentity.findMany({ where: { userId }, orderBy: { id: 'desc' } })
 
-/** It signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
+/** Unlinks an identity, which signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
 export async function unlinkIdentity(
   prisma: PrismaClient,
   { id, userId }: { id: string; userId: string },

@@ -17,7 +17,7 @@ export interface Checks {
   codeVerifier: string
 }
 
-/** Who somebody is at the provider. */
+/** The provider's claims about a user. */
 export interface Claims {
   issuer: string
   subject: string
@@ -85,8 +85,8 @@ export class OpenIdProvider {
   }
 
   /**
-   * Who came back.
-   * @param query what stands behind the `?` of the address to which the provider sent the browser.
+   * Ends a sign-in. @returns who came back.
+   * @param query the text behind the `?` of the address to which the provider sent the browser.
    * @throws ApiError 401 for an answer that is not the provider's to this sign-in, 503 where it does not answer.
    */
   async finish(redirectUri: string, query: string, { state, nonce, codeVerifier }: Checks): Promise<Claims> {

@@ -176,7 +176,7 @@ export async function renamePasskey(
   return renamed
 }
 
-/** Nobody signs in by it any more; sessions that it opened go on. @throws ApiError 404 */
+/** Deletes a passkey, which signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
 export async function deletePasskey(
   prisma: PrismaClient,
   { id, userId }: { id: string; userId: string },

@@ -26,7 +26,7 @@ export interface ListenerOptions {
   admits?(address: string): boolean
   /** Connections side by side. */
   connections: number
-  /** Those of them that one address may have; without it all. */
+  /** Connections of one address; without it, as many as `connections`. */
   connectionsOfOne?: number
   headerBytes: number
   /** Most time until a client has sent the head of its request. */

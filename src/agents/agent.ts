@@ -68,7 +68,7 @@ export const names = z.object({
 type Names = z.output<typeof names>
 export const NAMES = names.keyof().options
 
-/** Those that are given, null among them. */
+/** The fields that were given, null among them. */
 export const givenNames = (from: { [name in keyof Names]?: Names[name] | undefined }): Partial<Names> =>
   Object.fromEntries(NAMES.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]))
 

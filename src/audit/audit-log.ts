@@ -63,7 +63,7 @@ export class AuditLog implements AuditSink {
 
   async #writeWaiting(): Promise<void> {
     this.#isWriting = true
-    // Those of one turn of the event loop come together.
+    // Entries of one turn of the event loop are written together.
     await setImmediate()
     while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, MOST))
     this.#isWriting = false

@@ -75,7 +75,7 @@ const toEntry = ({ userId, userName, ...row }: Row): z.output<typeof entry> => (
   user: userId === null ? null : { id: userId, name: userName },
 })
 
-/** Who did what: of a workspace for its owners, of the whole instance for its admins. */
+/** Routes of the audit: of a workspace for its owners, of the whole instance for its admins. */
 export function auditRoutes({ pool, bounds }: { pool: Pool; bounds: Bounds }): Route[] {
   interface Asked {
     req: Request

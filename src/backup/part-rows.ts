@@ -1,4 +1,4 @@
-/** Which rows of a backup are a workspace's, or an agent's, and how they get into a Berth that has others. */
+/** Rows of a backup that are a workspace's, or an agent's, and how they get into a Berth that has others. */
 import type { CopyConnection } from '../db/copy-connection.ts'
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Network } from '../storage/port.ts'
@@ -239,7 +239,7 @@ export async function writePart(
   return { rows: written, notes }
 }
 
-/** Who was an admin of the instance that the backup is of is none of this one. */
+/** Admins of the instance that was backed up are no admins of this one. */
 async function dropInstanceRights(client: CopyConnection, { aside }: PartRows): Promise<void> {
   await client.query(`UPDATE ${aside}.app_user SET is_admin = false WHERE is_admin`)
   await client.query(

@@ -58,7 +58,7 @@ const rowOf = (action: string, { workspaceId, resource }: About, errorCode: stri
     userAgent: `berth/${packageJson.version} (${userName()})`,
   })
 
-/** Who is at the terminal, as the machine knows them. A container may have no name for its user. */
+/** The user at the terminal, as the machine knows them. A container may have no name for its user. */
 function userName(): string {
   try {
     return userInfo().username

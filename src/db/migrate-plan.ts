@@ -112,7 +112,7 @@ interface Table {
   oid: number
   table: string
   file: number
-  /** Which this transaction has. */
+  /** Modes of the lock that this transaction has. */
   modes: readonly string[]
   /** How often this session has read all of it; PostgreSQL resets it between transactions alone. */
   scans: number

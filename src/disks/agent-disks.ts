@@ -180,7 +180,7 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
   await btrfs('subvolume', 'delete', join(mount, path))
 }
 
-/** Whoever owns a subvolume may forbid that it is changed. */
+/** Takes the read-only property off a subvolume: its owner may have set it. */
 const makeWritable = (path: string) => btrfs('property', 'set', '-t', 'subvol', path, 'ro', 'false')
 
 /** Numbers of subvolumes that may be below a path, the youngest first: those in others are younger. */

@@ -47,7 +47,7 @@ export class Readiness {
   readonly #options: ReadinessOptions
   /** Checks that have not answered yet: a part that hangs is not asked once more with every look. */
   readonly #pending = new Map<string, Promise<Finding>>()
-  /** By part: how the last look found it, and what the log has said last. */
+  /** The state of each part at the last look, and the state that the log has said last. */
   readonly #before = new Map<string, { seen: Status; said: Status }>()
 
   constructor(options: ReadinessOptions) {

@@ -21,7 +21,7 @@ const AGENTD = fileURLToPath(new URL('../../agentd', import.meta.url))
 const TOOLS = ['node', 'bash', 'curl', 'git', 'tini']
 const PROGRAMS = ['usr/local/bin', 'usr/bin', 'bin', 'usr/local/sbin', 'usr/sbin', 'sbin']
 const CERTIFICATES = 'etc/ssl/certs/ca-certificates.crt'
-/** As npm names processors, by the names that images have. */
+/** Names of processors for npm, by the names that images have. */
 const CPUS: Record<string, string> = { amd64: 'x64', arm64: 'arm64' }
 
 export interface ClusterImageOptions {
@@ -152,7 +152,7 @@ async function* agentdEntries(): AsyncGenerator<Entry> {
   }
 }
 
-/** As agentd/Dockerfile has it. */
+/** The configuration of the image, as agentd/Dockerfile has it. */
 function configOf(base: ImageConfig, layers: Layer[], version: string, tini: string): ImageConfig {
   const { config, rootfs, history, architecture, os } = base
   const { Cmd: _, Healthcheck: __, Volumes: ___, ...kept } = config ?? {}

@@ -204,7 +204,7 @@ const kinds = {
     summary: "Make an agent's skill folders those of the skills that are attached to it",
     ...onAgent,
     queue: 'agents',
-    /** By the name of a skill: what to do where the agent has changed its folder, or has one of its own. */
+    /** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
     input: z.object({ resolutions: z.record(z.string(), z.enum(['replace', 'keep'])).optional() }),
     /** Not applied where the agent is away: it gets them when it starts. */
     result: z.object({ applied: z.boolean() }),

@@ -1,4 +1,4 @@
-/** Which workers are alive, and how they see the IPFS nodes: each writes a row every few seconds. */
+/** Workers that are alive, and how they see the IPFS nodes: each writes a row every few seconds. */
 import type { Pool } from '../db/pool.ts'
 import {
   forgetWorkers,

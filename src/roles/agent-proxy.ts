@@ -167,7 +167,7 @@ function own(url: string, setting: string): Destination {
   return destination
 }
 
-/** Neither database nor queue: it works while its own listeners answer. */
+/** The proxy has neither database nor queue: it works while its own listeners answer. */
 function proxyReadiness(services: {
   /** The address of the role's own tunnel server. */
   address: AgentProxyAddress

@@ -48,7 +48,7 @@ import {
 export interface DockerOptions {
   /** DOCKER_HOST; undefined: the usual socket. */
   host?: string | undefined
-  /** Which Berth this is: it sees nothing of what others have made on the same engine. */
+  /** The Berth whose sandboxes these are: it sees nothing of what others have made on the same engine. */
   owner: Owner
   /** BERTH_AGENT_SUBNETS. */
   subnets: string

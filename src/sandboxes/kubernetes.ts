@@ -49,7 +49,7 @@ import {
 
 export interface KubernetesOptions {
   cluster: Cluster
-  /** Which Berth this is: it sees nothing of what others have made in the same namespace. */
+  /** The Berth whose sandboxes these are: it sees nothing of what others have made in the same namespace. */
   owner: Owner
   /** Versions of the engine for which there are images. */
   versions: string[]
@@ -162,7 +162,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     const pod = await readPod(this.#cluster, name, signal)
     if (pod && this.#isOwn(pod)) await deletePod(this.#cluster, pod, { graceSeconds: 1, signal })
     const record = await this.#own(agentId, signal)
-    // Its policy goes with it.
+    // The policy goes with the record.
     if (record)
       await this.#cluster.call('delete record', { signal }, ({ core }) => {
         const body = { preconditions: { uid: record.metadata?.uid ?? '' } }

@@ -3,7 +3,7 @@
 import type { Owner } from './owner.ts'
 import { SandboxError } from './port.ts'
 
-/** Which Berth made it: two of them may share a Docker or a namespace. */
+/** The label that names the Berth which made a thing: two of them may share a Docker or a namespace. */
 export const INSTANCE_LABEL = 'berth.instance'
 export const AGENT_LABEL = 'berth.agent'
 export const VERSION_LABEL = 'berth.engine-version'

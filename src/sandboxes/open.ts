@@ -1,4 +1,4 @@
-/** Which runtime agents have. */
+/** The choice of the runtime that agents have. */
 import { lookup } from 'node:dns/promises'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, isIP } from 'node:net'

@@ -17,7 +17,7 @@ const ENTRY_BYTES = 512
  * never change, so nothing makes them invalid; whether a caller may have them is for the caller to find out each time.
  */
 export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Storage {
-  /** By multihash. What was asked for last comes last. */
+  /** Blocks by multihash, in the order of their last use. */
   const kept = new Map<string, Uint8Array>()
   let size = 0
   const keep = (key: string, bytes: Uint8Array): void => {

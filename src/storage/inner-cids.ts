@@ -10,7 +10,7 @@ const NODES_OF_DAG = 10_000
 const CIDS = 500_000
 const LOOK_MS = 30_000
 
-/** Which CIDs are within a DAG. What is in a DAG never changes, so it is walked once and remembered. */
+/** The CIDs within a DAG. A DAG never changes, so it is walked once and remembered. */
 export class InnerCids {
   readonly #storage: Storage
   /** The roots that are remembered, in the order of their last use. */

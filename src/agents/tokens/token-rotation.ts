@@ -14,7 +14,7 @@ export interface TokenRotation {
   agentId?: string | undefined
 }
 
-/** Which agents it is about: those that were there when it was begun. */
+/** The agents of a rotation: those that were there when it was begun. */
 const agentsOf = ({ begun, workspaceId, agentId }: TokenRotation) => ({
   deletedAt: null,
   createdAt: { lt: begun },

@@ -87,7 +87,7 @@ export const readEventPartitions = statement({
     lower: 'text',
     /** The first one behind. */
     upper: 'text',
-    /** It is being taken off, or was when its process was killed. */
+    /** The partition is being detached, or was when the process that did it was killed. */
     isLeaving: 'bool',
   },
   text: `SELECT name, bound[1] AS lower, bound[2] AS upper, "isLeaving" FROM (
@@ -113,7 +113,7 @@ export const readEvents = statement({
   text: `SELECT ${EVENT} FROM event WHERE workspace_id = $1 AND id > $2::text::bigint ORDER BY event.id LIMIT $3`,
 })
 
-/** From which id on events are here, and the last one that was given; the one before `first` where there is none. */
+/** The first id from which events are here, and the last one that was given; the one before `first` where there is none. */
 export const readEventSpan = statement({
   name: 'event-span',
   parameters: [],

@@ -1,4 +1,4 @@
-/** Which gateway a host is, and whether a token opens it: asked for every request of every gateway. */
+/** Gateways by their hosts, and the check of their access tokens: asked for every request of every gateway. */
 import { createHash } from 'node:crypto'
 import type { Pool } from '../../db/pool.ts'
 import { findGateway, findGatewayAt } from '../../db/statements/gateways.ts'

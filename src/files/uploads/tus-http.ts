@@ -1,4 +1,4 @@
-/** Between Express and `@tus/server`, which speaks in web requests and answers errors as plain text. */
+/** The bridge between Express and `@tus/server`, which speaks in web requests and answers errors as plain text. */
 import { finished } from 'node:stream/promises'
 import { ReadableStream } from 'node:stream/web'
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'

@@ -23,7 +23,7 @@ export async function* kubernetesEvents(
   const all = [followPods(cluster, owner, tell), followRecords(cluster, owner, tell)]
   const following = all.map(async (follow) => {
     while (!signal.aborted) {
-      // Whoever needs the cluster learns by calls of their own that it is away.
+      // Other calls report that the cluster is away.
       await follow(signal).catch(() => {})
       await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
     }

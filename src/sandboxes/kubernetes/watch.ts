@@ -41,7 +41,7 @@ export async function* watchObjects<T extends KubernetesObject>(
 ): AsyncGenerator<Change<T>> {
   const list = () => cluster.call(`list ${watched.path}`, { signal }, watched.list)
   let all = await list()
-  /** By uid. */
+  /** Objects by their uid. */
   const known = new Map<string, T>()
   for (;;) {
     const listed = new Set(all.items.map(uidOf))

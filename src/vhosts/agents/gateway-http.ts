@@ -13,7 +13,7 @@ const IDLE_MS = 600_000
 const ERROR_BYTES = 65_536
 const ERROR_MS = 10_000
 
-/** Neither keys nor cookies: agentd opens the gateway with the gateway's own token. */
+/** Headers that go on. Keys and cookies do not: agentd opens the gateway with the gateway's own token. */
 const REQUEST_HEADERS = /^(accept|user-agent|idempotency-key|last-event-id|openai-[\w-]+|x-openclaw-[\w-]+)$/
 /** Headers that go on with a body only: a length without one would have agentd wait for it. */
 const BODY_HEADERS = /^content-(type|length)$/

@@ -103,7 +103,7 @@ export class Images {
     const image = this.#find(key, source, options, abandoned.signal)
     const underWay = { image, readers: 0, abandoned }
     this.#underWay.set(key, underWay)
-    // Whoever comes after it was abandoned asks anew.
+    // A request that comes after the conversion was abandoned starts a new one.
     const forget = () => {
       if (this.#underWay.get(key) === underWay) this.#underWay.delete(key)
     }
