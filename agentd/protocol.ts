@@ -377,7 +377,7 @@ export const AGENTD_ERRORS = {
   stale_epoch: 409,
   /** The call would lose what the agent made. */
   conflict: 409,
-  /** As many calls of this kind run already as may at once. */
+  /** Calls of this kind are running already, as many as may at once. */
   busy: 429,
   /** The gateway is not ready. */
   not_ready: 503,

@@ -41,7 +41,7 @@ export class SecretScan {
     return this.#needles.length === 0
   }
 
-  /** Which of these blobs hold a secret's value. @param env as of `readBlobs`. */
+  /** Finds those of the blobs that hold a secret's value. @param env as of `readBlobs`. */
   async find(git: Git, blobs: string[], env: Record<string, string> = {}): Promise<Set<string>> {
     const found = new Set<string>()
     if (this.isEmpty || blobs.length === 0) return found

@@ -5,7 +5,7 @@ import type { Git } from './git.ts'
 import { takeIndex } from './index-file.ts'
 
 const FOLDER = 'refs/berth/kept/'
-/** As long as git's own log of a branch (gc.reflogExpireUnreachable) keeps what the branch does not have any more. */
+/** Kept commits are dropped after this, as git's own log of a branch drops them (gc.reflogExpireUnreachable). */
 const KEPT_MS = 30 * 86_400_000
 /** More come from a program that resets in a loop, and each may hold a whole working tree. */
 const MOST_KEPT = 100
@@ -25,7 +25,7 @@ export async function planForgetting(git: Git): Promise<string[]> {
     const [ref, commit] = line.split(' ') as [string, string]
     return { ref, commit, at: Number(/^(\d{13})-/.exec(ref.slice(FOLDER.length))?.[1] ?? Number.NaN) }
   })
-  // As agentd named them before: their time begins now.
+  // Refs with the names of an earlier agentd: their time begins now.
   const renamed = kept.filter(({ at }) => Number.isNaN(at))
   const dated = kept.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => b.at - a.at)
   const seen = new Set<string>()

@@ -35,7 +35,7 @@ export async function setAside(git: Git, log: Log, reason: string): Promise<void
   log.warn(`the agent's repository cannot be used (${reason}): it begins anew, the old one is ${place}`)
 }
 
-/** By folder, files that somebody was writing who was killed. */
+/** Files that a killed process was writing, by folder. */
 const LEFTOVERS: [folder: string, recursive: boolean, name: RegExp][] = [
   ['.', false, /\.lock$|^packed-refs\.new$|^fast_import_crash_/],
   ['refs', true, /\.lock$/],

@@ -62,7 +62,7 @@ export class OpenTarget {
   readonly #agent: http.Agent
   readonly #tryMs: number
   readonly #resolve: Resolve
-  /** Those that the agent has not been given yet, too. */
+  /** All open sockets, also those that the agent has not been given yet. */
   readonly #sockets = new Set<Duplex>()
   #isClosed = false
 
