@@ -68,7 +68,7 @@ async function accept({ url, headers, pool }: Web): Promise<Result> {
   }
   const rounds: { berth: number; bare: number }[] = []
   for (let i = -1; i < ACCEPT_ROUNDS; i++) {
-    // Which one is first changes, as each leaves work to the server.
+    // The order changes each time, as each side leaves work to the server.
     const order = i % 2 === 0 ? (['ENABLE', 'DISABLE'] as const) : (['DISABLE', 'ENABLE'] as const)
     const rates = { ENABLE: 0, DISABLE: 0 }
     for (const trigger of order) rates[trigger] = await round(trigger)

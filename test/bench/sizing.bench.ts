@@ -53,7 +53,7 @@ export async function bench(): Promise<Result[]> {
   return results
 }
 
-/** Those of Berth, without the one that asks. */
+/** Connections of Berth, without the one that asks. */
 const CONNECTIONS = `SELECT count(*) FROM pg_stat_activity WHERE datname = 'berth' AND pid <> pg_backend_pid()`
 
 /** Memory at rest and its peak under load, and what the store takes for small files. */

@@ -41,7 +41,7 @@ function metricsOf(expr: string): { name: string; labels: string[] }[] {
 }
 
 describe('metrics that alerts and the dashboard name', () => {
-  /** By name: the labels of its series, of all roles; empty where it has a type and no series yet. */
+  /** Labels of the series of all roles, by the metric's name; empty where it has a type and no series yet. */
   const known = new Map<string, Set<string>>()
   const readAll = async () => {
     for (const role of ['web', 'worker', 'agent-proxy'] as const)

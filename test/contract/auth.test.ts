@@ -1,4 +1,4 @@
-/** Who may call: contract 5, and the order in which a request is checked. */
+/** Authentication and scopes: contract 5, and the order in which a request is checked. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'

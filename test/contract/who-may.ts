@@ -2,7 +2,7 @@
 import { isOfInstance, SCOPES } from '../../src/http/principal.ts'
 import type { Document, Operation } from '../support/openapi.ts'
 
-/** Whoever may ask for something. */
+/** A caller with a credential. */
 export interface Credential {
   name: string
   /** Where it is good, and its token; none for nobody. */

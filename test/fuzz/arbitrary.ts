@@ -97,7 +97,7 @@ const HEADERS: Record<string, fc.Arbitrary<string>> = {
   'upload-offset': fc.constantFrom('0', '3', '-1', 'x', '1e999'),
 }
 
-/** They turn the upload of a form into a resumable one. */
+/** Headers that turn the upload of a form into a resumable one. */
 const RESUMABLE: Record<string, fc.Arbitrary<string>> = {
   'upload-length': fc.constantFrom('0', '3', '-1', 'x', '99999999999999999999', ''),
   'upload-metadata': fc.oneof(

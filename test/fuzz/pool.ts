@@ -11,7 +11,7 @@ export async function createWorkspace({ sql, workspace }: Context): Promise<Work
      VALUES ('fuzz', 0, true, true, true) ON CONFLICT DO NOTHING`,
   )
   const own = await workspace('fuzz')
-  // Its owner is the first user of the instance, and so an admin of it.
+  // The owner is the first user of the instance, and so an admin of it.
   return { ...own, api: await own.created({ scopes: ['admin', 'instance:write'] }) }
 }
 

@@ -81,7 +81,7 @@ it('every service is bounded, and comes back after the Docker engine has died', 
       !mem_limit && 'mem_limit',
       !pids_limit && 'pids_limit',
       !(logging?.options?.['max-size'] && logging.options['max-file']) && 'logging',
-      // It ends when its work is done.
+      // The service `migrate` ends when its work is done.
       restart !== (name === 'migrate' ? 'on-failure:3' : 'always') && 'restart',
     ]
     return wrong.filter(Boolean).map((what) => `${name}: ${what}`)

@@ -8,7 +8,7 @@ import { type Stack, startStack } from '../support/stack.ts'
 
 const RECORDER = new URL('../support/record-packages.ts', import.meta.url).href
 
-/** By role: packages that it uses, and packages that it must never load. */
+/** Packages that each role uses, and packages that it must never load. */
 const ROLES = {
   web: {
     uses: ['express', 'pg'],

@@ -47,7 +47,7 @@ export interface DatabaseServer {
 /** Starts a server with a migrated template on a free port of loopback. */
 export async function startDatabaseServer(): Promise<DatabaseServer> {
   const dir = await mkdtemp(join(await parentFolder(), 'berth-db-'))
-  // As root, the server runs as another user, who must be able to enter.
+  // Where the test runs as root, the server is another user, who must be able to enter.
   await chmod(dir, 0o711)
   const record = await createRecord(dir, await freePort())
   const cluster = join(await openHome(dir, record), 'cluster')

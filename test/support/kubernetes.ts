@@ -46,7 +46,7 @@ export async function makeNamespace(): Promise<string> {
   return name
 }
 
-/** Its objects go on their own: nobody waits. */
+/** Removes a namespace; its objects go later, without anybody waiting. */
 export const removeNamespace = (name: string) => kubectl('delete', 'namespace', name, '--wait=false')
 
 /** A part of an object, by a path such as `.status.podIP`. */

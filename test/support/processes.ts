@@ -59,7 +59,10 @@ function isLeftOver(path: string): boolean {
   }
 }
 
-/** Between two looks of {@link until}: a tenth of the time that it has waited, since each costs processor time. */
+/**
+ * The pause between two looks of {@link until}: a tenth of the time that it has waited, since each look costs processor
+ * time.
+ */
 const LOOK_MS = { least: 25, most: 250 }
 
 /** Polls until `check` gives something else than undefined or false. @throws when `ms` pass first. */
@@ -126,7 +129,7 @@ export function run(
     try {
       process.kill(group ? -child.pid : child.pid, signal)
     } catch {
-      // It ended in between.
+      // The process ended in between.
     }
   }
   return {

@@ -83,7 +83,7 @@ export async function startStack(
 ): Promise<Stack> {
   const kind = options.kind ?? stackKind
   const dataDir = await mkdtemp(join(options.dir ?? tmpdir(), 'berth-'))
-  // As root, PostgreSQL runs as another user, who must be able to enter.
+  // Where the test runs as root, PostgreSQL is another user, who must be able to enter.
   await chmod(dataDir, 0o711)
   const port = await freePort()
   const parts = kind === 'real' ? await startParts(options.partDirs) : undefined
@@ -205,7 +205,7 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It ended by itself.
+    // The process ended by itself.
   }
 }
 

@@ -49,7 +49,7 @@ const FILES = `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1,
     CASE WHEN i % 20 > 0 THEN now() END
   FROM (SELECT i, i > $2 - ${OPERATIONS} AS has_operation, ${CID} AS cid FROM generate_series(1, $2) i) made`
 
-/** Those of pins that wait are due tomorrow, or wait for their first try behind them. */
+/** Operations of pins that wait are due tomorrow, or wait for their first attempt behind the others. */
 const OPERATIONS_OF_FILES = `INSERT INTO operation (id, workspace_id, kind, queue, target_id, concurrency_key, state,
     attempts, next_attempt_at, created_at, started_at, finished_at, idempotency_key)
   SELECT id, workspace_id, 'pin.add', 'pins', id, 'file:' || id,

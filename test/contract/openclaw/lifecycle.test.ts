@@ -81,7 +81,7 @@ describe('creating an agent', () => {
     const reply = await api.post(AGENTS, { name: 'a', channels }, AT_ONCE)
     assert.equal(reply.status, 201, JSON.stringify(reply.body))
     const { agentId } = reply.body.agent
-    // It is on its way from the first moment on.
+    // The agent is starting from the first moment on.
     assert.equal((await api.get(`${AGENTS}/${agentId}`)).body.processStatus, 'starting')
     const { body } = await api.get(`${AGENTS}/${agentId}/channels`)
     assert.deepEqual([body.slack.configured, body.slack.enabled, body.telegram], [true, false, null])

@@ -6,7 +6,7 @@ import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { newAgent } from './context.ts'
 
-/** As long as a start takes that several others slow down. */
+/** The longest start, while several others slow it down. */
 const RESTART_MS = 180_000
 
 const context = await openContext()

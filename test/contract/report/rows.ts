@@ -13,7 +13,7 @@ import { statuses } from './rows/statuses.ts'
 export type Row = [says: string, ...proofs: string[]]
 
 export interface Section {
-  /** As the contract numbers and names it. */
+  /** The section's number and name in the contract. */
   title: string
   rows: Row[]
 }

@@ -193,7 +193,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
         try {
           process.kill(pid, 'SIGKILL')
         } catch {
-          // It has ended by itself.
+          // The process has ended by itself.
         }
       }
       await sleep(pick(300))

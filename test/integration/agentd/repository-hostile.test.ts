@@ -126,7 +126,7 @@ test('locks that were left behind hold nobody up', async () => {
   await world.commit()
   await world.put('.git/index.lock', '')
   await world.put('b', 'b')
-  // As for one that works on it just now: the commit does not wait for it.
+  // The commit does not wait for a lock that is fresh, as of somebody who works right now.
   assert.deepEqual(world.files((await world.commit()).commit), ['a', 'b'])
   await world.put('.git/refs/heads/main.lock', '')
   await world.agentd.kill('SIGKILL')

@@ -65,7 +65,7 @@ export class Subject {
     return result ?? {}
   }
 
-  /** Its history, the newest first. */
+  /** The agent's history, the newest first. */
   async history(): Promise<SnapshotRow[]> {
     const { rows } = await this.world.database.pool.query<SnapshotRow>(
       'SELECT * FROM snapshot WHERE agent_id = $1 ORDER BY id DESC',

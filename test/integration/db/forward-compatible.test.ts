@@ -61,7 +61,7 @@ async function problemsOf(pool: Pool, sql: string): Promise<string[]> {
   const without = (all: Fact[], others: Fact[], sort: Fact['sort']) =>
     all.filter((fact) => fact.sort === sort && !others.some((o) => o.sort === sort && o.fact === fact.fact))
   const known = new Set(before.flatMap(({ tab, cols }) => [tab, ...cols.map((name) => `${tab}.${name}`)]))
-  // Whoever does not know a column leaves it empty.
+  // A program that does not know a column leaves it empty.
   const isAsked = ({ tab, cols }: Fact) =>
     known.has(tab) && (cols.length === 0 || cols.some((name) => known.has(`${tab}.${name}`)))
   return [

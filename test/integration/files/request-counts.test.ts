@@ -153,7 +153,7 @@ describe('requests of a gateway', () => {
   it('requests of a gateway that no row can hold are dropped, and do not keep others from being written', async () => {
     const id = await newGateway()
     const counts = newCounts()
-    // As JSON it is null, which no row takes.
+    // NaN is null in JSON, which no row takes.
     counts.add(answer(id, { bytes: Number.NaN }))
     await counts.flush()
     assert.equal(counts.size, 0)

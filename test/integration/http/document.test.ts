@@ -48,7 +48,7 @@ describe('the document', () => {
   before(async () => {
     database = await startDatabase()
     dataDir = await mkdtemp(join(tmpdir(), 'berth-document-'))
-    // Its pages are mounted as well, and are no part of the API.
+    // The pages of the dashboard are mounted as well, and are no part of the API.
     const env = { BERTH_DASHBOARD: 'off' }
     const config = loadConfig({ ...env, PORT: '0', DATABASE_URL: database.url, BERTH_DATA_DIR: dataDir })
     const { url = '', stop } = await openWeb(config, database.log)

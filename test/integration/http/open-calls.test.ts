@@ -16,7 +16,7 @@ const END_MS = 5000
 let world: World
 /** A second web process on the same database. */
 let second: { url: string; stop(): Promise<void> }
-/** Its stream ends with nothing of this. */
+/** The stream of this key ends with nothing of this. */
 let other: Key
 before(async () => {
   world = await startWorld()

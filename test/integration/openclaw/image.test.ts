@@ -55,7 +55,7 @@ test('builds of one version agree on one image, with the engine and agentd in it
   let tidied: Promise<string[]> | undefined
   const onLine = (line: string) => {
     lines.push(line)
-    // As another worker does, for which the version was out of use a moment ago.
+    // Another worker may do this, for which the version was out of use a moment ago.
     if (line.startsWith('Building')) tidied ??= tidyInstalled(enginesDir, { keep: [], graceMs: 0 })
   }
   const [name, again] = await Promise.all([build({ onLine }), build({ onLine })])
