@@ -1,7 +1,8 @@
 import type { CID } from 'multiformats/cid'
+import { escapeHtml } from '../../http/docs/html.ts'
 import { formatBytes } from '../../lib/disk.ts'
 import type { DirectoryEntry, Storage } from '../../storage/port.ts'
-import { escapeHtml, PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
+import { PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
 import type { Representation } from './respond.ts'
 
 /** Rows that are sent at a time: a directory may have millions. */
