@@ -34,7 +34,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   sizing: ['servers', 'kubo', 'docker', 'engines'],
   scale: ['servers'],
 }
-/** It lasts, and has a page of its own: docs/scale.md. */
+/** Benchmarks that take long: docs/scale.md is their page. */
 const ONLY_BY_NAME = ['scale']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 

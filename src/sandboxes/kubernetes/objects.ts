@@ -5,7 +5,7 @@ import { AGENT_LABEL, labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../nam
 import { hashOf, type SandboxSpec } from '../port.ts'
 import { CHECK_LABEL, type PodOptions, podOf, readLabels } from './pod-spec.ts'
 
-/** Who is the agent proxy: pods by their labels, or networks. */
+/** The agent proxy as policies name it: pods by their labels, or networks. */
 export interface ProxyPeers {
   labels: string[]
   namespace: string
@@ -26,7 +26,7 @@ export function recordOf(spec: SandboxSpec, instance: string, options: PodOption
   }
 }
 
-/** Its owner is no parent of the claim, whose data goes only where that is asked for. */
+/** The owner references of a sandbox's objects. The record does not own the claim, whose data is removed only on request. */
 export const ownedBy = ({ metadata }: V1ConfigMap) => [
   // A pod without a controller is one that `kubectl drain` refuses to move.
   {
@@ -66,7 +66,7 @@ export function policyOf(
   }
 }
 
-/** What a pod of a check must not get past. */
+/** The policy that shuts the pod of a check off from everything. */
 export const checkPolicy = (name: string): V1NetworkPolicy => ({
   metadata: { name },
   spec: {
