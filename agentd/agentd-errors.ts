@@ -16,7 +16,7 @@ export class AgentdError extends Error {
   }
 }
 
-/** Whether a call of the file system failed in one of these ways: `isErrno(error, 'ENOENT')`. */
+/** True for a call of the file system that failed in one of these ways: `isErrno(error, 'ENOENT')`. */
 export function isErrno(error: unknown, ...codes: string[]): boolean {
   if (!(error instanceof Error) || !('code' in error)) return false
   if (codes.includes(String(error.code))) return true

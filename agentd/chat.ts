@@ -117,7 +117,7 @@ class Follower {
   readonly #res: ServerResponse
   readonly #sessionKey: string
   readonly #end: (end: End) => void
-  /** What came before {@link begin}; undefined from then on. */
+  /** Frames that came before {@link begin}; undefined from then on. */
   #early: Frame[] | undefined = []
   #runId: string | undefined
   /** The texts that are being written, by the engine's name of each. */
@@ -200,7 +200,7 @@ class Follower {
   }
 }
 
-/** What is read of the engine's events. */
+/** The fields that are read of the engine's events. */
 interface Payload {
   sessionKey?: string
   runId?: string

@@ -37,7 +37,7 @@ export class ConnectFrame {
     this.#rewrite = rewrite
   }
 
-  /** Whether the message was read, or is none that can be: all that follows passes as it comes. */
+  /** The message was read, or cannot be: all bytes from now on pass as they come. */
   get isDone(): boolean {
     return this.#done
   }

@@ -9,13 +9,13 @@ const PAUSE_MS = 10_000
 /** Measuring takes at most one part in so many of the time: a home with a million files takes seconds. */
 const IDLE_SHARE = 50
 const DU_MS = 120_000
-/** What a gateway that starts writes at least. */
+/** The least that a gateway writes when it starts. */
 const ROOM_BYTES = 1_048_576
 
 interface DiskOptions {
   home: string
   limitBytes: number
-  /** Whether the file system refuses what goes over it. */
+  /** The file system refuses writes over the limit. */
   hardLimit: boolean
   log: Log
   onChange(): void
@@ -60,7 +60,7 @@ export class DiskWatch {
     return isFull || this.#usedBytes > this.#options.limitBytes ? this.#reason() : null
   }
 
-  /** Whether the file system refuses a little more: what it counts is not what files take. */
+  /** Tries a small write, since the bytes that a file system counts are not the bytes of its files. */
   async #isFull(): Promise<boolean> {
     const path = join(this.#options.home, '.agentd-room')
     try {

@@ -67,7 +67,7 @@ async function write(paths: Agent['paths'], placing: Mutex, { url, req }: Call):
     const size = await fill(path, await modeOf(inFolder(folder, name)), req, max)
     const place = inFolder(folder, name)
     const version = versionOf(await lstat(path))
-    // Of two writers who saw the same version, one is told of the other.
+    // Two writers may have seen the same version: the second one gets an error.
     await placing.run(async () => {
       await requireVersion(place, url.searchParams.get('version'))
       await rename(path, place)

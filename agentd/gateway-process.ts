@@ -1,4 +1,4 @@
-/** One run of the gateway's process, from its start until nothing of it is left. */
+/** The gateway's process: one run of it, from its start until nothing of it is left. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readLines } from './lines.ts'

@@ -169,7 +169,7 @@ export class Gateway implements GatewayHandle {
       const recent = deaths.filter((at) => now - at < GIVE_UP.withinMs).length
       const hopeless = life.exitCode === EXIT_REFUSED || (life.late && !run.wasReady)
       if (hopeless || recent >= GIVE_UP.deaths) {
-        // What a full disk makes of an engine may look like anything.
+        // An engine on a full disk may fail in any way, so the disk is checked first.
         const refused = await this.#options.refusal()
         this.#failed(run, refused ? { ...life, reason: refused } : life)
         return

@@ -62,7 +62,7 @@ export function without(failures: PluginFailure[]): Record<string, unknown> {
   return failures.length === 0 ? {} : { channels: off, plugins: { entries: off } }
 }
 
-/** Whether the engine has the plugin, in the version that is asked for: each is an npm project of its own. */
+/** True for a plugin that the engine has in the version that is asked for: each is an npm project of its own. */
 async function isInstalled(spec: string, { state }: Paths): Promise<boolean> {
   const { name, version } = parseSpec(spec)
   const projects = join(state, 'npm', 'projects')

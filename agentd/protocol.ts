@@ -32,7 +32,7 @@ export interface AgentdConfig {
   readyFile?: string
   /** Most bytes below `home`: over it the agent is stopped. */
   diskBytes: number
-  /** Whether the file system refuses what goes over it. */
+  /** The file system refuses writes over the limit. */
   hardLimit?: boolean
 }
 
@@ -114,7 +114,7 @@ export interface SeedRequest {
 export interface RepositoryStatus {
   /** Null before the first commit. */
   head: string | null
-  /** Whether there is something to commit. */
+  /** There is something to commit. */
   dirty: boolean
   /** The commit that was pushed and not taken over yet, see `DELETE /v1/repository/pushed`. Survives agentd. */
   pushed: string | null
@@ -157,7 +157,7 @@ export type TreeChange =
       mode: '100644' | '100755' | '120000'
       blob: string
       size: number
-      /** Whether `from` has nothing under this path. */
+      /** `from` has nothing under this path. */
       isNew: boolean
     }
   | { path: string; removed: true }
@@ -219,7 +219,7 @@ export interface SkillFolder {
   name: string
   /** The skill that Berth put there; null for a folder of the agent's own. */
   cid: string | null
-  /** Whether the folder is as Berth put it there. A folder of the agent's own is `modified`. */
+  /** The state of the folder: `same` as Berth put it there, or `modified`, as is a folder of the agent's own. */
   state: 'same' | 'modified' | 'missing'
 }
 export interface SkillFiles {
@@ -230,8 +230,8 @@ export interface SkillFiles {
 }
 
 /**
- * Of an upgrade to `/v1/gateway/`: from a browser, whose client has to say who it is as the engine asks it to. The gateway
- * sees a page of its own machine then, and takes its own web client.
+ * Header of an upgrade to `/v1/gateway/` from a browser, whose client has to identify itself as the engine asks it to.
+ * The gateway then sees a page of its own machine, and takes its own web client.
  */
 export const BROWSER_HEADER = 'berth-browser'
 
@@ -377,7 +377,7 @@ export const AGENTD_ERRORS = {
   stale_epoch: 409,
   /** The call would lose what the agent made. */
   conflict: 409,
-  /** As many calls of this kind run already as may at once. */
+  /** Calls of this kind are running already, as many as may at once. */
   busy: 429,
   /** The gateway is not ready. */
   not_ready: 503,

@@ -14,7 +14,7 @@ import { endProcessTree, killProcessTree } from './processes.ts'
 import type { ScriptStatus } from './protocol.ts'
 
 const BUILD_MS = 300_000
-/** Between SIGTERM and SIGKILL. */
+/** The wait between SIGTERM and SIGKILL. */
 const GRACE_MS = 3000
 /** /tmp is memory: a log that is longer begins anew. */
 const LOG_BYTES = 4_194_304

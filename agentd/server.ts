@@ -158,7 +158,7 @@ export class AgentdServer {
         res,
         url,
         rest: found.rest,
-        // What is passed on needs none, and each costs a tenth of such a call.
+        // Requests that are passed on need no signal, and a signal costs a tenth of such a call.
         get signal() {
           signal ??= AbortSignal.any([goneSignal(res), stopped])
           return signal

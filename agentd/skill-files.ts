@@ -57,7 +57,7 @@ export function checkFiles({ cid, files, resolution }: SkillFiles): Map<string, 
   return checked
 }
 
-/** Whether a path stays below its folder, and makes no repository (`.git`) within the agent's. */
+/** True for a path that stays below its folder, and makes no repository (`.git`) within the agent's. */
 function isSafe(path: string): boolean {
   if (path.includes('\0') || Buffer.byteLength(path) > MAX_PATH_BYTES) return false
   return path

@@ -12,7 +12,7 @@ const TICKS_PER_SECOND = 100
 const PAGE_BYTES = 4096
 const AT_ONCE = 16
 
-/** What one look at the processes finds; the time of processes that have ended is counted with their parents'. */
+/** The result of one look at the processes; the time of processes that have ended is counted with their parents'. */
 interface Found {
   at: number
   memoryBytes: number

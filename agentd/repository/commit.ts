@@ -110,7 +110,7 @@ export class Committer {
     return { commit, tree, isNew: true, leftOut }
   }
 
-  /** Whether there is something to commit. */
+  /** True when there is something to commit. */
   async isDirty(): Promise<boolean> {
     const args = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames']
     for await (const record of this.#repository.git.records(args)) {

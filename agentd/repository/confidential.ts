@@ -9,7 +9,7 @@ const SHORTEST_VALUE = 8
 const NAMES = /^(\.env(\..+)?|.+\.key|.+\.pem|secrets.*)$/
 const EXAMPLE = '.env.example'
 
-/** Whether a path, as git writes it, must stay out of commits. */
+/** True for a path, as git writes it, that must stay out of commits. */
 export function isConfidential(path: string): boolean {
   return path.split('/').some((name) => NAMES.test(name) && name !== EXAMPLE)
 }
@@ -36,12 +36,12 @@ export class SecretScan {
     this.#longest = Math.max(0, ...this.#needles.map(({ length }) => length))
   }
 
-  /** Whether there is no text to look for. */
+  /** There is no text to look for. */
   get isEmpty(): boolean {
     return this.#needles.length === 0
   }
 
-  /** Which of these blobs hold a secret's value. @param env as of `readBlobs`. */
+  /** Finds those of the blobs that hold a secret's value. @param env as of `readBlobs`. */
   async find(git: Git, blobs: string[], env: Record<string, string> = {}): Promise<Set<string>> {
     const found = new Set<string>()
     if (this.isEmpty || blobs.length === 0) return found

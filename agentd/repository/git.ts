@@ -63,7 +63,7 @@ export class Git {
     this.index = join(this.own, 'index')
     const [mark, value] = agentMark(paths).split('=') as [string, string]
     this.#env = {
-      // By it agentd finds what one before it left running.
+      // A new agentd finds by this variable the processes that the one before it left running.
       [mark]: value,
       PATH: process.env.PATH ?? '/usr/bin:/bin',
       LANG: 'C.UTF-8',

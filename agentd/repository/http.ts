@@ -12,7 +12,7 @@ import { openRepository, type Repository, requireSecrets } from './repository.ts
 
 type Program = 'upload-pack' | 'receive-pack'
 
-/** Neither side has sent a byte for so long: git itself says something every five seconds. */
+/** A connection is cut when neither side has sent a byte for so long: git itself sends one every five seconds. */
 const STALL_MS = 60_000
 const MOST_MS = 3_600_000
 /** Most bytes of the list of commits that a client wants and has, in lines of 50 bytes. */

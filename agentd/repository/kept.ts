@@ -5,7 +5,7 @@ import type { Git } from './git.ts'
 import { takeIndex } from './index-file.ts'
 
 const FOLDER = 'refs/berth/kept/'
-/** As long as git's own log of a branch (gc.reflogExpireUnreachable) keeps what the branch does not have any more. */
+/** Kept commits are dropped after this, as git's own log of a branch drops them (gc.reflogExpireUnreachable). */
 const KEPT_MS = 30 * 86_400_000
 /** More come from a program that resets in a loop, and each may hold a whole working tree. */
 const MOST_KEPT = 100
@@ -17,7 +17,7 @@ export const keptRef = (commit: string): string => `${FOLDER}${Date.now()}-${com
 /** A folder that is there from before refs are dropped until what they kept is collected. */
 const mark = ({ dir }: Git) => join(dir, 'berth-collect')
 
-/** What is to be done about refs, as lines of `git update-ref --stdin`; none where nothing is. @throws GitError */
+/** Changes of refs that are due, as lines of `git update-ref --stdin`; an empty list where none are. @throws GitError */
 export async function planForgetting(git: Git): Promise<string[]> {
   const format = '--format=%(refname) %(objectname)'
   const refs = (await git.line(['for-each-ref', format, FOLDER])).split('\n').filter(Boolean)
@@ -25,7 +25,7 @@ export async function planForgetting(git: Git): Promise<string[]> {
     const [ref, commit] = line.split(' ') as [string, string]
     return { ref, commit, at: Number(/^(\d{13})-/.exec(ref.slice(FOLDER.length))?.[1] ?? Number.NaN) }
   })
-  // As agentd named them before: their time begins now.
+  // Refs with the names of an earlier agentd: their time begins now.
   const renamed = kept.filter(({ at }) => Number.isNaN(at))
   const dated = kept.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => b.at - a.at)
   const seen = new Set<string>()
@@ -40,7 +40,7 @@ export async function planForgetting(git: Git): Promise<string[]> {
   ]
 }
 
-/** Whether refs were dropped and what they alone kept may still be there. */
+/** True after refs were dropped, while the objects that only they kept may still be there. */
 export const isCollectionDue = async (git: Git): Promise<boolean> =>
   (await lstat(mark(git)).catch(() => undefined)) !== undefined
 
@@ -56,7 +56,7 @@ export async function forget(git: Git, plan: string[]): Promise<void> {
  * @throws GitError
  */
 export async function collect(git: Git): Promise<void> {
-  // Of the agent's further working trees git knows nothing here: it would drop what they have staged.
+  // Git does not know the agent's further working trees here, and would drop what they have staged.
   const trees = await readdir(join(git.dir, 'worktrees')).catch(() => [])
   if (trees.length > 0) return
   await takeIndex(git)

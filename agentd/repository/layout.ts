@@ -35,7 +35,7 @@ export async function setAside(git: Git, log: Log, reason: string): Promise<void
   log.warn(`the agent's repository cannot be used (${reason}): it begins anew, the old one is ${place}`)
 }
 
-/** By folder, files that somebody was writing who was killed. */
+/** Files that a killed process was writing, by folder. */
 const LEFTOVERS: [folder: string, recursive: boolean, name: RegExp][] = [
   ['.', false, /\.lock$|^packed-refs\.new$|^fast_import_crash_/],
   ['refs', true, /\.lock$/],
@@ -73,7 +73,7 @@ export async function writeObjects<T>(git: Git, write: () => Promise<T>): Promis
   }
 }
 
-/** Whether git takes the repository's HEAD for one. */
+/** True for a repository whose HEAD git accepts. */
 async function hasHead(git: Git): Promise<boolean> {
   const path = join(git.dir, 'HEAD')
   const stats = await lstat(path).catch(() => undefined)

@@ -168,7 +168,7 @@ export class Pushes {
     return git.line(['write-tree'], { env })
   }
 
-  /** Whether the files that the push changes are there already: then only the record of it was left. */
+  /** True when the files that the push changes are there already: then only the record of the push is missing. */
   async #isCheckedOut(update: RefUpdate): Promise<boolean> {
     const { git } = this.#repository
     const changed = new Set<string>()

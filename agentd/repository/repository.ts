@@ -14,7 +14,7 @@ export interface Repository {
   mutex: Mutex
   /** Values that must not get into a commit. */
   secrets(): Iterable<string>
-  /** Whether {@link secrets} are known: an agentd that has just started has not been told. */
+  /** True once {@link secrets} are known: an agentd that has just started has not been told. */
   knowsSecrets(): boolean
 }
 
@@ -43,7 +43,7 @@ export async function idsOf(git: Git, names: string[]): Promise<(string | null)[
   return names.map((_, i) => /^([0-9a-f]{40}) \w+ \d+$/.exec(lines[i] ?? '')?.[1] ?? null)
 }
 
-/** Whether an object of this kind is there: `commit`, or `tree` of a commit. */
+/** True for an object of this kind that is there: `commit`, or `tree` of a commit. */
 export async function exists(git: Git, id: string, type: 'commit' | 'tree'): Promise<boolean> {
   return (await git.attempt(['cat-file', '-e', `${id}^{${type}}`])).code === 0
 }
@@ -79,7 +79,7 @@ export async function retried<T>(attempts: number, work: (attempt: number) => Pr
   }
 }
 
-/** Whether a value is the id of an object. */
+/** True for the id of an object. */
 export function isId(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{40}$/.test(value)
 }

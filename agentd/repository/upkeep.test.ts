@@ -1,4 +1,4 @@
-/** What was kept aside is dropped in time and collected, on a real repository. */
+/** Commits that were kept aside are dropped in time and collected, on a real repository. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
@@ -55,7 +55,7 @@ async function open(t: TestContext) {
     keep: (commit: string, daysAgo: number) =>
       run(['update-ref', `${KEPT}/${Date.now() - daysAgo * DAY}-${commit}`, commit]),
     kept: () => run(['for-each-ref', '--format=%(objectname)', KEPT]).split('\n').filter(Boolean).sort(),
-    /** As if all objects had been written so long ago. */
+    /** Makes all objects so many days older. */
     async age(days: number) {
       const at = new Date(Date.now() - days * DAY)
       for (const path of globSync(join(git.dir, 'objects/**'))) await utimes(path, at, at)
@@ -127,7 +127,7 @@ test('a look that failed is done again by itself, and what was begun before agen
   const old = make('old')
   keep(old.commit, 31)
   await age(15)
-  // As a git that was killed leaves them.
+  // A git that was killed leaves these files.
   for (const name of ['packed-refs.lock', 'packed-refs.new']) await writeFile(join(git.dir, name), '')
   await upkeep.look()
   assert.match(warnings.join(), /^[^,]* again in 30 s: git update-ref: [^,]*packed-refs/)

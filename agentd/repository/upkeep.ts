@@ -5,7 +5,7 @@ import type { Repository } from './repository.ts'
 const MOST_LOOSE = 2000
 const MOST_PACKS = 50
 const REPACK_MS = 600_000
-/** Between a failure and the next look; doubled each time, up to {@link MOST_RETRY_MS}. */
+/** The wait between a failure and the next look; doubled each time, up to {@link MOST_RETRY_MS}. */
 export const RETRY_MS = 30_000
 const MOST_RETRY_MS = 3_600_000
 /** A worker reads a new commit first: packing beside that would take half of the machine from it. */

@@ -45,7 +45,7 @@ export class Authenticator {
     this.#keys = new Map()
   }
 
-  /** Whether a header holds a token that is known to be an API key's, good or not: no other credential has its claims. */
+  /** True for a header whose token is known to be an API key's, good or not: only API keys have its claims. */
   isKey(header: string | undefined): boolean {
     return header !== undefined && this.#claims.has(tokenOf(header) ?? '')
   }

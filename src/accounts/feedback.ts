@@ -1,4 +1,4 @@
-/** What users and agents tell the operator: written by `POST /v0/feedback`, read and removed by `berth feedback`. */
+/** Feedback of users and agents for the operator: written by `POST /v0/feedback`, read and removed by `berth feedback`. */
 import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'

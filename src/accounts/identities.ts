@@ -30,7 +30,7 @@ export interface IdentityRecord {
   lastUsedAt: Date | null
 }
 
-/** What a sign-in at the provider is for. */
+/** The purpose of a sign-in at the provider. */
 export interface Purpose {
   /** The user who links an identity; a sign-in where there is none. */
   userId?: string | undefined
@@ -71,11 +71,11 @@ export async function beginAtProvider(
   return { url, token, expiresAt }
 }
 
-/** What a browser brings back from the provider. */
+/** The answer of the provider, as the browser brings it back. */
 export interface Returned {
   redirectUri: string
   query: string
-  /** That of {@link beginAtProvider}; undefined where the browser has none. */
+  /** The token of {@link beginAtProvider}; undefined where the browser has none. */
   token: string | undefined
 }
 
@@ -142,7 +142,7 @@ export async function linkIdentity(
 export const listIdentities = (prisma: PrismaClient, userId: string): Promise<IdentityRecord[]> =>
   prisma.oidcIdentity.findMany({ where: { userId }, orderBy: { id: 'desc' } })
 
-/** It signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
+/** Unlinks an identity, which signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
 export async function unlinkIdentity(
   prisma: PrismaClient,
   { id, userId }: { id: string; userId: string },
@@ -164,7 +164,7 @@ async function spendTransaction(prisma: PrismaClient, token: string | undefined,
   const { count } = await prisma.oidcTransaction.deleteMany({
     where: { ...where, expiresAt: { gt: new Date() } },
   })
-  // Of two with the same token, the second one finds nothing to delete.
+  // Two requests may come with the same token: the second one deletes no row, and is refused.
   if (found && count === 1) return found satisfies Checks
   throw unauthorized(
     'The sign-in took too long, or was begun in another browser: sign in again',
@@ -245,5 +245,5 @@ async function freeName(tx: Prisma.TransactionClient, claims: Claims): Promise<s
   }
 }
 
-/** What the provider says of somebody, as text that PostgreSQL can hold. */
+/** A text of the provider's, cut to what PostgreSQL can hold. */
 const tidy = (text: string) => text.replaceAll('\0', '').slice(0, MAX_NAME).toWellFormed().trim()

@@ -4,7 +4,7 @@ import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
 import { type Route, route } from '../http/route.ts'
-import { limit, nextPageToken, nothing, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import { nothing, pageOf, paging, pathId, readPageToken, text, toPage } from '../http/shapes.ts'
 import {
   acceptInvitation,
   INVITATION_STATES,
@@ -107,21 +107,17 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetK
       role: 'owner',
       query: z.object({
         state: z.enum(INVITATION_STATES).optional().describe('Only invitations in this state.'),
-        limit: limit(10, 250),
-        pageToken: pageToken.optional(),
+        ...paging(10, 250),
       }),
       success: {
         status: 200,
         description: 'A page of invitations, newest first.',
-        body: z.object({
-          data: z.object({ invitations: z.array(invitationRecord), next_page_token: z.string() }),
-        }),
+        body: pageOf('invitations', invitationRecord),
       },
       async handle({ principal, query: { state, limit, pageToken } }) {
         const filter = { state, after: readPageToken(pageToken), limit: limit + 1 }
         const found = await listInvitations(prisma, principal.workspaceId, filter)
-        const invitations = found.slice(0, limit).map(view)
-        return { body: { data: { invitations, next_page_token: nextPageToken(found, limit) } } }
+        return { body: toPage('invitations', found, limit, view) }
       },
     }),
     route({

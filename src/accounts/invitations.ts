@@ -30,7 +30,7 @@ export interface Invitation {
   expiresAt: Date
 }
 
-/** What becomes of an invitation: the member, and a key that may do what the role allows. */
+/** The result of an accepted invitation: the member, and a key that may do what the role allows. */
 export interface Accepted {
   workspace: { id: string; name: string }
   user: { id: string; name: string }

@@ -192,7 +192,7 @@ function expiryOf({ expiresAt, isSession }: Principal, hours: number | undefined
   return latest && latest < asked ? latest : asked
 }
 
-/** Which keys a caller sees to: an owner of the workspace to all, others to their own. */
+/** The keys that a caller sees: an owner of the workspace all of them, others their own. */
 export const visibleTo = ({ role, userId }: Principal) => (role === 'owner' ? {} : { userId })
 
 /** Revokes a key, by its id or its public half. @throws ApiError 404, 403 where it has scopes that the caller's lacks. */

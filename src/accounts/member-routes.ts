@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { type Route, route } from '../http/route.ts'
-import { limit, nextPageToken, nothing, pageToken, pathId, readPageToken } from '../http/shapes.ts'
+import { nothing, pageOf, paging, pathId, readPageToken, toPage } from '../http/shapes.ts'
 import { changeRole, listMembers, removeMember } from './members.ts'
 import { ROLES } from './workspace-routes.ts'
 
@@ -26,20 +26,17 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       role: 'owner',
       query: z.object({
         role: z.enum(ROLES).optional(),
-        limit: limit(10, 250),
-        pageToken: pageToken.optional(),
+        ...paging(10, 250),
       }),
       success: {
         status: 200,
         description: 'A page of members, those who have been users the longest first.',
-        body: z.object({ data: z.object({ members: z.array(memberRecord), next_page_token: z.string() }) }),
+        body: pageOf('members', memberRecord),
       },
       async handle({ principal, query: { role, limit, pageToken } }) {
         const after = readPageToken(pageToken)
         const found = await listMembers(prisma, principal.workspaceId, { role, after, limit: limit + 1 })
-        return {
-          body: { data: { members: found.slice(0, limit), next_page_token: nextPageToken(found, limit) } },
-        }
+        return { body: toPage('members', found, limit) }
       },
     }),
     route({

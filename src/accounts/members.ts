@@ -1,4 +1,7 @@
-/** Who works in a workspace, and as what. Changes of one workspace follow each other, so that it never loses its last owner. */
+/**
+ * Members of a workspace and their roles. Changes of one workspace follow each other, so that it never loses its last
+ * owner.
+ */
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
@@ -84,7 +87,7 @@ export function removeMember(prisma: PrismaClient, workspaceId: string, userId: 
   })
 }
 
-/** Nobody gets in by the word of somebody who may not invite any more. */
+/** Ends the invitations by a member who may not invite any more. */
 async function endInvitationsBy(
   tx: Prisma.TransactionClient,
   workspaceId: string,

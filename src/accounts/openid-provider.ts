@@ -6,18 +6,18 @@ import type { Configuration } from 'openid-client'
 import type { Config } from '../config.ts'
 import { ApiError, ConfigError, unauthorized, unavailable } from '../errors.ts'
 
-/** What the provider says of itself is read again after this. */
+/** The provider's description of itself is read again after this. */
 const DISCOVERY_MS = 3_600_000
 const TIMEOUT_SECONDS = 10
 
-/** What the end of a sign-in is checked against. */
+/** Values against which the end of a sign-in is checked. */
 export interface Checks {
   state: string
   nonce: string
   codeVerifier: string
 }
 
-/** Who somebody is at the provider. */
+/** The provider's claims about a user. */
 export interface Claims {
   issuer: string
   subject: string
@@ -85,8 +85,8 @@ export class OpenIdProvider {
   }
 
   /**
-   * Who came back.
-   * @param query what stands behind the `?` of the address to which the provider sent the browser.
+   * Ends a sign-in. @returns who came back.
+   * @param query the text behind the `?` of the address to which the provider sent the browser.
    * @throws ApiError 401 for an answer that is not the provider's to this sign-in, 503 where it does not answer.
    */
   async finish(redirectUri: string, query: string, { state, nonce, codeVerifier }: Checks): Promise<Claims> {

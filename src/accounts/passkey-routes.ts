@@ -23,7 +23,7 @@ const TAG = 'Passkeys'
 
 const base64url = (max: number) => text(max).regex(/^[\w-]+$/, 'must be base64url')
 const credentialId = base64url(1400)
-/** As `toJSON()` of a browser's credential has it; what else it has is ignored. */
+/** A credential as the browser's `toJSON()` has it; other fields are ignored. */
 const credential = <Shape extends z.ZodRawShape>(response: Shape) =>
   z.object({
     id: credentialId,

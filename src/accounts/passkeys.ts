@@ -40,7 +40,7 @@ const refused = (why: string, cause?: unknown) => {
 /** Loaded when it is first used: most processes of `web` never sign anybody in by a passkey. */
 const webauthn = () => import('@simplewebauthn/server')
 
-/** What a browser needs to sign in with whatever passkey it has for this host. */
+/** The options with which a browser signs in, by any passkey that it has for this host. */
 export async function beginSignIn(prisma: PrismaClient, party: RelyingParty) {
   const { generateAuthenticationOptions } = await webauthn()
   const challenge = await newChallenge(prisma, party, null)
@@ -91,7 +91,7 @@ export async function signInByPasskey(
   })
 }
 
-/** What a browser needs to make a passkey for a user. @throws ApiError 403 for who has too many. */
+/** The options with which a browser makes a passkey for a user. @throws ApiError 403 for a user who has too many. */
 export async function beginRegistration(prisma: PrismaClient, party: RelyingParty, userId: string) {
   const { generateRegistrationOptions } = await webauthn()
   const user = await prisma.user.findUnique({ where: { id: userId }, include: { passkeys: true } })
@@ -176,7 +176,7 @@ export async function renamePasskey(
   return renamed
 }
 
-/** Nobody signs in by it any more; sessions that it opened go on. @throws ApiError 404 */
+/** Deletes a passkey, which signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
 export async function deletePasskey(
   prisma: PrismaClient,
   { id, userId }: { id: string; userId: string },
@@ -185,7 +185,7 @@ export async function deletePasskey(
   if (count === 0) throw noPasskey()
 }
 
-/** What a passkey knows its user by: the id, and nothing that tells who it is. */
+/** The user handle in a passkey: the user's id, which tells nothing else of the user. */
 const userHandleOf = (userId: string): Buffer<ArrayBuffer> =>
   Buffer.from(userId.replaceAll('-', ''), 'hex') as Buffer<ArrayBuffer>
 

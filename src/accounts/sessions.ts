@@ -11,7 +11,7 @@ import type { KeyService } from './keys.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
 
 const LINK_MINUTES = 15
-/** What is kept of a browser's name. */
+/** Characters that are kept of a browser's name. */
 const MAX_USER_AGENT = 255
 
 export interface Session {
@@ -57,7 +57,7 @@ export interface Opened {
   expiresAt: Date
 }
 
-/** What a new session is made of, whatever signed in. */
+/** The browser that gets a new session, by any way to sign in. */
 export interface Browser {
   userAgent: string | undefined
   limits: SessionLimits
@@ -68,7 +68,7 @@ export function openSession(prisma: PrismaClient, token: string, browser: Browse
   return prisma.$transaction(async (tx) => {
     const where = { tokenHash: hashSecret(token) }
     const link = await tx.loginLink.findUnique({ where })
-    // Of two who spend it at the same time, the second one finds nothing to delete.
+    // Two requests may spend the link at the same time: the second one deletes no row, and is refused.
     const { count } = await tx.loginLink.deleteMany({ where: { ...where, expiresAt: { gt: new Date() } } })
     if (!link || count === 0)
       throw unauthorized('The link was used or is too old: make a new one with `npx berth login-link`')

@@ -1,4 +1,4 @@
-/** What all ways to sign in have in common: who may try, and the answer with a session's cookie. */
+/** The common part of all ways to sign in: the check of who may try, and the answer with a session's cookie. */
 import type { Request, Response } from 'express'
 import { z } from 'zod'
 import type { Config } from '../config.ts'

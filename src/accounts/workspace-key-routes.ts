@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Route, route } from '../http/route.ts'
-import { limit, nextPageToken, nothing, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import { nextPageToken, nothing, pageOf, paging, pathId, readPageToken, text } from '../http/shapes.ts'
 import { revokeFor, visibleTo } from './key-routes.ts'
 import type { KeyService } from './keys.ts'
 
@@ -43,13 +43,12 @@ export function workspaceKeyRoutes(keys: KeyService, onRevoked: () => void): Rou
           .transform((value) => value === 'true')
           .optional(),
         userId: pathId.optional().describe('Only keys of this user.'),
-        limit: limit(10, 250),
-        pageToken: pageToken.optional(),
+        ...paging(10, 250),
       }),
       success: {
         status: 200,
         description: 'A page of keys, newest first.',
-        body: z.object({ data: z.object({ keys: z.array(keyRecord), next_page_token: z.string() }) }),
+        body: pageOf('keys', keyRecord),
       },
       async handle({ principal, query: { limit, pageToken, ...filter } }) {
         const found = await keys.page(principal.workspaceId, {

@@ -5,7 +5,7 @@ import { readUsage } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
-import { text } from '../http/shapes.ts'
+import { pageOf, text } from '../http/shapes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
 import { changeWorkspace } from './workspaces.ts'
 
@@ -54,9 +54,7 @@ export function workspaceRoutes(services: {
       success: {
         status: 200,
         description: 'The workspace.',
-        body: z.object({
-          data: z.object({ workspaces: z.array(workspaceRecord), next_page_token: z.string() }),
-        }),
+        body: pageOf('workspaces', workspaceRecord),
       },
       async handle({ principal }) {
         return { body: { data: { workspaces: [await read(principal)], next_page_token: '' } } }

@@ -73,7 +73,7 @@ export async function findWorkspace(
 
 /**
  * Changes the name of a workspace, whose gateways stay as they are, or puts it on another plan, at once for all of its keys.
- * What is left out stays.
+ * A field that is left out stays.
  * @returns whether it is there. @throws ApiError 400 for a plan that is none, 409 when the name is taken.
  */
 export async function changeWorkspace(

@@ -1,10 +1,55 @@
 /** Every route of the instance, for its admins. None takes an agent's token. */
-import type { Route } from '../http/route.ts'
+import { z } from 'zod'
+import { COUNT_LIMIT, STATEMENTS } from '../health/database-metrics.ts'
+import { type Route, route } from '../http/route.ts'
+import { shared } from '../lib/shared.ts'
 import { healthRoutes } from './health-routes.ts'
-import type { AdminServices } from './services.ts'
-import { usageRoutes } from './usage-routes.ts'
+import { type AdminServices, TAG } from './services.ts'
 import { workspaceRoutes } from './workspace-routes.ts'
 
 export function adminRoutes(services: AdminServices): Route[] {
   return [...workspaceRoutes(services), ...usageRoutes(services), ...healthRoutes(services)]
+}
+
+const CACHE_MS = 2000
+const kept = z.object({ files: z.number(), bytes: z.number() })
+
+/** The totals of the instance; the list of workspaces has those of each. */
+function usageRoutes({ pool }: AdminServices): Route[] {
+  const read = shared(CACHE_MS, async () => {
+    type Kept = { network: 'public' | 'private'; files: number; bytes: number }
+    const { rows: networks } = await pool.query<Kept>({ name: 'metrics-kept', ...STATEMENTS.kept })
+    type Count = { status: string; value: number }
+    const { rows: agents } = await pool.query<Count>({ name: 'metrics-agents', ...STATEMENTS.agents })
+    return {
+      networks: Object.fromEntries(networks.map(({ network, files, bytes }) => [network, { files, bytes }])),
+      agents: Object.fromEntries(agents.map(({ status, value }) => [status, value])),
+    }
+  })
+  return [
+    route({
+      method: 'get',
+      path: '/v0/admin/usage',
+      id: 'getInstanceUsage',
+      tag: TAG,
+      summary: 'What the instance keeps in all',
+      description: 'Content that two workspaces keep counts twice. At most two seconds old.',
+      scope: 'instance:read',
+      success: {
+        status: 200,
+        description: 'The sums.',
+        body: z.object({
+          data: z.object({
+            networks: z.object({ public: kept, private: kept }),
+            agents: z
+              .object({ starting: z.number(), running: z.number(), not_running: z.number() })
+              .describe(`${COUNT_LIMIT} stands for that many or more.`),
+          }),
+        }),
+      },
+      async handle() {
+        return { body: { data: await read() } }
+      },
+    }),
+  ]
 }

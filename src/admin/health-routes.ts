@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { COUNT_LIMIT } from '../health/database-metrics.ts'
 import { readQueues } from '../health/queues.ts'
 import { type Route, route } from '../http/route.ts'
-import { limit, nextPageToken, pageToken, readPageToken } from '../http/shapes.ts'
+import { pageOf, paging, readPageToken, toPage } from '../http/shapes.ts'
 import type { Finding } from '../lib/readiness.ts'
 import { shared } from '../lib/shared.ts'
 import { redactTokens } from '../log.ts'
@@ -18,6 +18,16 @@ const finding = part.extend({
   advice: z.string().optional().describe('What to do.'),
 })
 const slots = z.record(z.string(), z.number()).describe('Operations of each queue that it runs side by side.')
+
+const workerRecord = z.object({
+  id: z.string(),
+  version: z.string().nullable().describe('Of Berth; null where it is older than this field.'),
+  isAlive: z.boolean().describe('Whether it was heard of within 15 seconds.'),
+  startedAt: z.string(),
+  seenAt: z.string(),
+  slots,
+  parts: z.record(z.string(), part).describe('As its own `/readyz` has them.'),
+})
 
 /** How the instance is: its parts, its queues, and the workers that serve them. */
 export function healthRoutes({ pool, workers, readiness }: AdminServices): Route[] {
@@ -88,32 +98,15 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
       summary: 'List workers with their versions, slots and last heartbeats',
       description: 'One that ended by itself is not there any more; one that died, for an hour.',
       scope: 'instance:read',
-      query: z.object({ limit: limit(10, 100), pageToken: pageToken.optional() }),
+      query: z.object(paging(10, 100)),
       success: {
         status: 200,
         description: 'A page of workers, in the order in which they started.',
-        body: z.object({
-          data: z.object({
-            workers: z.array(
-              z.object({
-                id: z.string(),
-                version: z.string().nullable().describe('Of Berth; null where it is older than this field.'),
-                isAlive: z.boolean().describe('Whether it was heard of within 15 seconds.'),
-                startedAt: z.string(),
-                seenAt: z.string(),
-                slots,
-                parts: z.record(z.string(), part).describe('As its own `/readyz` has them.'),
-              }),
-            ),
-            next_page_token: z.string(),
-          }),
-        }),
+        body: pageOf('workers', workerRecord),
       },
       async handle({ query: { limit, pageToken } }) {
         const found = await workers.list(readPageToken(pageToken), limit + 1)
-        return {
-          body: { data: { workers: found.slice(0, limit), next_page_token: nextPageToken(found, limit) } },
-        }
+        return { body: toPage('workers', found, limit) }
       },
     }),
   ]

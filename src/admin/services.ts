@@ -4,7 +4,7 @@ import type { PrismaClient } from '../db/prisma.ts'
 import type { Readiness } from '../lib/readiness.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
 
-/** What the routes of the instance work with. */
+/** The services of the routes of the instance. */
 export interface AdminServices {
   pool: Pool
   prisma: PrismaClient

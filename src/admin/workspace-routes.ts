@@ -4,7 +4,7 @@ import { changeWorkspace, createWorkspace } from '../accounts/workspaces.ts'
 import { AGENT_COUNT_LIMIT, readUsages } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
-import { limit, nextPageToken, oneOrMore, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import { nextPageToken, oneOrMore, pageOf, paging, pathId, readPageToken, text } from '../http/shapes.ts'
 import { type AdminServices, TAG } from './services.ts'
 
 const WORKSPACES = '/v0/admin/workspaces'
@@ -70,7 +70,7 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       success: {
         status: 200,
         description: 'The plans.',
-        body: z.object({ data: z.object({ plans: z.array(planRecord), next_page_token: z.string() }) }),
+        body: pageOf('plans', planRecord),
       },
       async handle() {
         const plans = await prisma.plan.findMany({ orderBy: { name: 'asc' } })
@@ -87,15 +87,12 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       query: z.object({
         name: text(255).optional().describe('Only the workspace of this name.'),
         plan: plan.optional().describe('Only workspaces on this plan.'),
-        limit: limit(10, 100),
-        pageToken: pageToken.optional(),
+        ...paging(10, 100),
       }),
       success: {
         status: 200,
         description: 'A page of workspaces, newest first.',
-        body: z.object({
-          data: z.object({ workspaces: z.array(workspaceRecord), next_page_token: z.string() }),
-        }),
+        body: pageOf('workspaces', workspaceRecord),
       },
       async handle({ query: { name, plan, limit, pageToken } }) {
         const after = readPageToken(pageToken)

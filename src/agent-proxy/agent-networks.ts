@@ -16,7 +16,7 @@ export interface AgentNetworksOptions {
   port: number
   /** BERTH_AGENT_SUBNETS. */
   subnets: string
-  /** Whether a bridge of this name belongs to an agent of this Berth: another Berth may have the same subnets. */
+  /** True for the name of a bridge of this Berth's agents: another Berth may have the same subnets. */
   isOwn(bridge: string): boolean
   log: Logger
   /** The interfaces of this machine with their addresses, as `address/bits`. */
@@ -60,7 +60,7 @@ export class AgentNetworks {
     clearTimeout(this.#timer)
   }
 
-  /** Whether an address is in a network that is up now. */
+  /** True for an address in a network that is up now. */
   has(address: string): boolean {
     return isInside(this.#up, address) || isInside(this.#see(), address)
   }

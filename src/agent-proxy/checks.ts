@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { type Finding, reasonOf } from '../lib/readiness.ts'
 import { type AgentProxyAddress, askAgentProxy, TunnelError } from './tunnel-client.ts'
 
-/** Whether the agent proxy answers, and takes our key. */
+/** Checks that the agent proxy answers, and takes our key. */
 export async function checkAgentProxy(way: AgentProxyAddress): Promise<Finding> {
   const place = 'socketPath' in way ? way.socketPath : `${way.hostname}:${way.port}`
   const advice =
@@ -21,7 +21,7 @@ export async function checkAgentProxy(way: AgentProxyAddress): Promise<Finding> 
   }
 }
 
-/** Whether the egress proxy still answers on its own address. */
+/** Checks that the egress proxy still answers on its own address. */
 export async function checkEgress({ host, port }: { host: string; port: number }): Promise<Finding> {
   const socket = connect({ host, port })
   try {

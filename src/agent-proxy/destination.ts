@@ -37,7 +37,7 @@ export function readDestinations(list: readonly string[], setting: string): Dest
   })
 }
 
-/** Whether a list has a destination. A host in it that begins with `*.` stands for every name below. */
+/** True for a destination that is on the list. A host on it that begins with `*.` stands for every name below. */
 export function hasDestination(list: readonly Destination[], { host, port }: Destination): boolean {
   const names = [host, ...host.split('.').map((_, i, labels) => ['*', ...labels.slice(i + 1)].join('.'))]
   return list.some((one) => one.port === port && names.includes(one.host))

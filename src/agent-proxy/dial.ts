@@ -21,7 +21,7 @@ export class ProxyError extends Error {
 export type Resolve = (name: string) => Promise<LookupAddress[]>
 
 export interface DialOptions {
-  /** Whether the destination may be reached although its addresses are private. */
+  /** True for a destination that may be reached although its addresses are private. */
   isAllowed: boolean
   /** Most time to resolve and connect. */
   connectMs: number

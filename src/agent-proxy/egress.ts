@@ -49,7 +49,7 @@ export interface EgressOptions {
   onRefusal?: (refusal: ProxyError) => void
 }
 
-/** Who may connect to an address on which the proxy listens. */
+/** The clients that may connect to an address on which the proxy listens. */
 export interface Admitted {
   /** `address/bits`: nobody else. */
   network: string
@@ -189,7 +189,7 @@ export class EgressProxy {
       else door.open.set(agent, left)
       this.#outcomes.inc({ kind, outcome })
       const ms = Math.round(performance.now() - start)
-      // Neither path nor headers: both carry credentials.
+      // Paths and headers are not logged: both carry credentials.
       this.#log.debug({ kind, destination: name, outcome, ms, open: this.#open }, 'egress')
     }
   }

@@ -22,11 +22,11 @@ export interface ListenerOptions {
     res: ServerResponse,
     detached: Detached | undefined,
   ): Promise<void>
-  /** Whether a client at this address may connect; without it everybody may. */
+  /** True for the address of a client that may connect; without this function every client may. */
   admits?(address: string): boolean
   /** Connections side by side. */
   connections: number
-  /** Those of them that one address may have; without it all. */
+  /** Connections of one address; without it, as many as `connections`. */
   connectionsOfOne?: number
   headerBytes: number
   /** Most time until a client has sent the head of its request. */

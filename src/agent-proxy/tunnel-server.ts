@@ -32,7 +32,7 @@ export interface TunnelServerOptions {
   key: string
   /** Networks in which agents may be, as `address/bits`. */
   networks: string[]
-  /** Whether an address in them belongs to this Berth now: other Berths may share the networks. */
+  /** True for an address of this Berth's agents now: other Berths may share the networks. */
   isOwn(address: string): boolean
   facts: AgentProxyFacts
   log: Logger

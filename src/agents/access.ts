@@ -16,7 +16,7 @@ const AUDIENCE = 'berth:platform'
 const PLATFORM_TOKEN_S = 3600
 export const GATEWAY_TOKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
 
-/** Whether an Authorization header holds what looks like a gateway token. */
+/** True for an Authorization header that holds what looks like a gateway token. */
 export const isGatewayToken = (authorization: string): boolean =>
   GATEWAY_TOKEN.test(authorization.replace(/^Bearer +/i, ''))
 

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { type AgentRow, findByAgentId, findByRowId, lockAgentRow } from '../db/statements/agents.ts'
-import { messages, notFound } from '../errors.ts'
+import { type ApiError, contractError, messages, notFound } from '../errors.ts'
 import { grants, type Principal } from '../http/principal.ts'
 import { text } from '../http/shapes.ts'
 
@@ -58,7 +58,7 @@ const name = text(100)
   )
   .meta({ format: 'agent-name' })
 
-/** What the owner says of an agent, under the same rules when it is made and when it is changed; each is a column. */
+/** Fields by which the owner describes an agent: the same rules for a new agent and for a change; each is a column. */
 export const names = z.object({
   name: name.describe('At most 100 characters, without control characters, line breaks and < > " ` \\.'),
   description: text(10_000).nullable(),
@@ -68,7 +68,7 @@ export const names = z.object({
 type Names = z.output<typeof names>
 export const NAMES = names.keyof().options
 
-/** Those that are given, null among them. */
+/** The fields that were given, null among them. */
 export const givenNames = (from: { [name in keyof Names]?: Names[name] | undefined }): Partial<Names> =>
   Object.fromEntries(NAMES.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]))
 
@@ -125,4 +125,25 @@ export function toRecord(
     agentVersion: agent.engineVersion,
   }
   return Object.fromEntries(FIELDS.map((field) => [field, known[field]])) as AgentRecord
+}
+
+/** The agents that {@link stillAttached} names, of those that have a secret or a skill. */
+export const NAMED_AGENTS = {
+  orderBy: { agentId: 'asc' },
+  take: 20,
+  select: { agent: { select: { agentId: true, name: true } } },
+} as const
+
+/** The refusal to delete a secret or a skill that agents have. */
+export function stillAttached(
+  thing: 'secret' | 'skill',
+  attached: { agent: { agentId: string; name: string } }[],
+): ApiError {
+  const agents = attached.map(({ agent }) => `${agent.name} (${agent.agentId})`).join(', ')
+  return contractError(
+    409,
+    `${thing}_attached`,
+    `The ${thing} is attached to an agent`,
+    `attached to ${agents}`,
+  )
 }

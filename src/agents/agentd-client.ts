@@ -52,7 +52,7 @@ export interface AgentdRequest {
   signal?: AbortSignal | undefined
 }
 
-/** What a request says of the connection that it needs; `program` is the port behind agentd, where it is not agentd itself. */
+/** The connection that a request needs; `program` is the port behind agentd, where it is not agentd itself. */
 type Connecting = RequestOptions & { agentId: string; program?: number | undefined }
 
 /** A connection that speaks WebSocket now. */
@@ -90,7 +90,7 @@ export class AgentdClient {
 
   constructor(way: AgentProxyAddress) {
     this.#way = way
-    // As an option, Node takes 0 for not given.
+    // Set afterwards: given as an option, Node takes 0 for not given.
     this.#single.maxFreeSockets = 0
     const opening =
       (open: (to: Connecting) => Promise<Socket>): HttpAgent['createConnection'] =>
@@ -103,7 +103,7 @@ export class AgentdClient {
       }
     const toAgentd = opening(({ host, port }) => this.#open(`${host}:${port}`))
     for (const agent of [this.#kept, this.#single, this.#programs]) {
-      // By agent as well: an address may be another one's next.
+      // Free connections are told apart by agent as well: an address may be another agent's next.
       agent.getName = (options) => {
         const { agentId, host, port, program } = options as Connecting
         return `${agentId} ${host}:${port} ${program}`

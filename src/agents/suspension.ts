@@ -14,7 +14,7 @@ const answer = z.object({
   payload: z.object({
     status: z.string(),
     suspensionId: z.string().optional(),
-    /** Whether it held still until it was asked to go on. */
+    /** True when the engine held still until it was asked to go on. */
     resumed: z.boolean().optional(),
   }),
 })

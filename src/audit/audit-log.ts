@@ -13,7 +13,7 @@ const MOST_LATE = 10_000
 
 interface Waiting {
   row: AuditRow
-  /** Whether it is written later where the database does not take it. */
+  /** The row may be written later, while the database takes none. */
   mayBeLate: boolean
   resolve(): void
   reject(error: unknown): void
@@ -63,7 +63,7 @@ export class AuditLog implements AuditSink {
 
   async #writeWaiting(): Promise<void> {
     this.#isWriting = true
-    // Those of one turn of the event loop come together.
+    // Entries of one turn of the event loop are written together.
     await setImmediate()
     while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, MOST))
     this.#isWriting = false
@@ -78,7 +78,7 @@ export class AuditLog implements AuditSink {
       for (const { resolve } of waiting) resolve()
     } catch (error) {
       const isRefused = isRefusedValue(error)
-      // One that PostgreSQL does not take is refused alone.
+      // PostgreSQL refuses the whole statement for one row: each row is written alone, so that only that one is refused.
       if (isRefused && waiting.length > 1) {
         for (const one of waiting) await this.#write([one])
         return

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, type RouteResponse, route } from '../http/route.ts'
-import { limit, nextPageToken, pageToken, readPageToken, text } from '../http/shapes.ts'
+import { pageOf, paging, readPageToken, text, toPage } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
 
@@ -32,8 +32,7 @@ const filters = {
     ),
   from: time.optional().describe('Only entries from this time on.'),
   to: time.optional().describe('Only entries before this time.'),
-  limit: limit(100, 1000),
-  pageToken: pageToken.optional(),
+  ...paging(100, 1000),
 }
 
 const nullable = z.string().nullable()
@@ -64,7 +63,7 @@ const entry = z.object({
 const success = {
   status: 200,
   description: 'A page of entries, newest first.',
-  body: z.object({ data: z.object({ entries: z.array(entry), next_page_token: z.string() }) }),
+  body: pageOf('entries', entry),
   lines: JSON_LINES,
 }
 
@@ -75,7 +74,7 @@ const toEntry = ({ userId, userName, ...row }: Row): z.output<typeof entry> => (
   user: userId === null ? null : { id: userId, name: userName },
 })
 
-/** Who did what: of a workspace for its owners, of the whole instance for its admins. */
+/** Routes of the audit: of a workspace for its owners, of the whole instance for its admins. */
 export function auditRoutes({ pool, bounds }: { pool: Pool; bounds: Bounds }): Route[] {
   interface Asked {
     req: Request
@@ -96,8 +95,7 @@ export function auditRoutes({ pool, bounds }: { pool: Pool; bounds: Bounds }): R
       return undefined
     }
     const rows = await listAudit(pool, of, { ...filter, after }, limit + 1)
-    const entries = rows.slice(0, limit).map(toEntry)
-    return { body: { data: { entries, next_page_token: nextPageToken(rows, limit) } } }
+    return { body: toPage('entries', rows, limit, toEntry) }
   }
   return [
     route({

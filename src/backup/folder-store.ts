@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import { hasCode } from '../lib/files.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
-/** Of files that are being written. */
+/** The folder of files that are being written. */
 const DRAFTS = '.tmp'
 
 export class FolderStore implements BackupStore {
@@ -128,7 +128,7 @@ export class FolderStore implements BackupStore {
     )
   }
 
-  /** What the disk fails with names the folder; an error of who gives the content stays what it is. */
+  /** Names the folder in errors of the disk; an error of the content's source stays what it is. */
   async #onDisk<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call()

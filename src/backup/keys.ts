@@ -35,7 +35,7 @@ export async function readKeys(config: Config): Promise<Keys> {
   return found
 }
 
-/** By it a key is recognised; it tells nothing of the key. */
+/** A fingerprint by which a key is recognised; it tells nothing of the key. */
 const markOf = (key: string): string =>
   createHmac('sha256', key).update('berth backup').digest('hex').slice(0, 16)
 

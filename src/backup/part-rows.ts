@@ -1,4 +1,4 @@
-/** Which rows of a backup are a workspace's, or an agent's, and how they get into a Berth that has others. */
+/** Rows of a backup that are a workspace's, or an agent's, and how they get into a Berth that has others. */
 import type { CopyConnection } from '../db/copy-connection.ts'
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Network } from '../storage/port.ts'
@@ -9,7 +9,7 @@ import { listOf, quote, referredFirst } from './tables.ts'
 export interface PartRows {
   aside: string
   scope: 'workspace' | 'agent'
-  /** Of the workspace's row, or of the agent's. */
+  /** The id of the workspace's row, or of the agent's. */
   id: string
   /** Such as `the agent x1234567`. */
   what: string
@@ -119,7 +119,7 @@ export const OF_NO_AGENT = [
 /** Rows that others may have brought already. */
 const SHARED = ['plan', 'app_user', 'subdomain_holder']
 
-/** What is left out, a line each: `text` of the rows of `table` that are not here after all. */
+/** Rows that cannot be restored here: `text` makes a line of each row of `table` that is missing after the restore. */
 const MISSED: { table: string; scopes: PartRows['scope'][]; of: string; text: string; missing: string }[] = [
   {
     table: 'gateway',
@@ -161,7 +161,7 @@ export async function readAgents(client: CopyConnection, part: PartRows): Promis
   return rows.map(({ id }) => id)
 }
 
-/** What the rows of the part keep on a network. */
+/** The CIDs that the rows of the part keep on a network. */
 export async function readRoots(client: CopyConnection, part: PartRows, network: Network): Promise<string[]> {
   const { aside, scope, id } = part
   const kept =
@@ -239,7 +239,7 @@ export async function writePart(
   return { rows: written, notes }
 }
 
-/** Who was an admin of the instance that the backup is of is none of this one. */
+/** Admins of the instance that was backed up are no admins of this one. */
 async function dropInstanceRights(client: CopyConnection, { aside }: PartRows): Promise<void> {
   await client.query(`UPDATE ${aside}.app_user SET is_admin = false WHERE is_admin`)
   await client.query(

@@ -42,7 +42,7 @@ export interface PartReport {
   rows: number
   roots: number
   homes: string[]
-  /** What is not as it was, a line each. */
+  /** Differences from the backup, a line each. */
   notes: string[]
 }
 
@@ -117,7 +117,7 @@ async function layAside(
   await client.query(`DROP SCHEMA IF EXISTS ${ASIDE} CASCADE`)
   await client.query(`CREATE SCHEMA ${ASIDE}`)
   await migrate(pool, { schema: ASIDE, migrations: await migrationsOf(manifest), isRestoring: true })
-  // Of an older version, tables may have other names: what is not known to be unneeded is taken.
+  // Tables of an older version may have other names, so every table is taken but those that are known to be unneeded.
   const unneeded = 'agent' in part ? [...OF_NOBODY, ...OF_NO_AGENT] : OF_NOBODY
   const tables = manifest.tables.filter((table) => !unneeded.includes(table.name))
   await inOneTransaction(client, async () => {

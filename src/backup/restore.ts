@@ -88,7 +88,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
     const keys = options.withoutKeys ? [] : await bringKeys(options, name, manifest)
     const homes = options.withoutHomes ? [] : manifest.homes
     if (begun?.step !== 'rows') {
-      // What it makes is the backed up Berth's, which this one will be.
+      // The runtime labels its objects as the backed up Berth's, whose identity this one takes over.
       const owner = { instance: manifest.instance, former: [], knows: async () => new Set<string>() }
       await withContainers(options, owner, async (runtime) => {
         if (!begun) await refuseHomes(runtime, homes)

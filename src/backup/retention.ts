@@ -1,4 +1,4 @@
-/** Which backups of a folder are kept, and the removal of the others with the blocks that they alone have. */
+/** The choice of backups that are kept, and the removal of the others with the blocks that only they have. */
 import { BlockArchive } from './blocks.ts'
 import { listBackups, type Manifest, NETWORKS, readManifest, removeBackup, timeOf } from './layout.ts'
 import type { BackupStore } from './store.ts'
@@ -46,7 +46,7 @@ export function keptOf(names: string[], keep: Keep): Set<string> {
 export interface Pruned {
   /** Names of backups. */
   removed: string[]
-  /** Of blocks. */
+  /** Bytes of the blocks that were removed. */
   freedBytes: number
 }
 

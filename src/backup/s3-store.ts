@@ -20,7 +20,7 @@ const PART_BYTES = 16 * 1024 * 1024
 const PARTS_AT_ONCE = 3
 const REMOVED_AT_ONCE = 1000
 const IDLE_MS = 120_000
-/** What there is of blocks and roots is listed once, and then known. */
+/** Folders of blocks and roots: each is listed once, and then remembered. */
 const LISTED = /^ipfs\/[^/]+\//
 
 export class S3Store implements BackupStore {
@@ -145,7 +145,7 @@ export class S3Store implements BackupStore {
     if (listed) (await this.#sizesOf(listed)).set(path, bytes)
   }
 
-  /** What S3 has taken is safe. */
+  /** Does nothing: S3 has stored what it has acknowledged. */
   async settle(): Promise<void> {}
 
   async remove(paths: string[]): Promise<void> {
@@ -199,7 +199,7 @@ export class S3Store implements BackupStore {
     return reading
   }
 
-  /** What went wrong, for a person; an error that is not of S3 stays what it is. */
+  /** An error of S3 as a BackupError with advice for a person; another error stays what it is. */
   #explain(error: unknown): unknown {
     if (!(error instanceof Error) || error instanceof BackupError) return error
     const { name, message } = error

@@ -1,7 +1,7 @@
 /** Where the files of backups are: a folder or a bucket of S3, with the same files by the same paths in both. */
 import type { Readable } from 'node:stream'
 
-/** What a person has to know or to do; the message says it. */
+/** An error whose message tells a person what to know or to do. */
 export class BackupError extends Error {
   override name = 'BackupError'
 }

@@ -51,7 +51,7 @@ const ROOTS = `SELECT cid_v1 AS cid FROM file WHERE network = '<network>' AND st
  * @throws BackupError where another one of this Berth does.
  */
 export async function takeTurn(client: CopyConnection): Promise<void> {
-  // That of a process that was killed may end a moment later.
+  // The session of a process that was killed may end a moment later.
   for (let tries = 0; !(await tryLockSession(client as Queryable, 'backupFiles')); tries++) {
     if (tries === TURN_TRIES)
       throw new BackupError(
@@ -132,7 +132,7 @@ export async function loadTables(
   contentOf: (table: string) => Readable,
   onTable: (name: string, rows: number) => void,
 ): Promise<void> {
-  // What is brought has not changed.
+  // Rows of a backup are no changes: the triggers make no events of them.
   await client.query("SET LOCAL berth.without_events = 'on'")
   const here = (await readTables(client)).map(({ name }) => name)
   const kept = ['_prisma_migrations', 'restore_under_way']

@@ -6,7 +6,7 @@ import { ApiError } from '../errors.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { type Database, withDatabase } from './database.ts'
 
-/** What a command says of itself for its entry, as soon as it knows. */
+/** The subject of a command for its entry, as soon as the command knows it. */
 interface About {
   workspaceId?: string
   resource?: string
@@ -58,7 +58,7 @@ const rowOf = (action: string, { workspaceId, resource }: About, errorCode: stri
     userAgent: `berth/${packageJson.version} (${userName()})`,
   })
 
-/** Who is at the terminal, as the machine knows them. A container may have no name for its user. */
+/** The user at the terminal, as the machine knows them. A container may have no name for its user. */
 function userName(): string {
   try {
     return userInfo().username

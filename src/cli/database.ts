@@ -35,7 +35,7 @@ export async function withDatabase<T>(
     try {
       await pool.query('SELECT 1').catch(explainOutage)
       if (options.schema !== 'any') {
-        // Nobody else uses an embedded database that does not run, so bringing it up to date is safe.
+        // An embedded database that did not run is used by nobody else, so bringing it up to date is safe.
         if (server?.own) await migrate(pool)
         await requireSchema(pool)
       }

@@ -23,6 +23,6 @@ export function printRows(rows: Record<string, unknown>[], json: boolean | undef
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (value instanceof Date) return value.toISOString()
-  // What tenants wrote must not move the cursor, or begin a line of its own.
+  // Text of tenants must not move the cursor, or begin a new line.
   return (Array.isArray(value) ? value.join(',') : String(value)).replace(/\p{Cc}+/gu, ' ')
 }

@@ -34,7 +34,7 @@ interface Options {
   resume?: Date
 }
 
-/** It prints no token: clients read theirs from the API. */
+/** Rotates tokens of agents. It prints none: clients read theirs from the API. */
 export function rotateAgentTokens({ workspace, agent, resume }: Options): Promise<void> {
   return audited('keys rotate-agent-tokens', async ({ prisma }, about) => {
     const begun = resume ?? new Date()

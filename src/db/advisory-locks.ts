@@ -88,7 +88,7 @@ export async function shareSession(session: Queryable, name: keyof typeof SINGLE
   await session.query(`SELECT pg_advisory_lock_shared(${SINGLE[name]})`)
 }
 
-/** Whether anybody waits for a lock. */
+/** True while anybody waits for the lock. */
 export async function isAwaited(session: Queryable, name: keyof typeof SINGLE): Promise<boolean> {
   // A lock of one number has its upper half in classid, which is 0, and its lower half in objid.
   const { awaited } = await queryOne<{ awaited: boolean }>(

@@ -15,38 +15,38 @@ function codeOf(error: unknown): string {
   return meta?.driverAdapterError?.cause?.originalCode ?? code ?? ''
 }
 
-/** Whether an error names an index or a reference. Prisma 7 does so in one place or another, by version. */
+/** True for an error that names the index or the reference. Prisma 7 has the name in one place or another, by version. */
 function isAbout(error: unknown, constraint: string): boolean {
   const { constraint: named, meta } = error as DatabaseError
   return (named ?? JSON.stringify(meta ?? {})).includes(constraint)
 }
 
-/** Whether a unique index refused the write; `constraint` narrows it to one index. */
+/** True for a write that a unique index refused; `constraint` narrows it to one index. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   return codeOf(error) === '23505' && (!constraint || isAbout(error, constraint))
 }
 
-/** Whether a row that the write refers to is not (any more) there; `constraint` is the reference's name. */
+/** True for a write that refers to a row which is not (any more) there; `constraint` is the reference's name. */
 export function isForeignKeyViolation(error: unknown, constraint: string): boolean {
   return codeOf(error) === '23503' && isAbout(error, constraint)
 }
 
-/** Whether a statement was refused for a value that it was given: nothing of it was written. */
+/** True for a statement that was refused for a value that it was given: nothing of it was written. */
 export const isRefusedValue = (error: unknown): boolean => /^(22|23|54)/.test(codeOf(error))
 
-/** Whether others held up a transaction for too long: they have its lock, or all the connections of the pool. */
+/** True for a transaction that others held up for too long: they have its lock, or all the connections of the pool. */
 export function isHeldUp(error: unknown): boolean {
   const { message } = error as DatabaseError
   return codeOf(error) === '55P03' || message === 'timeout exceeded when trying to connect'
 }
 
-/** Whether the server does not have an extension, or does not let this user make it. */
+/** True where the server does not have an extension, or does not let this user make it. */
 export const isNotOffered = (error: unknown): boolean => ['0A000', '58P01', '42501'].includes(codeOf(error))
 
-/** Whether PostgreSQL had no room on its disk for what a statement writes. */
+/** True where PostgreSQL had no room on its disk for what a statement writes. */
 export const isDatabaseFull = (error: unknown): boolean => codeOf(error) === '53100'
 
-/** Whether the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
+/** True where the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
 export function isDatabaseDown(error: unknown): boolean {
   const { meta } = (error ?? {}) as DatabaseError
   if (LOST.includes(meta?.driverAdapterError?.cause?.kind ?? '')) return true
@@ -58,8 +58,8 @@ export function isDatabaseDown(error: unknown): boolean {
 }
 
 /**
- * Whether the same statement may do better later: the database is down, or it gave up waiting for a lock
- * (55P03), in a deadlock (40P01), over a conflict (40001), or after the statement's time (57014).
+ * True where the same statement may do better later: the database is down, or it gave up waiting for a lock (55P03), in a
+ * deadlock (40P01), over a conflict (40001), or after the statement's time (57014).
  */
 export function isTransient(error: unknown): boolean {
   return isDatabaseDown(error) || ['55P03', '40P01', '40001', '57014'].includes(codeOf(error))

@@ -49,7 +49,7 @@ export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<stri
         if (schema instanceof Error) return schema.message
         definition = definition.replace('gin_trgm_ops', `${schema}.gin_trgm_ops`)
       }
-      // One that was broken off is in the way of its like, and is written to without use.
+      // An index whose making was broken off has the name of the new one, and costs each write without being used.
       await session.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`)
       await session.query(`CREATE INDEX CONCURRENTLY ${name} ON file ${definition}`)
     }

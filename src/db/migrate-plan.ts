@@ -1,6 +1,6 @@
 /**
- * What `migrate` would do to this database, and which tables it would lock. Nothing of Berth's is touched: the
- * migrations run on empty tables in a schema of their own, and PostgreSQL says which locks they took.
+ * The plan of `migrate`: what it would do to this database, and which tables it would lock. Nothing of Berth's is
+ * touched: the migrations run on empty tables in a schema of their own, and PostgreSQL says which locks they took.
  */
 import { lockSession } from './advisory-locks.ts'
 import { type Migration, readMigrations } from './migrations.ts'
@@ -112,7 +112,7 @@ interface Table {
   oid: number
   table: string
   file: number
-  /** Which this transaction has. */
+  /** Modes of the lock that this transaction has. */
   modes: readonly string[]
   /** How often this session has read all of it; PostgreSQL resets it between transactions alone. */
   scans: number

@@ -14,11 +14,11 @@ import type { Pool, Queryable } from './pool.ts'
 import { pendingMigrations, refuseHalfRestored } from './schema-state.ts'
 
 /**
- * Who waits for a lock on a table has all who come later wait behind it: so no longer than requests can bear, and less
+ * The longest wait for a lock. All who come later wait behind it: so it is no longer than requests can bear, and less
  * than deadlock_timeout (1 s), after which PostgreSQL would have one of those fail.
  */
 const LOCK_MS = 500
-/** Between two attempts, for those who waited. */
+/** The pause between two attempts, in which those who waited go on. */
 const PAUSE_MS = 1000
 const GIVE_UP_MS = 10 * 60_000
 

@@ -16,7 +16,7 @@ export const isPartitioned = (table: string): table is Partitioned => Object.has
 const FIRST_DAY = -1
 const LAST_DAY = 7
 const DAY_MS = 86_400_000
-/** Who waits for a lock has all others wait behind it. */
+/** The longest wait for a lock: all who come later wait behind it. */
 const LOCK_MS = 500
 
 /** Makes the partitions that are missing from yesterday to next week, of tables that are there. */

@@ -36,7 +36,7 @@ export interface Pool extends Queryable {
   readonly totalCount: number
   readonly idleCount: number
   readonly waitingCount: number
-  /** Whether a statement of this process met a full disk of the server's; whoever finds that there is room takes it back. */
+  /** A statement of this process met a full disk of the server's. The code that finds room there sets it to false again. */
   metFullDisk: boolean
 }
 

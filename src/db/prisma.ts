@@ -85,3 +85,23 @@ function showingConnections(pool: Pool): pg.Pool {
   }
   return Object.create(pool, { connect: { value: connect }, query: { value: pool.query.bind(pool) } })
 }
+
+interface PageOfRows {
+  where: { id?: { gt: string } }
+  orderBy: { id: 'asc' }
+  take: number
+}
+
+/** All rows of a table in the order of their ids, a page at a time. @param read finds the rows of a page. */
+export async function* eachRow<Row extends { id: string }>(
+  read: (page: PageOfRows) => Promise<Row[]>,
+  take = 500,
+): AsyncGenerator<Row> {
+  for (let where: PageOfRows['where'] = {}; ; ) {
+    const rows = await read({ where, orderBy: { id: 'asc' }, take })
+    yield* rows
+    const last = rows.at(-1)
+    if (!last || rows.length < take) return
+    where = { id: { gt: last.id } }
+  }
+}

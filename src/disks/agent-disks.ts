@@ -169,7 +169,7 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
       const found = await btrfs('inspect-internal', 'subvolid-resolve', id, mount).catch(() => '')
       if (!found.startsWith(`${path}/`)) continue
       await makeWritable(join(mount, found.replace(/\n$/, '')))
-      // One that has others in it has its turn after them.
+      // A subvolume with others in it cannot be deleted before them: the next round takes it.
       await btrfs('subvolume', 'delete', '--subvolid', id, mount).then(
         () => removed++,
         () => {},
@@ -180,7 +180,7 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
   await btrfs('subvolume', 'delete', join(mount, path))
 }
 
-/** Whoever owns a subvolume may forbid that it is changed. */
+/** Takes the read-only property off a subvolume: its owner may have set it. */
 const makeWritable = (path: string) => btrfs('property', 'set', '-t', 'subvol', path, 'ro', 'false')
 
 /** Numbers of subvolumes that may be below a path, the youngest first: those in others are younger. */

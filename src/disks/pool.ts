@@ -49,7 +49,7 @@ export async function openPool({ dir, device, imageBytes }: PoolOptions): Promis
   await replaceLink(block, link)
   const mount = join(dir, 'mnt')
   await mkdir(mount, { recursive: true, mode: 0o700 })
-  // One that was killed has left it, when it had no mounts of its own.
+  // A disk helper that was killed has left the mount, when it had no mounts of its own.
   await run('umount', [mount]).catch(() => {})
   // Without discards the image keeps the space that it has: no write of an agent can meet a full disk below it.
   const options = device ? 'subvolid=5' : 'subvolid=5,nodiscard'

@@ -72,7 +72,7 @@ export function checkSubdomain(input: string): Checked {
   return { name }
 }
 
-/** Whether a host may be a custom domain: an address, or a name of this machine or its network, costs no question. */
+/** True for a host that may be a custom domain. An address or a name of this machine or its network needs no query. */
 export const mayBeCustom = (host: string): boolean =>
   /\.[a-z][a-z0-9-]*$/.test(host) && !isIP(host) && !host.endsWith('.localhost') && host.length <= 253
 

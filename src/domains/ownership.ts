@@ -46,7 +46,7 @@ export class Ownership {
     return { name: `${PREFIX}${domain}`, value: `berth-verify=${mark.digest('base64url')}` }
   }
 
-  /** Whether the domain's TXT record is there now. @throws DnsAwayError when nobody can tell within five seconds. */
+  /** True when the domain's TXT record is there now. @throws DnsAwayError when no DNS server can tell within five seconds. */
   async isProven(workspaceId: string, domain: string): Promise<boolean> {
     const { name, value } = this.challenge(workspaceId, domain)
     const resolver = this.#resolver()

@@ -40,7 +40,7 @@ export function requirePlan({ plan }: { plan: { customDomains: boolean } }): voi
   if (!plan.customDomains) throw forbidden(messages.domainsPlan, 'plan')
 }
 
-/** Whether a custom domain is verified, whatever it leads to. */
+/** True for a custom domain that is verified, whatever it leads to. */
 export async function isVerified(db: Prisma.TransactionClient, customDomain: string): Promise<boolean> {
   return (await db.domain.count({ where: { customDomain, status: 'verified' } })) > 0
 }
@@ -115,7 +115,7 @@ export async function verifyPendingDomains(
   )
 }
 
-/** Of several who prove a domain at once, one has it. One that is verified stays as it is. @throws ApiError 409 */
+/** Verifies the domain, for one of those who prove it at once; a verified row stays as it is. @throws ApiError 409 */
 async function markVerified(db: Queryable, { id, agentId }: ClaimedDomain): Promise<void> {
   try {
     await verifyDomainRow.run(db, id, agentId)

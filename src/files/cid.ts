@@ -8,7 +8,7 @@ import { badRequest } from '../errors.ts'
 
 const MAX_LENGTH = 512
 const LIBP2P_KEY = 0x72
-/** By the prefix of each multibase; the identity base is raw bytes, which no text field can hold. */
+/** Decoders by the prefix of each multibase; the identity base is raw bytes, which no text field can hold. */
 const DECODERS = new Map<string, MultibaseDecoder<string>>(
   Object.values(bases)
     .filter(({ name }) => name !== 'identity')

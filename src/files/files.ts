@@ -8,16 +8,15 @@ import { badRequest, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import {
   cid,
-  limit,
   network,
-  nextPageToken,
   nothing,
   oneOrMore,
   order,
-  pageToken,
+  paging,
   pathId,
   readPageToken,
   text,
+  toPage,
 } from '../http/shapes.ts'
 import { shared } from '../lib/shared.ts'
 import type { Network } from '../storage/port.ts'
@@ -43,8 +42,7 @@ const fileQuery = z.object({
   keyvalues: keyvaluesFilter.describe('`keyvalues[<key>]=<value>`: all pairs must match.'),
   metadata: keyvaluesFilter.describe('The same as `keyvalues`.'),
   order: order.default('DESC').describe('`ASC` or `DESC` by age.'),
-  limit: limit(10, 1000),
-  pageToken: pageToken.optional(),
+  ...paging(10, 1000),
 })
 
 const filePage = z.object({
@@ -135,9 +133,7 @@ export function fileRoutes(services: RemovalServices & { prisma: PrismaClient })
                 },
                 nameIndex,
               )
-        return {
-          body: { data: { files: files.slice(0, limit), next_page_token: nextPageToken(files, limit) } },
-        }
+        return { body: toPage('files', files, limit) }
       },
     }),
     route({

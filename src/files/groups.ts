@@ -10,15 +10,15 @@ import { notFound } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import {
-  limit,
   network,
-  nextPageToken,
   nothing,
   oneOrMore,
-  pageToken,
+  pageOf,
+  paging,
   pathId,
   readPageToken,
   text,
+  toPage,
 } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 
@@ -46,13 +46,10 @@ const groupChanges = z
 const groupQuery = z.object({
   name: text(255).optional().describe('Part of the name, in any case.'),
   isPublic: z.enum(['true', 'false']).optional(),
-  limit: limit(10, 1000),
-  pageToken: pageToken.optional(),
+  ...paging(10, 1000),
 })
 
-const groupPage = z.object({
-  data: z.object({ groups: z.array(groupRecord), next_page_token: z.string() }),
-})
+const groupPage = pageOf('groups', groupRecord)
 
 const TAG = 'Groups'
 const GROUPS = '/v3/groups/:network'
@@ -109,9 +106,7 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient }): Rou
           after: readPageToken(pageToken),
           limit: limit + 1,
         })
-        return {
-          body: { data: { groups: groups.slice(0, limit), next_page_token: nextPageToken(groups, limit) } },
-        }
+        return { body: toPage('groups', groups, limit) }
       },
     }),
     route({
@@ -206,7 +201,7 @@ interface GroupOwner {
   network: Network
 }
 
-/** Whether a group is there, and belongs to the owner. */
+/** True for a group that exists and belongs to the owner. */
 export async function hasGroup(
   prisma: PrismaClient,
   { workspaceId, network }: GroupOwner,

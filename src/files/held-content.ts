@@ -55,7 +55,10 @@ export async function releaseContent(
   )
 }
 
-/** Whether any file of any workspace (but `except`), snapshot, skill or template keeps this CID. Meaningful under {@link lockCid} only. */
+/**
+ * True for a CID that any file of any workspace (but `except`), snapshot, skill or template keeps. Meaningful under
+ * {@link lockCid} only.
+ */
 export async function isKept(
   db: Queryable,
   network: string,

@@ -135,7 +135,7 @@ async function resolveDnsaddr(
   return resolved.flat().slice(0, DNSADDR_RESULTS)
 }
 
-/** Whether no component after the first is a host as well: a node could dial the second one. */
+/** True for an address with no host after the first component: a node could dial the second host. */
 function hasOneHost(address: Multiaddr): boolean {
   const [, ...rest] = address.getComponents()
   return !rest.some(({ name }) => HOSTS.includes(name))

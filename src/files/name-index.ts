@@ -26,7 +26,7 @@ const WORTH_FOLLOWING = 1 / 20
 const shareOf = (part: string, sample: NameSample): number =>
   sample.filter((name) => name.includes(part.toLowerCase())).length / sample.length
 
-/** Whether so many names have a part that a list with it is followed, as any other. */
+/** True for a part that so many names have that the list is followed in its own order, without the index. */
 export const isInManyNames = (part: string, sample: NameSample): boolean =>
   shareOf(part, sample) >= WORTH_FOLLOWING
 
@@ -36,7 +36,7 @@ export const isInManyNames = (part: string, sample: NameSample): boolean =>
  * `.jpg`: these are left out where another word is in next to no name. Empty where the part is looked up whole.
  */
 export function wordsToLookUp(part: string, sample: NameSample): string[] {
-  // What PostgreSQL makes of another letter in lower case may depend on the next one.
+  // PostgreSQL's lower case of a letter outside of ASCII may depend on the letter after it.
   const words = /^[ -~]+$/.test(part) ? (part.match(/[a-z\d]{3,}/gi) ?? []) : []
   const shares = words.map((word) => shareOf(word, sample))
   const rare = words.filter((_, i) => Number(shares[i]) < COMMON)

@@ -7,7 +7,10 @@ const TAG = 'Usage'
 /** The public service's own words, which clients know. */
 const GREETING = 'Congratulations! You are communicating with the Pinata API!'
 
-/** Whether a key works, and what its workspace has stored. The npm SDK looks for both below `/v3` as well. */
+/**
+ * Routes that tell that a key works, and how much its workspace has stored. The npm SDK asks for both below `/v3` as
+ * well.
+ */
 export function usageRoutes(pool: Pool): Route[] {
   return [
     route({

@@ -96,7 +96,7 @@ export function checkNode(node: IpfsStatus | undefined): Finding {
   return { status: 'down', detail: `${node.driver}: does not answer`, cause: node.error, advice }
 }
 
-/** What this process itself met of a node that has no room; undefined where it met nothing. Never rejects. */
+/** The shortage of room that this process met at a node; undefined where it met none. Never rejects. */
 export async function checkRoom(storage: Storage): Promise<Finding | undefined> {
   const shortage = await storage.shortage({ signal: AbortSignal.timeout(ROOM_MS) }).catch(() => null)
   return shortage === null ? undefined : shortOf(storage.driver, shortage)
@@ -117,7 +117,7 @@ const shortOf = (driver: Storage['driver'], cause: string): Finding => ({
 export const runtimePart = (runtime: SandboxRuntime['driver']) =>
   ({ docker: 'docker', kubernetes: 'kubernetes', process: 'processes' })[runtime]
 
-/** Whether agents can be made and seen. */
+/** Checks that agents can be made and seen. */
 export async function checkRuntime(runtime: SandboxRuntime, socket: string | undefined): Promise<Finding> {
   try {
     await runtime.ping()
@@ -135,7 +135,7 @@ export async function checkRuntime(runtime: SandboxRuntime, socket: string | und
 const ADVICE_ON_CLUSTER =
   'Check that the API server answers, BERTH_KUBERNETES_CONFIG and BERTH_KUBERNETES_NAMESPACE, and that the account of `worker` has the rights of deploy/kubernetes/agents.yaml.'
 
-/** Whether agents get disks with a hard limit, and there is room for another one. */
+/** Checks that agents get disks with a hard limit, and that there is room for another one. */
 export async function checkAgentDisks(socket: string, reserveBytes: number | undefined): Promise<Finding> {
   try {
     const { room } = await new DiskHelper(socket).read(undefined)

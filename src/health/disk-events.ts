@@ -20,7 +20,7 @@ export async function tellLowDisks(pool: Pool, { folders, reserveBytes }: Disks)
   const devices = new Set<number>()
   for (const [name, folder] of Object.entries(folders)) {
     const device = await stat(folder).catch(() => undefined)
-    // One that cannot be read is told by the health of its process.
+    // An unreadable folder is reported by the health of its process.
     if (!device || devices.has(device.dev)) continue
     devices.add(device.dev)
     const room = await readRoom(folder)
@@ -30,7 +30,7 @@ export async function tellLowDisks(pool: Pool, { folders, reserveBytes }: Disks)
     low.push({ id: `${hostname()}/${name}`, state, data })
   }
   if (low.length === 0) return
-  // One process at a time: others of this machine see the same disks.
+  // Other processes of this machine see the same disks, so one process at a time writes.
   await withAdvisoryLock(pool, 'disks', async () => {
     for (const { id, state, data } of low) await noteLowDisk.run(pool, id, state, JSON.stringify(data))
   })

@@ -69,7 +69,7 @@ const KEY_FILES = ['jwt.key', 'secrets.key', 'agent-proxy.key', 'host.key', 'ins
 const OTHERS_MAY_WRITE = 0o022
 const OTHERS_MAY_READ = 0o077
 
-/** Whether this user may write to the data folder and nobody else may, and nobody else may read the keys in it. */
+/** Checks that this user alone may write to the data folder, and alone may read the keys in it. */
 export async function checkPermissions(dir: string): Promise<Finding> {
   try {
     const { mode } = await stat(dir)

@@ -1,4 +1,7 @@
-/** What waits and what runs in each queue, as the metrics have it: no count goes beyond {@link COUNT_LIMIT} of a kind. */
+/**
+ * Waiting and running operations of each queue, as the metrics have them: no count of a kind goes beyond {@link
+ * COUNT_LIMIT}.
+ */
 import type { Pool } from '../db/pool.ts'
 import { catalog, type OperationKind, QUEUES, type QueueName } from '../operations/catalog.ts'
 import { STATEMENTS } from './database-metrics.ts'
@@ -7,7 +10,7 @@ export interface QueueState {
   name: QueueName
   queued: number
   running: number
-  /** Of the oldest operation that waits for its first attempt; null where none does. */
+  /** The age of the oldest operation that waits for its first attempt; null where none does. */
   oldestSeconds: number | null
 }
 

@@ -13,7 +13,7 @@ export interface AddressLimitsOptions {
   requests: number
   /** Requests a minute with a key or token that is not good; 0 for no limit. */
   failedLogins: number
-  /** Whether an Authorization header costs a query also where it is not good: one with an agent's gateway token. */
+  /** True for an Authorization header with an agent's gateway token: checking it costs a query also when it is not good. */
   isGatewayToken(authorization: string): boolean
 }
 

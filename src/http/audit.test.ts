@@ -1,4 +1,4 @@
-/** What the audit says of a request, and what it leaves out. */
+/** The resource that the audit names for a request, and what it leaves out. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { resourceOf } from './audit.ts'

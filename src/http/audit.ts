@@ -15,7 +15,7 @@ import { redactTokens } from '../log.ts'
 import type { Principal } from './principal.ts'
 import { WindowCounts } from './window-counts.ts'
 
-/** What the audit takes from the declaration of a route. */
+/** The part of a route's declaration that the audit reads. */
 interface AuditedRoute {
   audited?: false
   id: string
@@ -49,7 +49,7 @@ const MAX_USER_AGENT = 160
 /** The status of an answer that nobody waited for any more. */
 const CLIENT_GONE = 499
 
-/** Whether what a route does is written down: all that is no read, but for what says otherwise. */
+/** True for a route whose requests are written down: every write, unless the route says otherwise. */
 export const isAudited = ({ method, audited }: Pick<AuditedRoute, 'method' | 'audited'>): boolean =>
   audited !== false && !['get', 'head', 'options'].includes(method)
 
@@ -89,7 +89,7 @@ export class Audit {
       let beginning: Promise<void> | undefined
       let ending: Promise<void> | undefined
       const begin = async () => {
-        // Of a client that has gone, it is there.
+        // The entry of a client that has gone is written already.
         if (isWritten) return ending
         begun = { ...rowOf(null, undefined), errorCode: UNKNOWN }
         await this.#sink.begin(begun)
@@ -166,7 +166,7 @@ export class Audit {
 
   #isWanted(req: Request, res: Response, caller: AuditCaller, status: number): boolean {
     if (caller.via === 'nobody' && status >= 400) return !res.locals.hasFailed && this.#hasRoom(req)
-    // Of what is beyond a limit, the first in each minute.
+    // The first request beyond a limit is written down, in each minute.
     return status !== 429 || this.#limited.add(caller.keyId ?? caller.agentId ?? '').count === 1
   }
 
@@ -212,7 +212,7 @@ function entryOf(
 
 /** Parameters of paths that are secrets. */
 const SECRETS = ['token']
-/** What an id or a name looks like; anything else a client may have put there by mistake. */
+/** The form of an id or a name; a client may have put anything else there by mistake. */
 const NAME = /^[\w.:@~-]{1,64}$/
 
 /**

@@ -5,7 +5,10 @@ import { noSpace } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
 import { NodeFullError, StorageError } from '../storage/port.ts'
 
-/** What clients have methods for and Berth has not: they are told so, and do not look for a mistake of theirs. */
+/**
+ * Paths for which clients have methods and Berth has no routes: the answer says so, so that nobody looks for a mistake in
+ * the request.
+ */
 const NOT_OFFERED: [RegExp, string][] = [
   [/^\/v3\/vectorize(?=\/|$)/, 'Vectors are not offered: Berth has no index of what files mean'],
   [/^\/v3\/x402(?=\/|$)/, 'x402 is not offered: Berth sells nothing'],
@@ -19,8 +22,8 @@ export const unknownRoute: RequestHandler = (req) => {
 }
 
 /**
- * Whether a path is the Pinning Service API's. That is a specification of its own, whose clients read an
- * error's reason and details where the contract has only a message.
+ * True for a path of the Pinning Service API. That is a specification of its own, whose clients read an error's reason
+ * and details where the contract has only a message.
  */
 export const isPinningService = (path: string): boolean => /^\/psa(?=[/?]|$)/.test(path)
 

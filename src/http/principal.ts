@@ -19,7 +19,7 @@ export interface Principal {
   workspaceId: string
   userId: string
   role: Role
-  /** Whether the user may see to the whole instance, with scopes for it. */
+  /** The user may see to the whole instance, with scopes for it. */
   isInstanceAdmin: boolean
   scopes: string[]
   plan: Plan
@@ -31,7 +31,7 @@ export interface Principal {
     by: 'gateway' | 'platform'
     /** A text that changes with the agent's gateway token. */
     fingerprint: string
-    /** Whether the agent's token may see more of its workspace than that agent, where routes say so. */
+    /** The agent's token may see more of its workspace than that agent, where routes say so. */
     isWide: boolean
   }
 }
@@ -65,10 +65,10 @@ export function isScope(text: string): text is Scope {
   return (SCOPES as readonly string[]).includes(text)
 }
 
-/** Whether a scope is about the whole instance. */
+/** True for a scope about the whole instance. */
 export const isOfInstance = (scope: string): boolean => scope.startsWith('instance:')
 
-/** Whether `held` grants `needed`: write includes read, `org:write` every resource, `admin` all but the instance's. */
+/** True where `held` grants `needed`: write includes read, `org:write` every resource, `admin` all but the instance's. */
 export function grants(held: readonly string[], needed: Scope): boolean {
   if (isOfInstance(needed)) return held.includes(needed) || held.includes('instance:write')
   const enough: string[] = ['admin', needed]
@@ -79,7 +79,7 @@ export function grants(held: readonly string[], needed: Scope): boolean {
   return enough.some((scope) => held.includes(scope))
 }
 
-/** Whether a scope lets its holder change something. */
+/** True for a scope that lets its holder change something. */
 export function isWrite(scope: Scope): boolean {
   return scope === 'admin' || scope.endsWith('write')
 }

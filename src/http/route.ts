@@ -66,13 +66,13 @@ export interface Route {
   description?: string
   /** The scope that the key needs, or one of several; `any` for every valid key, `null` for a route without a key. */
   scope: Scope | Scope[] | 'any' | null
-  /** Whether the key's user must be an owner of the workspace. */
+  /** The key's user must be an owner of the workspace. */
   role?: 'owner'
-  /** Whether only a session of the dashboard may ask: a key is of one workspace, and how a user signs in is of all of theirs. */
+  /** Only a session of the dashboard may ask: a key is of one workspace, and how a user signs in concerns all of theirs. */
   session?: true
   /** The tokens of agents that are let in beside keys; none where it says nothing. */
   callers?: readonly AgentCaller[]
-  /** Whether the key may also be the password of HTTP Basic. */
+  /** The key may also be the password of HTTP Basic. */
   basic?: boolean
   params?: Schema
   query?: Schema
@@ -94,9 +94,9 @@ export interface Route {
   bound?: BoundKind
   /** Said of a route without a key that only begins a sign-in: nobody has done anything yet, and a flood fills no disk. */
   audited?: false
-  /** Whether the handler writes the entry of the audit, `entry`, in the statement of its change. */
+  /** The handler writes the entry of the audit, `entry`, in the statement of its change. */
   entryWithChange?: boolean
-  /** Whether the route starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
+  /** The route starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
   handle(context: Context<unknown, unknown, unknown>): Promise<RouteResponse | undefined>
 }
@@ -198,7 +198,7 @@ export function mountRoutes(app: express.Express, routes: Route[], services: Rou
   )
   // After all routes, and a path before those with more parameters, which it would match.
   const parameters = (path: string) => path.split(/[:*]/).length
-  // One of several segments (`*slug`) also matches what follows it.
+  // A parameter of several segments (`*slug`) also matches what follows it.
   const rank = (path: string) => [parameters(path), -path.split('/').length] as const
   mounted.sort((a, b) => rank(a.path)[0] - rank(b.path)[0] || rank(a.path)[1] - rank(b.path)[1])
   for (const same of Map.groupBy(mounted, ({ path }) => path).values()) {

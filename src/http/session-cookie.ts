@@ -43,7 +43,10 @@ export function setSessionCookie(req: Request, res: Response, value: string, exp
   setCookie(req, res, { name: 'session', value, expires, sameSite: 'strict' })
 }
 
-/** What a browser keeps of a sign-in while it is at the OpenID provider. `Lax`, since it comes back from another site. */
+/**
+ * Keeps a sign-in in the browser while its user is at the OpenID provider. `Lax`, since the browser comes back from
+ * another site.
+ */
 export function setOidcCookie(req: Request, res: Response, value: string, expires: Date): void {
   setCookie(req, res, { name: 'oidc', value, expires, sameSite: 'lax' })
 }

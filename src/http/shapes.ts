@@ -62,6 +62,24 @@ export function readPageToken(token: string | undefined): string | undefined {
   throw badRequest('pageToken: not a token of this API')
 }
 
+/** The query of a list. */
+export const paging = (fallback: number, max: number) => ({
+  limit: limit(fallback, max),
+  pageToken: pageToken.optional(),
+})
+
+/** The body of a list: `{"data": {"<name>": […], "next_page_token": "…"}}`. */
+export const pageOf = (name: string, item: z.ZodType) =>
+  z.object({ data: z.object({ [name]: z.array(item), next_page_token: z.string() }) })
+
+/** A page of a list, as {@link pageOf} has it. @param found one item more than `limit` where another page follows. */
+export const toPage = <T extends { id: string }>(
+  name: string,
+  found: T[],
+  limit: number,
+  view: (item: T) => unknown = (item) => item,
+) => ({ data: { [name]: found.slice(0, limit).map(view), next_page_token: nextPageToken(found, limit) } })
+
 /** `{network}` of a path. */
 export const network = z.enum(['public', 'private'], 'must be public or private')
 

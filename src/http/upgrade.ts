@@ -39,7 +39,7 @@ export function serveUpgrades(server: Server, app: RequestListener): void {
   })
 }
 
-/** Whether a request asks for an upgrade. */
+/** True for a request that asks for an upgrade. */
 export const isUpgrade = (req: IncomingMessage): boolean => upgrades.has(req)
 
 /** Takes the connection of an upgrade; the response can no longer be used. @throws Error for any other request. */

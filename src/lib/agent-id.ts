@@ -22,12 +22,12 @@ export function bridgeOf(agentId: string, egressPort: number): string {
   return `${PREFIX}${tagOf(egressPort)}${agentId.slice(1)}`
 }
 
-/** Whether a bridge belongs to an agent whose way out is at this port. */
+/** True for the name of an agent's bridge whose egress proxy is at this port. */
 export function isBridgeOf(egressPort: number, name: string): boolean {
   return name.length === 15 && name.startsWith(`${PREFIX}${tagOf(egressPort)}`)
 }
 
-/** Whether 0.1.0 made the bridge, and so did not write down whose it is. */
+/** True for a bridge that 0.1.0 made, whose name does not say which Berth made it. */
 export const isFormerBridge = (name: string): boolean => /^bth-x[a-z0-9]{7}$/.test(name)
 
 const tagOf = (egressPort: number) => egressPort.toString(36).padStart(4, '0')

@@ -41,20 +41,20 @@ export type CrashPoint =
   /** In a restore of a part: content and homes are there; the rows are written, and not yet anybody's. */
   | 'restore-part-after-homes'
   | 'restore-part-before-commit'
-  /** Of the disk helper's start: the image is half made; it has a loop device; it is mounted. */
+  /** In the disk helper's start: the image is half made; it has a loop device; it is mounted. */
   | 'disks-mid-image'
   | 'disks-after-attach'
   | 'disks-after-mount'
-  /** Of an agent's disk: its group has a limit; it is out of the way, and all there. */
+  /** While an agent's disk is made: its group has a limit; while it is removed: it is renamed, and complete. */
   | 'disk-after-limit'
   | 'disk-after-rename'
-  /** Of a batch of events: they have ids; what follows from them is written; it is committed. */
+  /** In a batch of events: they have ids; what follows from them is written; it is committed. */
   | 'events-before-fan-out'
   | 'events-before-commit'
   | 'events-after-commit'
-  /** Of a request: what it changes is committed, and the audit does not say how it ended. */
+  /** In a request: its change is committed, and the audit does not say how it ended. */
   | 'audit-before-end'
-  /** Of a round of deliveries: they are sent; how that went is noted. */
+  /** In a round of deliveries: they are sent; their results are written. */
   | 'webhook-before-note'
   | 'webhook-after-note'
 

@@ -20,7 +20,7 @@ export class Encryption {
     this.#previousKey = previousKey
   }
 
-  /** Whether a key is set. */
+  /** A key is set. */
   get configured(): boolean {
     return this.#key !== ''
   }

@@ -67,7 +67,7 @@ export async function readIfExists(path: string): Promise<string | null> {
   }
 }
 
-/** Whether an error is a system error with one of these codes (`ENOENT`, …). */
+/** True for a system error with one of these codes (`ENOENT`, …). */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
   if (!(error instanceof Error)) return false
   const { code, errno } = error as NodeJS.ErrnoException

@@ -24,7 +24,7 @@ const CACHE_MS = 2000
 export interface Check {
   /** May throw: then the part does not answer. */
   find(): Promise<Finding> | Finding
-  /** Whether the process cannot do its work without the part. */
+  /** The process cannot do its work without the part. */
   essential?: boolean
 }
 
@@ -47,7 +47,7 @@ export class Readiness {
   readonly #options: ReadinessOptions
   /** Checks that have not answered yet: a part that hangs is not asked once more with every look. */
   readonly #pending = new Map<string, Promise<Finding>>()
-  /** By part: how the last look found it, and what the log has said last. */
+  /** The state of each part at the last look, and the state that the log has said last. */
   readonly #before = new Map<string, { seen: Status; said: Status }>()
 
   constructor(options: ReadinessOptions) {

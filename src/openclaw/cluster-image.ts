@@ -17,11 +17,11 @@ import { parseReference } from './oci/reference.ts'
 import { Registry } from './oci/registry.ts'
 
 const AGENTD = fileURLToPath(new URL('../../agentd', import.meta.url))
-/** What the base brings: these in one of the folders of programs, the user `node`, and certificates. */
+/** Requirements of the base: these programs in one of the folders below, the user `node`, and certificates. */
 const TOOLS = ['node', 'bash', 'curl', 'git', 'tini']
 const PROGRAMS = ['usr/local/bin', 'usr/bin', 'bin', 'usr/local/sbin', 'usr/sbin', 'sbin']
 const CERTIFICATES = 'etc/ssl/certs/ca-certificates.crt'
-/** As npm names processors, by the names that images have. */
+/** Names of processors for npm, by the names that images have. */
 const CPUS: Record<string, string> = { amd64: 'x64', arm64: 'arm64' }
 
 export interface ClusterImageOptions {
@@ -33,7 +33,7 @@ export interface ClusterImageOptions {
   architecture: Architecture
   /** The image's name. */
   name: string
-  /** Whether it goes into the registry of its name, or into an archive at this path. */
+  /** The image goes into the registry of its name, or into an archive at this path. */
   to: 'registry' | { archive: string }
   /** Gets what is done, line by line. */
   onLine?: ((line: string) => void) | undefined
@@ -51,7 +51,7 @@ export async function buildClusterImage(options: ClusterImageOptions): Promise<s
   await mkdir(enginesDir, { recursive: true })
   return withLock(enginesLock(enginesDir), options, async () => {
     const draft = join(enginesDir, '.image')
-    // Of processes that died: one holds the lock at a time.
+    // Drafts of processes that died: one process holds the lock at a time, so no draft is in use.
     await removeLeftovers(draft, 0)
     const dir = temporaryName(draft)
     await mkdir(dir)
@@ -152,7 +152,7 @@ async function* agentdEntries(): AsyncGenerator<Entry> {
   }
 }
 
-/** As agentd/Dockerfile has it. */
+/** The configuration of the image, as agentd/Dockerfile has it. */
 function configOf(base: ImageConfig, layers: Layer[], version: string, tini: string): ImageConfig {
   const { config, rootfs, history, architecture, os } = base
   const { Cmd: _, Healthcheck: __, Volumes: ___, ...kept } = config ?? {}

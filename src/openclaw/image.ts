@@ -29,7 +29,7 @@ export interface EngineImage {
   id: string
   /** Size with the base, which images share. */
   bytes: number
-  /** Whether the image is what this Berth would build. */
+  /** The image is what this Berth would build. */
   current: boolean
 }
 
@@ -141,7 +141,7 @@ export async function removeEngineImages(docker: Docker, version: string): Promi
     if (image.version === version) await docker.getImage(image.name).remove().catch(ignoreStatus(404, 409))
 }
 
-/** Whether images can be built at all: the base is there, or a registry that has it answers. */
+/** True where images can be built at all: the base is there, or a registry that has it answers. */
 export async function canBuild(docker: Docker, baseImage: string, signal?: AbortSignal): Promise<boolean> {
   if (await hasImage(docker, baseImage)) return true
   const inRegistry = docker

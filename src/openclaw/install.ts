@@ -14,7 +14,7 @@ const LAUNCH_MS = 120_000
 const DU_MS = 60_000
 const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
 
-/** Whether a text has the form of a version of the engine; no other one gets into a command or a path. */
+/** True for a text in the form of an engine's version; no other text gets into a command or a path. */
 export const isEngineVersion = (version: string): boolean => ENGINE_VERSION.test(version)
 
 /** @throws EngineError when it has not. */

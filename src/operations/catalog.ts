@@ -28,9 +28,9 @@ interface Kind {
   queue: QueueName
   /** The table of the row that `target_id` names; `content` where it names nothing but the operation itself. */
   subject: 'file' | 'agent' | 'content' | 'webhook'
-  /** Whether at most one operation of the same subject runs at a time, in the order of their ids. */
+  /** At most one operation of the same subject runs at a time, in the order of their ids. */
   exclusive: boolean
-  /** Whether a request takes a waiting operation with the same input instead of adding another; for exclusive kinds. */
+  /** A request takes a waiting operation with the same input instead of adding another; for exclusive kinds. */
   coalesces: boolean
   /** The resource whose readers may read the operation, and whose writers may cancel it; null for one that no client sees. */
   resource: 'files' | 'agents' | null
@@ -38,7 +38,7 @@ interface Kind {
   input: z.ZodObject
   /** The result for the client that started it. */
   result: z.ZodObject
-  /** Whether a client may cancel the operation. */
+  /** A client may cancel the operation. */
   cancelable: boolean
   retry: Retry
   /** An attempt that takes longer, in milliseconds, fails the operation with the code `timeout`; null for no bound. */
@@ -162,7 +162,7 @@ const kinds = {
       snapshotCid: z.string(),
       commitSha: z.string(),
       changeSummary: z.string().nullable(),
-      /** Whether anything had changed in the workspace. */
+      /** Anything had changed in the workspace. */
       isNew: z.boolean(),
       /** Files that were left out: a secret's value is in them, or git cannot keep them. */
       leftOut: z.array(z.string()),
@@ -204,7 +204,7 @@ const kinds = {
     summary: "Make an agent's skill folders those of the skills that are attached to it",
     ...onAgent,
     queue: 'agents',
-    /** By the name of a skill: what to do where the agent has changed its folder, or has one of its own. */
+    /** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
     input: z.object({ resolutions: z.record(z.string(), z.enum(['replace', 'keep'])).optional() }),
     /** Not applied where the agent is away: it gets them when it starts. */
     result: z.object({ applied: z.boolean() }),

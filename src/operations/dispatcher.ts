@@ -110,7 +110,7 @@ export class Dispatcher {
         const name = text as QueueName
         const queue = this.#queues.get(name) as JobQueue
         if (unclaimed) await this.#findLostJobs(name, queue)
-        // What was just released or lost makes room, and waits.
+        // Operations that were just released or lost make room, and wait for a dispatch.
         if (isReleased || unclaimed || (waiting && room > 0)) await this.#dispatch(name, queue)
         if (waiting) await this.#showHeldBack(name)
       }

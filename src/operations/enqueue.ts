@@ -152,8 +152,8 @@ const sameInLine = (kind: OperationKind) => `
   FOR UPDATE SKIP LOCKED`
 
 /**
- * Whether a request under this key was accepted before: then what it changed must not be changed again. The caller has
- * locked the subject's row, so that a repeat sees what the first one has written.
+ * True for a key under which a request was accepted before: its change must not be made again. The caller has locked the
+ * subject's row, so that a repeat sees what the first request has written.
  */
 export async function isRepeat(
   db: Queryable,

@@ -78,7 +78,7 @@ export class RetryLater extends OperationFailed {
   override name = 'RetryLater'
   /** Milliseconds, instead of the kind's wait. */
   readonly delayMs: number | undefined
-  /** Whether the operation is tried again however long it has been tried: the handler bounds it in another way. */
+  /** The operation is tried again however long it has been tried: the handler bounds it in another way. */
   readonly unbounded: boolean
 
   constructor(

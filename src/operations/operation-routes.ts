@@ -5,7 +5,7 @@ import { ApiError, notFound } from '../errors.ts'
 import { openEventStream } from '../http/event-stream.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, requireScope, route } from '../http/route.ts'
-import { limit, nextPageToken, order, pageToken, pathId, readPageToken } from '../http/shapes.ts'
+import { order, pageOf, paging, pathId, readPageToken, toPage } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { cancel } from './cancel.ts'
 import { catalog, isFinished, OPERATION_KINDS, OPERATION_STATES, readableKinds, scopeOf } from './catalog.ts'
@@ -73,15 +73,12 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
           .optional()
           .describe('Only operations on this file or agent.'),
         order: order.default('DESC'),
-        limit: limit(10, 250),
-        pageToken: pageToken.optional(),
+        ...paging(10, 250),
       }),
       success: {
         status: 200,
         description: 'A page of operations.',
-        body: z.object({
-          data: z.object({ operations: z.array(operationView), next_page_token: z.string() }),
-        }),
+        body: pageOf('operations', operationView),
       },
       async handle({ principal, query: { pageToken, limit, ...filter } }) {
         const found = await listOperations(pool, principal.workspaceId, {
@@ -90,14 +87,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
           after: readPageToken(pageToken),
           limit: limit + 1,
         })
-        return {
-          body: {
-            data: {
-              operations: found.slice(0, limit),
-              next_page_token: nextPageToken(found, limit),
-            },
-          },
-        }
+        return { body: toPage('operations', found, limit) }
       },
     }),
     route({

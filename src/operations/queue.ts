@@ -59,7 +59,7 @@ export function createQueueBackend(
   const closers: (() => Promise<void>)[] = []
   const onError = (error: Error) => log.debug({ err: error }, 'queue connection')
   const retryStrategy = (tries: number) => Math.min(tries * 100, 1000)
-  // One for all queues, as a connection at rest takes 3 MB of the server's memory. With Redis it opens none.
+  // All queues share one pool, as a connection at rest takes 3 MB of the server's memory. With Redis it opens none.
   const pool = createPool(databaseUrl, CONNECTIONS + QUEUES.length, log, SCHEMA)
   const postgres = pool as unknown as PgPool
 

@@ -1,4 +1,4 @@
-/** Which workers are alive, and how they see the IPFS nodes: each writes a row every few seconds. */
+/** Workers that are alive, and how they see the IPFS nodes: each writes a row every few seconds. */
 import type { Pool } from '../db/pool.ts'
 import {
   forgetWorkers,
@@ -36,7 +36,7 @@ export class WorkerStatus {
     ipfsPrivate: IpfsStatus
     /** The worker's parts, as its own /readyz has them. */
     parts: Record<string, Part>
-    /** Of Berth. */
+    /** The version of Berth. */
     version: string
   }): Promise<void> {
     const { id, concurrency, ipfs, ipfsPrivate, parts, version } = worker

@@ -55,7 +55,7 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   }
 }
 
-/** What both servers are made of. */
+/** The parts that both servers share. */
 interface Shared {
   config: Config
   log: Logger
@@ -151,7 +151,7 @@ function allowedDestinations(config: Config): Destination[] {
   const agents = own(agentsApiUrl(config), 'BERTH_AGENT_DOMAIN')
   const hosts = [agents, { ...agents, host: `*.${agents.host}` }]
   if (config.PUBLIC_URL) return [...allowed, ...hosts, own(config.PUBLIC_URL, 'PUBLIC_URL')]
-  // What is on loopback is of the proxy's own pod.
+  // In a cluster, loopback is the proxy's own pod, so nothing there is allowed.
   if (config.BERTH_EGRESS_URL) return [...allowed, ...hosts]
   const names = ANSWERS_ON_LOOPBACK.includes(config.HOST) ? ['localhost', '127.0.0.1'] : [config.HOST]
   return [...allowed, ...hosts, ...names.map((host) => ({ host, port: config.PORT }))]
@@ -167,7 +167,7 @@ function own(url: string, setting: string): Destination {
   return destination
 }
 
-/** Neither database nor queue: it works while its own listeners answer. */
+/** The proxy has neither database nor queue: it works while its own listeners answer. */
 function proxyReadiness(services: {
   /** The address of the role's own tunnel server. */
   address: AgentProxyAddress

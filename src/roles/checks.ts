@@ -1,4 +1,4 @@
-/** Which parts each role has, and which of them it cannot work without. */
+/** Parts of each role, and which of them it cannot work without. */
 import { checkAgentProxy } from '../agent-proxy/checks.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import type { Config } from '../config.ts'

@@ -15,7 +15,7 @@ export async function compile(): Promise<void> {
   await import('./web.ts')
   await import('./worker.ts')
   await import('./agent-proxy.ts')
-  // What these load when they need it.
+  // Modules that the roles import when they need them.
   await import('../db/generated/client.ts')
   await import('../storage/embedded.ts')
   await import('../storage/embedded/network.ts')

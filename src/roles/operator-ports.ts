@@ -29,7 +29,7 @@ export async function openOperatorPorts(config: Config, options: OperatorPortsOp
   collectDefaultMetrics({ register: registry })
   const metricsPaths: Paths = {
     '/metrics': async () => {
-      // What a module counts by itself is in the default registry.
+      // The default registry has the counters that modules declare themselves.
       const all = Registry.merge([registry, register])
       return { status: 200, type: all.contentType, body: await all.metrics() }
     },

@@ -48,7 +48,7 @@ import {
 export interface DockerOptions {
   /** DOCKER_HOST; undefined: the usual socket. */
   host?: string | undefined
-  /** Which Berth this is: it sees nothing of what others have made on the same engine. */
+  /** The Berth whose sandboxes these are: it sees nothing of what others have made on the same engine. */
   owner: Owner
   /** BERTH_AGENT_SUBNETS. */
   subnets: string
@@ -285,7 +285,7 @@ export class DockerRuntime implements SandboxRuntime {
     return bridge?.IPAM?.Config?.[0]?.Gateway ?? null
   }
 
-  /** Whether engine images can be built: the base image is there, or can be pulled. @throws SandboxError */
+  /** True where engine images can be built: the base image is there, or can be pulled. @throws SandboxError */
   canBuild(): Promise<boolean> {
     return this.#engine.call('look for the base image', { ms: SLOW_MS }, (docker, abortSignal) =>
       canBuild(docker, this.#options.baseImage, abortSignal),

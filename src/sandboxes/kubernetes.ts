@@ -49,7 +49,7 @@ import {
 
 export interface KubernetesOptions {
   cluster: Cluster
-  /** Which Berth this is: it sees nothing of what others have made in the same namespace. */
+  /** The Berth whose sandboxes these are: it sees nothing of what others have made in the same namespace. */
   owner: Owner
   /** Versions of the engine for which there are images. */
   versions: string[]
@@ -61,7 +61,10 @@ export interface KubernetesOptions {
 }
 
 const GRACE_MS = 10_000
-/** What takes longer, such as pulling an image, goes on by itself, and is looked at by the next attempt. */
+/**
+ * The most that a start waits. Longer work, such as pulling an image, goes on by itself, and the next attempt looks at
+ * it.
+ */
 const START_MS = 60_000
 /** Someone else changes the same sandbox at each try. */
 const TRIES = 20
@@ -98,7 +101,7 @@ export class KubernetesRuntime implements SandboxRuntime {
       const pod = await readPod(this.#cluster, nameOf(agentId), signal)
       const current = found && isSame(found, record)
       if (current && (!pod || isOf(pod, found))) return true
-      // One that others have made is told when it is to start.
+      // A pod that others have made stays: `start` reports it.
       if (pod && this.#isOwn(pod)) await deletePod(this.#cluster, pod, { graceSeconds: 10, signal })
       return current || (await this.#writeRecord(found, record, signal))
     })
@@ -159,7 +162,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     const pod = await readPod(this.#cluster, name, signal)
     if (pod && this.#isOwn(pod)) await deletePod(this.#cluster, pod, { graceSeconds: 1, signal })
     const record = await this.#own(agentId, signal)
-    // Its policy goes with it.
+    // The policy goes with the record.
     if (record)
       await this.#cluster.call('delete record', { signal }, ({ core }) => {
         const body = { preconditions: { uid: record.metadata?.uid ?? '' } }
@@ -356,6 +359,6 @@ export class KubernetesRuntime implements SandboxRuntime {
   }
 }
 
-/** Whether a record says what another one would. */
+/** True for two records with the same spec and the same owner. */
 const isSame = (a: V1ConfigMap, b: V1ConfigMap) =>
   [SPEC_LABEL, INSTANCE_LABEL].every((label) => a.metadata?.labels?.[label] === b.metadata?.labels?.[label])

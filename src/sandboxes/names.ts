@@ -3,7 +3,7 @@
 import type { Owner } from './owner.ts'
 import { SandboxError } from './port.ts'
 
-/** Which Berth made it: two of them may share a Docker or a namespace. */
+/** The label that names the Berth which made a thing: two of them may share a Docker or a namespace. */
 export const INSTANCE_LABEL = 'berth.instance'
 export const AGENT_LABEL = 'berth.agent'
 export const VERSION_LABEL = 'berth.engine-version'
@@ -23,7 +23,7 @@ export const LABELLED = { label: [INSTANCE_LABEL] }
 
 type Labels = Record<string, string> | null | undefined
 
-/** Whether a thing of an agent that is known to be the owner's has a label of the owner's. */
+/** True for labels that name the owner, or one of its former labels. */
 export function isLabelled({ instance, former }: Owner, labels: Labels): boolean {
   const label = labels?.[INSTANCE_LABEL]
   return label !== undefined && (label === instance || former.includes(label))

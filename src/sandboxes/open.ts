@@ -1,4 +1,4 @@
-/** Which runtime agents have. */
+/** The choice of the runtime that agents have. */
 import { lookup } from 'node:dns/promises'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, isIP } from 'node:net'
@@ -143,7 +143,7 @@ async function whyNotDocker(config: Config, docker: DockerRuntime): Promise<stri
   }
 }
 
-/** Whether an address of Docker's own bridge is this machine's: an idle bridge is down, and in no list of interfaces. */
+/** True where the address of Docker's own bridge is this machine's: an idle bridge is down, and in no list of interfaces. */
 async function isLocal(docker: DockerRuntime): Promise<boolean> {
   const gateway = await docker.defaultGateway()
   if (gateway === null) return true

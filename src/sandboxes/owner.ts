@@ -1,4 +1,4 @@
-/** Which Berth has made a thing in Docker: two of them may share an engine. */
+/** The Berth that has made a thing in Docker: two of them may share an engine. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
@@ -10,7 +10,7 @@ export interface Owner {
   instance: string
   /** Labels that it used before. Others may have had them too: of these only things of known agents are its own. */
   former: readonly string[]
-  /** Which of these agents are this Berth's, deleted ones included. */
+  /** The ones of these agents that are this Berth's, deleted ones included. */
   knows(agentIds: string[]): Promise<Set<string>>
 }
 

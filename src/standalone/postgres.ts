@@ -39,7 +39,7 @@ export interface EmbeddedPostgres {
   url: string
   /** Folder of the cluster and its log; not always inside the data folder. */
   location: string
-  /** Whether the server was already running, left by a supervisor that was killed. */
+  /** The server was already running, left by a supervisor that was killed. */
   adopted: boolean
   /** Ends the server and waits for it. A second call waits for the first. */
   stop(): Promise<void>
@@ -155,8 +155,8 @@ async function spawned(
 }
 
 /**
- * Whether a failed start is worth another: somebody took the port since it was found free, or sessions
- * of a killed server have not noticed yet and still hold its shared memory.
+ * True for a failed start that is worth another attempt: somebody took the port since it was found free, or sessions of a
+ * killed server have not ended yet and still hold its shared memory.
  */
 function passes(tail: string): boolean {
   return /Address already in use|pre-existing shared memory block/.test(tail)

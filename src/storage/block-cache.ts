@@ -9,7 +9,7 @@ const BLOCK_BYTES = 128 * 1024
 const CACHE_BYTES = 16 * 1024 * 1024
 /** Most parts of a file that are asked for one by one: a range of a megabyte is in two blocks of the profile. */
 const PARTS = 3
-/** What a block takes beside its bytes, about. */
+/** Memory of a block beside its bytes, about. */
 const ENTRY_BYTES = 512
 
 /**
@@ -17,7 +17,7 @@ const ENTRY_BYTES = 512
  * never change, so nothing makes them invalid; whether a caller may have them is for the caller to find out each time.
  */
 export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Storage {
-  /** By multihash. What was asked for last comes last. */
+  /** Blocks by multihash, in the order of their last use. */
   const kept = new Map<string, Uint8Array>()
   let size = 0
   const keep = (key: string, bytes: Uint8Array): void => {

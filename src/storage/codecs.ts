@@ -25,7 +25,7 @@ const hashers = new Map<number, MultihashHasher>([sha256, sha512].map((hasher) =
 /** Codecs of blocks that are stored as they are: nobody looks into them. */
 const LEAF_CODECS = new Set<number>([raw.code, json.code, CBOR])
 
-/** Whether a block of this codec never has links. */
+/** True for a codec whose blocks never have links. */
 export const isLeafCodec = (cid: CID): boolean => LEAF_CODECS.has(cid.code)
 
 /** The bytes that an identity CID carries, or null for any other CID. */
@@ -56,7 +56,7 @@ export function assertSupported(cid: CID): void {
   }
 }
 
-/** Whether `bytes` are the block that `cid` names. */
+/** True when `bytes` are the block that `cid` names. */
 export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
   const { code, digest } = cid.multihash
   const computed = await hasherOf(code).digest(bytes, { truncate: digest.length })

@@ -8,7 +8,7 @@ export const BLOCKS_LIMIT = 1_000_000
 /** Short name of a block. A codec is part of it, for what is a leaf under one has links under another. */
 export const nameOf = (cid: CID): string => `${cid.code}:${blockKey(cid)}`
 
-/** Which blocks of a DAG have come, and which ones it owes, as something links to them. */
+/** The blocks of a DAG that have come, and those that are still missing, as something links to them. */
 export class Contents {
   readonly #here = new Set<string>()
   readonly #owed = new Set<string>()

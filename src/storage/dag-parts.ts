@@ -20,7 +20,7 @@ export interface DagPart {
   root: CID
   /** `block`: the root alone. `entity`: what a file is read from, or a directory listed from. `all`: all below the root. */
   scope: 'block' | 'entity' | 'all'
-  /** Of a file, with `entity`: the bytes to read. */
+  /** The bytes to read of a file, with `entity`. */
   bytes?: ByteSpan | undefined
   /** A block that the walk meets again comes again. */
   duplicates: boolean

@@ -28,7 +28,7 @@ export interface EmbeddedOptions {
   listen?: string[]
   /** Delegated HTTP routing (`/routing/v1`) that is asked for providers; null for none. */
   routingUrl?: string | null
-  /** Whether private, loopback and link-local addresses may be dialled. */
+  /** Private, loopback and link-local addresses may be dialled. */
   allowPrivate?: boolean
   /**
    * Keeps off the network, for a private store and for a process beside the one that retrieves: a `pin` that

@@ -41,7 +41,7 @@ interface Options {
 interface Found {
   path: string
   cid: CID
-  /** Its root node; null for a file of one raw block. */
+  /** The file's root node; null for a file of one raw block. */
   root: { bytes: Uint8Array; node: UnixFsNode } | null
 }
 

@@ -10,10 +10,10 @@ const NODES_OF_DAG = 10_000
 const CIDS = 500_000
 const LOOK_MS = 30_000
 
-/** Which CIDs are within a DAG. What is in a DAG never changes, so it is walked once and remembered. */
+/** The CIDs within a DAG. A DAG never changes, so it is walked once and remembered. */
 export class InnerCids {
   readonly #storage: Storage
-  /** What was asked for last comes last. */
+  /** The roots that are remembered, in the order of their last use. */
   readonly #known = new Map<string, { keys: Promise<Set<string>>; size: number }>()
   #size = 0
 
@@ -21,7 +21,7 @@ export class InnerCids {
     this.#storage = storage
   }
 
-  /** Whether a CID is below a root, among the first 100,000 that are. @throws StorageError `unavailable`, `aborted`. */
+  /** True for a CID below a root, among the first 100,000 that are. @throws StorageError `unavailable`, `aborted`. */
   async has(root: CID, cid: CID): Promise<boolean> {
     if (isLeafCodec(root)) return false
     return (await this.#keysOf(root)).has(keyOf(cid))

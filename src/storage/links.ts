@@ -128,7 +128,7 @@ function ask(cid: CID, bytes: Uint8Array): Promise<ParsedLinks> {
       void asked.terminate()
     }
     const onError = ({ message }: Error) => giveUp(message)
-    // By the thread's processor time, not by the clock: on a busy machine a block that is in order takes longer.
+    // The limit is the thread's processor time, not the clock: on a busy machine a block that is in order takes longer.
     const before = asked.cpuUsage()
     const check = async () => {
       const { user, system } = await asked.cpuUsage(await before)

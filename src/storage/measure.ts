@@ -218,7 +218,7 @@ export class ImportMeter {
   }
 
   /**
-   * Whether the root is the file itself, and not a directory around it.
+   * True when the root is the file itself, and not a directory around it.
    * @throws StorageError `invalid_object` when there was no entry.
    */
   get isFile(): boolean {

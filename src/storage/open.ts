@@ -52,7 +52,7 @@ const LOCKS = { public: 'kuboPublic', private: 'kuboPrivate' } as const
 
 const apiUrlsOf = (config: Config) => ({ public: config.IPFS_API_URL, private: config.IPFS_PRIVATE_API_URL })
 
-/** Whether the node of a network is Berth's own, so that Berth collects its garbage. */
+/** True for a network whose node is Berth's own, so that Berth collects its garbage. */
 export const isOwn = (config: Config, network: Network): boolean =>
   !apiUrlsOf(config)[network] || config.BERTH_OWN_KUBO.includes(network)
 

@@ -192,7 +192,7 @@ export interface Storage {
   pin(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }>
   /** Releases a pin. Idempotent: true when there was one. */
   unpin(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
-  /** Whether Berth has pinned this very CID (recursively). */
+  /** True for a CID that Berth itself has pinned (recursively). */
   isPinned(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
   /** Every CID that Berth keeps here, in no order. Pins made by others on the same node are not listed. */
   list(options: { signal: AbortSignal }): AsyncIterable<CID>

@@ -38,7 +38,7 @@ export async function resolvePath(
   return entryOf(cid, await read(cid))
 }
 
-/** What a block is the root of. */
+/** The file or directory whose root is this block. */
 export function entryOf(cid: CID, bytes: Uint8Array): DagEntry {
   if (cid.code === raw.code) return { cid, type: 'file', size: bytes.length }
   const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null

@@ -33,7 +33,7 @@ export function byHost(
   }
 }
 
-/** One handler, and for what it passes on, another one. */
+/** Runs the second handler for requests that the first one passes on. */
 export function inTurn(first: RequestHandler, second: RequestHandler): RequestHandler {
   return (req, res, next) => first(req, res, (error) => (error ? next(error) : second(req, res, next)))
 }

@@ -44,7 +44,7 @@ export interface OpenedSockets {
   sockets: JoinedSockets
   /** The client's connection, which nobody reads yet. */
   client: Socket
-  /** What the client has sent already. */
+  /** Bytes that the client has sent already. */
   head: Buffer
 }
 

@@ -15,7 +15,7 @@ import { type StoredEvent, viewEvent } from '../events/event.ts'
 import { matchesType } from '../events/visibility.ts'
 import { insertOperation } from '../operations/enqueue.ts'
 
-/** What a webhook wants to be told of. */
+/** The events that a webhook wants. */
 interface Filter {
   /** Types of events, or patterns of them. */
   events: readonly string[]
@@ -27,7 +27,7 @@ interface Filter {
 const MOST_DUE = 500
 const FORGET_BATCH = 10_000
 
-/** Whether a webhook wants an event. */
+/** True for an event that a webhook wants. */
 function wants({ events, agentId, groupId }: Filter, { type, resource, data }: StoredEvent): boolean {
   if (agentId !== null && data.agentId !== agentId) return false
   if (groupId !== null && data.groupId !== groupId && !(resource.type === 'group' && resource.id === groupId))

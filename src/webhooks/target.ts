@@ -9,7 +9,7 @@ const MAX_LENGTH = 2048
 export interface Target {
   url: URL
   destination: Destination
-  /** Whether the operator allows it by name, whatever its addresses. */
+  /** The operator allows the target by name, whatever its addresses. */
   isAllowed: boolean
 }
 
@@ -24,7 +24,7 @@ export function targetOf(text: string, allowed: readonly Destination[]): Target 
   return { url, destination, isAllowed: hasDestination(allowed, destination) }
 }
 
-/** Whether a target may be spoken to: without TLS only where the operator allows it. */
+/** True for a target that may be contacted: without TLS only where the operator allows it. */
 export const mayConnect = ({ url, isAllowed }: Target): boolean => url.protocol === 'https:' || isAllowed
 
 /**

@@ -3,16 +3,7 @@ import type { Prisma } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
 import { EVENT_TYPES } from '../events/event-types.ts'
 import { type Declared, type Route, route, type Schema } from '../http/route.ts'
-import {
-  limit,
-  nextPageToken,
-  nothing,
-  oneOrMore,
-  pageToken,
-  pathId,
-  readPageToken,
-  text,
-} from '../http/shapes.ts'
+import { nothing, oneOrMore, pageOf, paging, pathId, readPageToken, text, toPage } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import {
   changeWebhook,
@@ -35,7 +26,7 @@ const params = z.object({ id: pathId })
 const deliveryParams = z.object({ id: pathId, deliveryId: pathId })
 
 const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))]
-/** What `events` may have: a type, all of one sort, or all there are. */
+/** Values of `events`: a type, all of one sort, or all there are. */
 const PATTERNS = ['*', ...families, ...EVENT_TYPES] as const
 const STATES = ['pending', 'delivered', 'failed'] as const
 
@@ -123,19 +114,18 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       path: WEBHOOKS,
       id: 'listWebhooks',
       summary: 'List webhooks',
-      query: z.object({ limit: limit(10, 100), pageToken: pageToken.optional() }),
+      query: z.object(paging(10, 100)),
       success: {
         status: 200,
         description: 'A page of webhooks, newest first, without their secrets.',
-        body: z.object({ data: z.object({ webhooks: z.array(webhookRecord), next_page_token: z.string() }) }),
+        body: pageOf('webhooks', webhookRecord),
       },
       async handle({ principal: { workspaceId }, query: { limit, pageToken } }) {
         const found = await listWebhooks(prisma, workspaceId, {
           after: readPageToken(pageToken),
           limit: limit + 1,
         })
-        const webhooks = found.slice(0, limit).map(toRecord)
-        return { body: { data: { webhooks, next_page_token: nextPageToken(found, limit) } } }
+        return { body: toPage('webhooks', found, limit, toRecord) }
       },
     }),
     webhookRoute({
@@ -241,15 +231,12 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       params,
       query: z.object({
         state: z.enum(STATES).optional(),
-        limit: limit(10, 250),
-        pageToken: pageToken.optional(),
+        ...paging(10, 250),
       }),
       success: {
         status: 200,
         description: 'A page of deliveries, newest first.',
-        body: z.object({
-          data: z.object({ deliveries: z.array(deliveryRecord), next_page_token: z.string() }),
-        }),
+        body: pageOf('deliveries', deliveryRecord),
       },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id }, query: { state, limit, pageToken } }) {
@@ -260,8 +247,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
           orderBy: { id: 'desc' },
           take: limit + 1,
         })
-        const deliveries = found.slice(0, limit).map(toDelivery)
-        return { body: { data: { deliveries, next_page_token: nextPageToken(found, limit) } } }
+        return { body: toPage('deliveries', found, limit, toDelivery) }
       },
     }),
     webhookRoute({

@@ -51,7 +51,7 @@ export function createWebhook(
   const id = uuidv7()
   const { shownSecret, secret } = newSecret(encryption, { id, workspaceId })
   return inTransaction(prisma, async (tx) => {
-    // Others who add to the workspace wait, so that none gets past the limit.
+    // The lock has others who add to the workspace wait, so that none gets past the limit.
     await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
     if ((await tx.webhook.count({ where: { workspaceId } })) >= MAX_WEBHOOKS)
       throw forbidden(messages.webhookLimit, 'webhook_limit')
@@ -111,7 +111,7 @@ export function changeWebhook(
   })
 }
 
-/** What still waits is not sent. @throws ApiError 404 */
+/** Deletes a webhook; deliveries that still wait are not sent. @throws ApiError 404 */
 export function deleteWebhook(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
   return inTransaction(prisma, async (tx) => {
     const { count } = await tx.webhook.deleteMany({ where: { id, workspaceId } })

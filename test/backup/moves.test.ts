@@ -69,7 +69,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     stops.push(() => database.stop())
     return database
   }
-  /** One without any table. */
+  /** Opens a database without any table. */
   async function emptyDatabase(): Promise<TestDatabase> {
     const database = await openDatabase()
     await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')

@@ -25,7 +25,7 @@ import {
 } from './world.ts'
 
 const NOTE = 'clawd/workspace/note.txt'
-/** Of the engine: in no snapshot. */
+/** A file of the engine's, which is in no snapshot. */
 const STATE = '.openclaw/state-of-the-engine'
 
 describe('a part of a backup', { timeout: 400_000 }, () => {
@@ -220,7 +220,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
           .filter((line) => !isTheirs(line))
           .map((line) => (table.startsWith('swap.') ? line.replace(/^\d+/, '') : line))
           .sort()
-      // What was done elsewhere is no entry of this one's audit.
+      // The audit has no entries for requests that another Berth answered.
       const brought = table === 'audit.copy.gz' ? [] : mine(original[table])
       assert.deepEqual(mine(both[table]), brought, table)
       const theirs = (rows: string | undefined) => linesOf(rows).filter(isTheirs)

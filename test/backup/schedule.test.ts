@@ -45,7 +45,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     const before = await readBlocks(dir)
     await api.delete(`/v3/files/public/${gone.id}`)
     const kept = await upload(api, 'public', randomBytes(2_000_000), { name: 'kept' })
-    // One of a day long ago, which has the first file.
+    // The copy of a backup, under the name of a day long ago, has the first file.
     const [, second] = await backupsOf(dir)
     await cp(join(dir, 'backups', second ?? ''), join(dir, 'backups/2026-01-05T03-00-00.000Z'), {
       recursive: true,

@@ -16,7 +16,7 @@ export interface Content {
   bytes: Buffer
 }
 
-/** What a text of a table's row has to get through. */
+/** A text that a backup of a table's row has to keep as it is. */
 const ODD = JSON.stringify({ odd: 'a\ttab, a\nline, a \\ and \\N, ünï' })
 
 export interface Filled {

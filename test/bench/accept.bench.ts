@@ -51,10 +51,10 @@ export async function bench(): Promise<Result[]> {
     body: pinRequest,
   }
 
-  /** One round on empty tables and an empty queue, while the other server is held still. */
+  /** Measures one round on empty tables and an empty queue, while the other server is held still. */
   const round = async (target: Target, count: number, other: Running) => {
     await admin.flushall()
-    // One by one: a lock on all of them would deadlock with a pass of the dispatcher.
+    // The tables are emptied one by one: a lock on all of them would deadlock with a pass of the dispatcher.
     for (const table of ['operation', 'file', 'bare_pin']) await web.pool.query(`TRUNCATE ${table}`)
     other.process.kill('SIGSTOP')
     try {

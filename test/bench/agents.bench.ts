@@ -1,7 +1,7 @@
 /**
- * What Berth adds to an agent in Docker: to its start, held against `docker run` of the same image and the engine's
- * own boot; to its console, against `docker exec`; to its tasks, against the engine's CLI; to its chat, against the
- * same gateway from within its container; and in memory. Needs a Docker engine, see `scripts/ci/docker.sh`.
+ * Costs that Berth adds to an agent in Docker: to its start, held against `docker run` of the same image and the engine's
+ * own boot; to its console, against `docker exec`; to its tasks, against the engine's CLI; to its chat, against the same
+ * gateway from within its container; and in memory. Needs a Docker engine, see `scripts/ci/docker.sh`.
  */
 import { execFile, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'

@@ -68,7 +68,7 @@ async function accept({ url, headers, pool }: Web): Promise<Result> {
   }
   const rounds: { berth: number; bare: number }[] = []
   for (let i = -1; i < ACCEPT_ROUNDS; i++) {
-    // Which one is first changes, as each leaves work to the server.
+    // The order changes each time, as each side leaves work to the server.
     const order = i % 2 === 0 ? (['ENABLE', 'DISABLE'] as const) : (['DISABLE', 'ENABLE'] as const)
     const rates = { ENABLE: 0, DISABLE: 0 }
     for (const trigger of order) rates[trigger] = await round(trigger)
@@ -182,7 +182,7 @@ async function writeAll(write: Followed['write'], seconds: number): Promise<void
   await Promise.all(writes)
 }
 
-/** What the readers have had, when all of them have had so many events. */
+/** The latencies of the readers, once all of them have had so many events. */
 async function taken(readers: Worker, events: number): Promise<number[]> {
   const all: number[] = []
   await until(`all readers have had ${events} events`, async () => {

@@ -14,7 +14,7 @@ import { createClient } from './support/transfer.ts'
 
 export const title = 'Images'
 
-/** As BERTH_IMAGE_PROCESSES has it. */
+/** The default of BERTH_IMAGE_PROCESSES. */
 const PROCESSES = 2
 const IMAGES = 60
 const ROUNDS = 3

@@ -24,7 +24,7 @@ const LIMIT_MS = 40_000
 const UPLOADS = 30
 const UPLOAD_BYTES = 10_000_000
 const CLIENTS = 4
-/** What all of Berth may take. */
+/** Most bytes that all of Berth may take. */
 const ALL_BYTES = 300e6
 /** Idle connections are closed in this time, and processes have given back their memory. */
 const REST_MS = 20_000

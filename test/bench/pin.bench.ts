@@ -17,7 +17,7 @@ const ROUNDS = 8
 const MIB = 1024 * 1024
 /** Pins of next to nothing, in whose time the fixed cost shows. */
 const SMALL_ROUNDS = 30
-/** What a pin may take beyond `ipfs pin add`, in milliseconds. */
+/** The most that a pin may take beyond `ipfs pin add`, in milliseconds. */
 const FIXED_MS = 40
 /** No pin of these takes as long, in milliseconds. */
 const STALL_MS = 20_000
@@ -25,7 +25,7 @@ const STALL_MS = 20_000
 const MOST_TRIES = 3
 const { signal } = new AbortController()
 
-/** What is pinned: so many files of so many bytes, random and so never known before. */
+/** Content that is pinned: so many files of so many bytes, random and so never known before. */
 interface Content {
   what: string
   files: number
@@ -132,7 +132,7 @@ async function inTurns(byBerth: () => Promise<number>, byKubo: () => Promise<num
   return rounds
 }
 
-/** What `ipfs add` does: the blocks are as that Kubo makes them. */
+/** Adds a file as `ipfs add` does: with the blocks that Kubo makes. */
 async function addByKubo(apiUrl: string): Promise<string> {
   const form = new FormData()
   form.set('file', new Blob([randomBytes(FILE.fileBytes)]), 'file')
@@ -152,7 +152,7 @@ async function* random(bytes: number): AsyncGenerator<Uint8Array> {
   for (let left = bytes; left > 0; left -= MIB) yield randomBytes(Math.min(left, MIB))
 }
 
-/** What a client does: ask, then wait for the end of the operation. */
+/** Pins as a client of Berth does: asks, then waits for the end of the operation. */
 async function pinByBerth(stack: Stack, key: string, host: { address: string }, cid: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}` }
   const body = JSON.stringify({ cid, host_nodes: [host.address] })
@@ -164,9 +164,9 @@ async function pinByBerth(stack: Stack, key: string, host: { address: string }, 
 }
 
 /**
- * What Berth is held against: `ipfs swarm connect` and `ipfs pin add`, without the start of a process. At times a Kubo
- * gets nothing from another one for as long as their connection stands; then this connects anew, as Berth does. The
- * median of the rounds leaves such a round out.
+ * The alternative that Berth is held against: `ipfs swarm connect` and `ipfs pin add`, without the start of a process. At
+ * times a Kubo gets nothing from another one for as long as their connection stands; then this connects anew, as Berth
+ * does. The median of the rounds leaves such a round out.
  */
 async function pinByKubo(apiUrl: string, host: { address: string }, cid: string): Promise<void> {
   const call = async (path: string, arg: string) => {

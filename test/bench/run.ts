@@ -35,7 +35,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   scale: ['servers'],
   cluster: ['servers', 'kubo', 'docker', 'engines', 'cluster'],
 }
-/** These last; `scale` has a page of its own, docs/scale.md, and `cluster` takes a cluster. */
+/** Benchmarks that take long. docs/scale.md is the page of `scale`; `cluster` needs a cluster. */
 const ONLY_BY_NAME = ['scale', 'cluster']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 

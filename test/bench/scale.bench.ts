@@ -1,9 +1,9 @@
 /**
- * What requests and periodic passes cost over 10,000, 100,000 and a million files, and as many operations: in
+ * Costs of requests and periodic passes over 10,000, 100,000 and a million files, and as many operations: in
  * milliseconds, and in the pages of 8 KiB that PostgreSQL looks at, which do not depend on what else the machine does.
  * `BERTH_TEST_SCALE=10000,10000000` has other sizes: ten million need 15 GB and half an hour. With
- * `BERTH_TEST_SCALE_SERVER`, a PostgreSQL that has pg_stat_statements loaded, the filled databases stay there for the next
- * run. `BERTH_TEST_DOCS=write` writes the table into docs/scale.md.
+ * `BERTH_TEST_SCALE_SERVER`, a PostgreSQL that has pg_stat_statements loaded, the filled databases stay there for the
+ * next run. `BERTH_TEST_DOCS=write` writes the table into docs/scale.md.
  */
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -1,6 +1,6 @@
 /**
- * What an operator has to have: memory of each role and part at rest and under load, of an agent, and disk for pins,
- * agents and the queue. There is nothing to hold it against; the figures are in docs/operations.md.
+ * Requirements of a Berth: memory of each role and part at rest and under load, of an agent, and disk for pins, agents
+ * and the queue. There is nothing to hold it against; the figures are in docs/operations.md.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ const BATCH = 500
 /** At rest is a stack that nothing was asked of for this long. */
 const REST_MS = 20_000
 
-/** What cannot be measured is said, and does not lose the rest. */
+/** A measurement that fails is reported, and the others go on. */
 export async function bench(): Promise<Result[]> {
   const results: Result[] = []
   for (const measure of [
@@ -53,7 +53,7 @@ export async function bench(): Promise<Result[]> {
   return results
 }
 
-/** Those of Berth, without the one that asks. */
+/** Connections of Berth, without the one that asks. */
 const CONNECTIONS = `SELECT count(*) FROM pg_stat_activity WHERE datname = 'berth' AND pid <> pg_backend_pid()`
 
 /** Memory at rest and its peak under load, and what the store takes for small files. */

@@ -96,7 +96,7 @@ function change(tree: Tree, round: number): Tree {
   return changed
 }
 
-/** What a sync does once it knows what has changed. The name of a blob is its path. */
+/** Stores the changed files as a sync does once it knows them. The name of a blob is its path. */
 function sync(storage: Storage, base: CID | null, changed: Tree): Promise<{ cid: CID; bytes: number }> {
   return buildSnapshot(storage, {
     base,

@@ -153,7 +153,7 @@ async function curl(...args: string[]): Promise<string> {
   return stdout
 }
 
-/** What Berth is held against: Kubo's own command, with the start of its process as a user has it. */
+/** The alternative that Berth is held against: Kubo's own command, with the start of its process as a user has it. */
 async function ipfs(stack: Stack, ...args: string[]): Promise<void> {
   const env = { ...process.env, IPFS_PATH: stack.parts?.kubo.repo }
   const command = 'exec "$0" "$@" > /dev/null'

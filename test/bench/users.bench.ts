@@ -1,6 +1,6 @@
 /**
- * What users ask for all day: a page of files with their metadata, the state of an operation, a folder of small files in
- * one form, and pieces of a video. Against the same Kubo's RPC API, or an Express server that does the least.
+ * Requests that users make all day: a page of files with their metadata, the state of an operation, a folder of small
+ * files in one form, and pieces of a video. Against the same Kubo's RPC API, or an Express server that does the least.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -27,7 +27,7 @@ const BYTES = 98_000_000
 const CHANGED = 10
 const ROUNDS = 3
 const PUSHED_BYTES = 10_000_000
-/** What a sync of ten changes may take, in ms. */
+/** The most that a sync of ten changes may take, in ms. */
 const SYNC_MS = 200
 
 export async function bench(): Promise<Result[]> {
@@ -142,7 +142,7 @@ async function clones(folder: string, ours: string, theirs: string) {
   return rounds
 }
 
-/** One clone is pushed to both. */
+/** Pushes from one clone to both servers. */
 async function pushes(folder: string, ours: string, theirs: string) {
   const clone = join(folder, 'pushed')
   await git('clone', '--quiet', '--no-checkout', ours, clone)
@@ -150,7 +150,7 @@ async function pushes(folder: string, ours: string, theirs: string) {
   await inClone('reset', '--quiet')
   const rounds = []
   for (let i = 0; i < ROUNDS; i++) {
-    // What the agent has saved by itself meanwhile comes first; the other one gets it with the push.
+    // Commits that the agent has saved by itself meanwhile come first; the other server gets them with the push.
     await inClone('fetch', '--quiet', ours, 'main')
     await inClone('reset', '--quiet', '--soft', 'FETCH_HEAD')
     const path = join(clone, 'pushed.bin')

@@ -99,7 +99,7 @@ ${counted.join('\n')}`
   else assert.equal(page, expected)
 }
 
-/** One level of names are tests, what is below them are checks; one function has groups between. */
+/** True for a name of the level that has the tests. Names below it are checks; one function has groups between. */
 function isTest(name: string): boolean {
   const depth = name.split('/').length
   return depth === (name.startsWith('TestRedirectsFileWithIfNoneMatchHeader/') ? 3 : 2)

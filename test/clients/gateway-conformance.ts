@@ -3,7 +3,7 @@
  * BERTH_TEST_DOCS=write its counts go into docs/gateway-conformance.md. The suite is in no registry: the checkout of
  * github.com/ipfs/gateway-conformance has it, built as `gateway-conformance`.
  *
- * One workspace has two gateways: one serves content at paths, at the other each CID has a host. Names of gateways
+ * A workspace has two gateways: one serves content at paths, at the other each CID has a host. Names of gateways
  * resolve nowhere, so a forwarder on loopback stands for the first one's.
  */
 import assert from 'node:assert/strict'
@@ -117,7 +117,7 @@ test('the conformance suite of IPFS gateways passes but for what is left out', a
   const report = join(dir, 'report.json')
   const urls = ['--gateway-url', await forwardTo(paths.host), '--subdomain-url', `http://${hosts.host}`]
   const args = ['test', ...urls, '--json', report, '--', '-timeout', '10m']
-  // It ends with an error where a test fails.
+  // The program ends with an error where a test fails.
   await execute(join(checkout, 'gateway-conformance'), args, {
     cwd: checkout,
     timeout: RUN_MS,

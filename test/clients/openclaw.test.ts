@@ -50,7 +50,7 @@ before(async () => {
   await writeFile(lookup, resolver)
 })
 
-/** What ran, and went as it should. */
+/** Calls that ran, and went as they should. */
 const calls: string[] = []
 
 interface Ran {
@@ -221,7 +221,7 @@ describe("OpenClaw's web client", () => {
     const browser = await Browser.start()
     try {
       await browser.open(`${page}/?gatewayUrl=${encodeURIComponent(url)}#token=${token}`)
-      // It asks before it sends a token elsewhere.
+      // The page asks before it sends a token elsewhere.
       await browser.shows('Switch to')
       await browser.click('Switch to')
       await browser.shows('Approve this browser')

@@ -59,7 +59,7 @@ before(async () => {
   if (!existsSync(program)) {
     await mkdir(cache, { recursive: true })
     const wanted = `@ipfs-shipyard/pinning-service-compliance@${VERSION}`
-    // Its packages would fetch a Kubo of their own, which these checks do not start.
+    // Install scripts would fetch a Kubo of their own, which these checks do not start.
     await execute('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', wanted], {
       cwd: cache,
       timeout: INSTALL_MS,

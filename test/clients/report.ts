@@ -12,7 +12,7 @@ export interface ClientRun {
   /** Calls, cases or checks that were made. */
   calls: number
   passed: number
-  /** What was not run, or is refused on purpose, each with its reason. */
+  /** Tests that were not run, or are refused on purpose, each with its reason. */
   leftOut?: string[]
 }
 

@@ -49,7 +49,7 @@ const stack = await startStack({
     BERTH_RUNTIME: 'process',
   },
 })
-// It stops the stack in the end.
+// The context stops the stack in the end.
 const context = await openContext(stack)
 after(async () => {
   await dns.close()

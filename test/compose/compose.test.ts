@@ -1,6 +1,6 @@
 /**
- * What an operator has: the stack of docker-compose.yml in a clean clone, on a Docker engine of its own. What
- * docs/operations.md says is done first; then an agent lives in it, the engine is killed, a second stack runs beside it,
+ * The stack of docker-compose.yml as an operator has it: in a clean clone, on a Docker engine of its own. The steps of
+ * docs/operations.md come first; then an agent lives in the stack, the engine is killed, a second stack runs beside it,
  * and all of it is taken away. `scripts/ci/compose.sh` makes the clone and the engine.
  */
 import assert from 'node:assert/strict'
@@ -200,7 +200,7 @@ describe('a second stack on the same engine, behind TLS', () => {
   let itsKey: string
   let its: Agent
 
-  /** Whether Caddy has a certificate for a name. */
+  /** The certificate that Caddy shows for a name. */
   function certificateOf(servername: string): Promise<string> {
     return new Promise((resolve) => {
       const socket = connect({ host: '127.0.0.1', port: 8443, servername, rejectUnauthorized: false })

@@ -13,13 +13,13 @@ export interface HttpResponse {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** What is in the text, where that is JSON. */
+  /** The parsed text, where it is JSON. */
   body: any
 }
 
 export interface Call {
   method?: string
-  /** Of the request's `Host`; the API's unless told. */
+  /** The request's `Host`; the API's by default. */
   host?: string
   key?: string
   json?: unknown

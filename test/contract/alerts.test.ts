@@ -1,4 +1,4 @@
-/** What alerts and the dashboard ask for is there: each of their metrics, with its labels, in the answer of a running role. */
+/** Metrics that alerts and the dashboard ask for: each is there, with its labels, in the answer of a running role. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
@@ -41,7 +41,7 @@ function metricsOf(expr: string): { name: string; labels: string[] }[] {
 }
 
 describe('metrics that alerts and the dashboard name', () => {
-  /** By name: the labels of its series, of all roles; empty where it has a type and no series yet. */
+  /** Labels of the series of all roles, by the metric's name; empty where it has a type and no series yet. */
   const known = new Map<string, Set<string>>()
   const readAll = async () => {
     for (const role of ['web', 'worker', 'agent-proxy'] as const)

@@ -1,4 +1,4 @@
-/** What gateways served, as their owner is told: by content, program, page and day. */
+/** Analytics of gateways, as their owner gets them: by content, program, page and day. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'

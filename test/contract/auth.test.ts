@@ -1,4 +1,4 @@
-/** Who may call: contract 5, and the order in which a request is checked. */
+/** Authentication and scopes: contract 5, and the order in which a request is checked. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -157,7 +157,7 @@ const OPEN_TO_ALL_KEYS = [
   '/v0/me',
   '/v0/logout',
   '/v0/sessions',
-  // Of a session alone, whatever its scopes: docs/accounts.md.
+  // Only a session may call these, whatever the scopes of a key: docs/accounts.md.
   '/v0/passkeys',
   '/v0/identities',
 ]

@@ -1,6 +1,6 @@
 /**
- * What the files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. Each file is a process,
- * so what only some of them use is imported when it is used: all of it takes a second of a processor.
+ * The context that files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. Each file is a
+ * process, so what only some of them use is imported when it is used: all of it takes a second of a processor.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
@@ -153,7 +153,7 @@ export interface Context extends Berth {
   workspace(plan?: string): Promise<Workspace>
   /** A provider that is stopped after the tests of the file. */
   provider(): Promise<Provider>
-  /** Whether Berth's IPFS node of a network keeps a CID now. */
+  /** True while Berth's IPFS node of a network keeps a CID. */
   isPinned(cid: CID, network?: Network): Promise<boolean>
   /** Runs SQL on Berth's database, for what only an operator with SQL can do. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>

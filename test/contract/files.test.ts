@@ -42,7 +42,7 @@ files.folder = {
 await other.api.pin({ cid: files.text?.cid, host_nodes: [node.multiaddr] }, { wait: 120 })
 
 const NAMES = new Map(Object.entries(files).map(([name, { id }]) => [id, name]))
-/** Which of the files a query finds, newest first. */
+/** The files that a query finds, newest first. */
 const found = async (query: string | Record<string, string>) => {
   const { status, body } = await api.get(FILES, query)
   assert.equal(status, 200, JSON.stringify(body))

@@ -169,7 +169,7 @@ describe('a full disk', { skip }, async () => {
     assertError(refused, 503, 'Database unreachable')
 
     await ofPostgres.empty()
-    // As its supervisor does.
+    // The supervisor starts it again in this way.
     await parts.postgres.kill()
     await parts.postgres.restart()
     await isWell()

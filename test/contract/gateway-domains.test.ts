@@ -33,7 +33,7 @@ const own = await context.workspace()
 const other = await context.workspace()
 const newName = () => `${randomUUID().slice(0, 13)}.example.test`
 const document = await DocumentCheck.load(web.url)
-/** Its API, by the process that asks the test's DNS server. */
+/** The API of a workspace, by the process that asks the test's DNS server. */
 const here = ({ api }: Workspace) => new Client(web.url, document, api.key)
 
 async function newGateway(of: Workspace = own) {

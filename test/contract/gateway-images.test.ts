@@ -34,7 +34,7 @@ const put = async (bytes: string | Buffer, network: 'public' | 'private' = 'publ
 }
 const plain = (width: number, height: number, background: object = RED, channels: 3 | 4 = 3) =>
   sharp({ create: { width, height, channels, background: background as typeof RED } })
-/** Its left half is red, its right half is blue. */
+/** An image whose left half is red and whose right half is blue. */
 const halves = async () =>
   plain(400, 200).composite([{ input: await bytesOf(plain(200, 200, BLUE).png()), left: 200, top: 0 }])
 const bytesOf = (image: Sharp) => image.toBuffer()

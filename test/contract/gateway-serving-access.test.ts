@@ -1,4 +1,4 @@
-/** Who may read at a gateway, and what a swap changes. */
+/** Readers of a gateway, and the effect of a swap. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { UrlSigner } from '../../src/files/signed-url.ts'

@@ -86,7 +86,7 @@ describe('a directory', () => {
 
   it('a directory may be sharded', async () => {
     const files: Record<string, Uint8Array> = {}
-    // Their links alone are beyond 256 KiB.
+    // The links of this folder alone are beyond 256 KiB.
     const long = 'n'.repeat(240)
     for (let i = 0; i < 1000; i++) files[`${long}${i}`] = Buffer.from(`${i % 10}`)
     const sharded = await node.folder(files).then(pin)

@@ -1,4 +1,4 @@
-/** Which host a request is for: content never on the API's, the API never on a gateway's. */
+/** Hosts of requests: content never on the API's, the API never on a gateway's. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertRefused, gatewayReader, sendRaw, serve } from '../support/gateway.ts'

@@ -1,4 +1,4 @@
-/** What a gateway's owner chooses: CIDs within files by themselves, and a host for each CID. */
+/** Choices of a gateway's owner: CIDs within files by themselves, and a host for each CID. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CID } from 'multiformats/cid'

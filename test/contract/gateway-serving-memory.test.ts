@@ -1,4 +1,4 @@
-/** What gateways have in memory is served as long as it is kept, at each web process, and to nobody else. */
+/** Content that gateways have in memory is served as long as it is kept, at each web process, and to nobody else. */
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'

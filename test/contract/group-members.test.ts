@@ -1,4 +1,4 @@
-/** Which files are in which group, on both networks. */
+/** Files in groups, on both networks. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'

@@ -1,4 +1,4 @@
-/** What operators and tools read: health, metrics, the OpenAPI document and its page. */
+/** Pages for operators and tools: health, metrics, the OpenAPI document and its page. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'

@@ -57,7 +57,7 @@ const cookieOf = ({ headers }: Reply, name: string) =>
     .map((line) => line.split(';')[0] ?? '')
     .find((pair) => pair.startsWith(`__Host-berth-${name}=`) && !pair.endsWith('=')) ?? ''
 
-/** As far as the provider sends a browser back. */
+/** Signs in up to where the provider sends the browser back. */
 async function goToProvider(account: Account | null, body: object = {}) {
   const begun = await anonymous.post('/v0/login/oidc', body)
   assert.equal(begun.status, 200, JSON.stringify(begun.body))
@@ -88,7 +88,7 @@ const asSession = (reply: Reply) => {
 const sessionOf = async (own: Workspace, name: string) =>
   asSession(await anonymous.post('/v0/login', { token: await own.loginToken(name) }))
 
-/** As far as the provider sends a member back who links an account. */
+/** Links an account up to where the provider sends the member back. */
 async function link(own: Workspace, account: Account, name: string) {
   const session = await sessionOf(own, name)
   const begun = await session('POST', '/v0/identities/begin')

@@ -147,7 +147,7 @@ describe('the pages of pins', async () => {
   )
   const expected = rows.map((row) => row.id).reverse()
 
-  /** What a client reads that continues before the last `created`, until it has as many as there are. */
+  /** Reads as a client that continues before the last `created`, until it has as many as there are. */
   async function readAll(limit: number, spell: (created: string) => string): Promise<string[]> {
     const found: string[] = []
     let before: string | undefined

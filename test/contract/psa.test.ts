@@ -8,7 +8,7 @@ import { inlineCid, missingCid, openContext } from './context.ts'
 
 const PINS = '/psa/pins'
 const NOBODY = '0191f0f0-0000-7000-8000-000000000000'
-/** Nobody can decode what has it. */
+/** A codec that nobody can decode. */
 const UNKNOWN_CODEC = 0x300001
 
 const { anonymous, isPinned, provider, workspace } = await openContext()

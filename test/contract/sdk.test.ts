@@ -18,7 +18,7 @@ const NOT_OFFERED: [RegExp, string][] = [
   [/^x402\./, 'nothing is sold'],
   [/vector/i, 'there is no index of what files mean'],
 ]
-/** They send nothing; all but `updateConfig` are not public in the SDK's source. */
+/** Methods that send nothing; all but `updateConfig` are not public in the SDK's source. */
 const LOCAL = /\.(updateConfig|fetchPage|rateLimit|getAnalytics)$/
 
 const berth = await openSdk(await openContext())

@@ -1,4 +1,4 @@
-/** What needs other settings than the rest: a Berth of its own with short times and small limits. */
+/** Cases that need other settings than the rest: a Berth of its own with short times and small limits. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'

@@ -1,4 +1,4 @@
-/** What readers get of swaps: at gateways with the plugin and without it, on both networks. */
+/** Swapped content as readers get it: at gateways with the plugin and without it, on both networks. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'

@@ -5,7 +5,7 @@ import { request } from 'node:http'
 import type { Client } from '../support/client.ts'
 import { recordTokens } from '../support/token-record.ts'
 
-/** What a client that speaks the protocol says in every request; the npm SDK does not. */
+/** The header of every request by a client that speaks the protocol; the npm SDK does not send it. */
 export const TUS = { 'tus-resumable': '1.0.0' }
 
 type Headers = Record<string, string>

@@ -53,7 +53,7 @@ export async function upload(api: Client, ...parts: Part[]): Promise<any> {
   return body.data
 }
 
-/** Whether Berth's IPFS node of a network keeps a CID now. */
+/** True while Berth's IPFS node of a network keeps a CID. */
 export async function isPinnedOn(env: NodeJS.ProcessEnv, network: Network, cid: CID): Promise<boolean> {
   const apiUrl = network === 'public' ? env.IPFS_API_URL : env.IPFS_PRIVATE_API_URL
   const storage = apiUrl

@@ -1,4 +1,4 @@
-/** Whether a key works, and what is stored. */
+/** The test of a key, and the sums of what is stored. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'

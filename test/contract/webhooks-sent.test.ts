@@ -1,4 +1,4 @@
-/** What a webhook is sent, and that the receivers of docs/webhooks.md take it. */
+/** Deliveries of webhooks, and that the receivers of docs/webhooks.md take them. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * Who may do what: each route of the document, asked with each sort of credential. The table in `docs/security.md` is
- * what came of it; `npm run docs:security` writes it.
+ * Rights of each sort of credential: each route of the document is asked with each of them. The table in
+ * `docs/security.md` is the outcome; `npm run docs:security` writes it.
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -40,16 +40,16 @@ const PAGE = new URL('../../docs/security.md', import.meta.url)
 const JWT_KEY = 'a key for the test of who may do what'
 const SIDE_BY_SIDE = 8
 
-/** Who has its agent own the account, or widen what it may do, by words that the agent reads. */
+/** Routes for API keys alone: by them, words that the agent reads could have it own the account, or widen its rights. */
 const KEYS_ONLY = [
   ...['createKey', 'listKeys', 'revokeKey', 'deleteKey', 'signUpload', 'signDownload'],
   ...['deleteAgent', 'getGatewayToken', 'rotateGatewayToken', 'updateSecret', 'deleteSecret'],
   ...['addSkill', 'addSkillVersion', 'deleteSkill'],
   ...['updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
 ]
-/** What the platform skill asks for beyond its agent: with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
+/** Routes beyond its agent that the platform skill asks for: with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
 const WIDENED = ['createAgent', 'createSecret', 'installHubSkill', 'createTemplate']
-/** What it asks for its own agent, with that setting alone. */
+/** The route for its own agent that the platform skill may call with that setting alone. */
 const WIDENED_OWN = 'attachSecrets'
 const OF_AGENTS = ['gateway', 'platform', 'wide', 'other agent']
 

@@ -2,7 +2,7 @@
 import { isOfInstance, SCOPES } from '../../src/http/principal.ts'
 import type { Document, Operation } from '../support/openapi.ts'
 
-/** Whoever may ask for something. */
+/** A caller with a credential. */
 export interface Credential {
   name: string
   /** Where it is good, and its token; none for nobody. */
@@ -26,7 +26,7 @@ export interface Asked {
   path: string
 }
 
-/** What came of a request: let in, whatever was answered then; or refused, 404 where it is there for others. */
+/** The outcome of a request: let in, whatever was answered then; or refused, 404 where it is there for others. */
 export type Outcome = 'in' | 401 | 403 | 404
 
 export const BEGIN = '<!-- Made by `npm run docs:security`. -->'
@@ -76,7 +76,7 @@ export async function ask(route: Asked, { url, token }: Credential, target: Targ
 export const outcomeOf = (status: number, forAdmin: number): Outcome =>
   status === 401 || status === 403 || (status === 404 && forAdmin !== 404) ? status : 'in'
 
-/** What came of a route, by the names of the credentials. */
+/** Outcomes of a route, by the names of the credentials. */
 export type Outcomes = Record<string, Outcome>
 
 const COLUMNS: [title: string, credential: string][] = [

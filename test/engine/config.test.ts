@@ -36,7 +36,7 @@ async function validate(json: object): Promise<ConfigCheck> {
   return body
 }
 
-/** What the running engine goes by. */
+/** The configuration that the running engine uses. */
 async function applied(): Promise<any> {
   const { body } = await engine.agentd.call<any>('POST', '/v1/rpc', {
     json: { method: 'config.get', params: {}, timeoutMs: 20_000 },

@@ -9,7 +9,7 @@ import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { processesOf, TestAgentd } from '../integration/agentd/agentd.ts'
 import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 
-/** Of one boot, on a machine that has others to do as well: it takes 7 to 10 s on a quiet one. */
+/** The most that a boot takes on a busy machine: 7 to 10 s on a quiet one. */
 const READY_MS = 240_000
 const GATEWAY_TOKEN = 'token-of-the-gateway'
 const config = {} as Config

@@ -36,7 +36,7 @@ interface Parameter {
   schema: Schema
 }
 
-/** What PostgreSQL cannot store, and what JavaScript takes for something else. */
+/** Texts that PostgreSQL cannot store, and one that JavaScript takes for something else. */
 const poison = fc.constantFrom('\0', 'a\0', '\ud800', 'a\udfff', '__proto__', 'constructor')
 
 /** Text that breaks what does not expect it. */
@@ -63,7 +63,7 @@ const oddText = fc.oneof(
   fc.constantFrom('0', '-1', '1e999', 'NaN', '9007199254740993', '99999999999999999999', 'x'.repeat(5000)),
 )
 
-/** Of more than 16 KiB in front of a body Node tells nobody but the client: 431. */
+/** Longer paths make more than 16 KiB in front of a body, which Node refuses with 431 without telling Berth. */
 const MAX_PATH = 8000
 
 const BOUNDARY = 'fuzz'
@@ -97,7 +97,7 @@ const HEADERS: Record<string, fc.Arbitrary<string>> = {
   'upload-offset': fc.constantFrom('0', '3', '-1', 'x', '1e999'),
 }
 
-/** They turn the upload of a form into a resumable one. */
+/** Headers that turn the upload of a form into a resumable one. */
 const RESUMABLE: Record<string, fc.Arbitrary<string>> = {
   'upload-length': fc.constantFrom('0', '3', '-1', 'x', '99999999999999999999', ''),
   'upload-metadata': fc.oneof(

@@ -1,4 +1,4 @@
-/** What is there for random requests to name. */
+/** Values that random requests may name. */
 import { skillMd, uploadFolder } from '../contract/agents/skill-folders.ts'
 import { type Context, inlineCid, type Workspace } from '../contract/context.ts'
 import type { Client } from '../support/client.ts'
@@ -11,7 +11,7 @@ export async function createWorkspace({ sql, workspace }: Context): Promise<Work
      VALUES ('fuzz', 0, true, true, true) ON CONFLICT DO NOTHING`,
   )
   const own = await workspace('fuzz')
-  // Its owner is the first user of the instance, and so an admin of it.
+  // The owner is the first user of the instance, and so an admin of it.
   return { ...own, api: await own.created({ scopes: ['admin', 'instance:write'] }) }
 }
 
@@ -67,7 +67,7 @@ export async function createPool(api: Client): Promise<Pool> {
     skillId: skills.map(({ skillId }) => skillId),
     skillCid: skills.map(({ skillCid }) => skillCid),
     skillCids: skills.map(({ skillCid }) => skillCid),
-    // Of the hub, of the templates that ship, and of neither.
+    // Slugs of the hub, of the templates that ship, and of neither.
     slug: ['@berth/platform', ...templates.map(({ slug }: { slug: string }) => slug), '@nobody/x'],
     templateId: templates.map(({ templateId }: { templateId: string }) => templateId),
     snapshotCid: cids,

@@ -1,4 +1,4 @@
-/** What requests change by themselves, and nothing else does: no worker, no clock. */
+/** Rows that only requests change: no worker, and no clock. */
 import type { Context } from '../contract/context.ts'
 
 /** Columns by table, with `$1` for the workspace. */

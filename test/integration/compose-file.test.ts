@@ -1,6 +1,6 @@
 /**
- * What docker-compose.yml says of its services. Above all it is compared with src/settings.ts: what docs/settings.md names
- * can be set for the stack in `.env`, unless the stack itself fixes it.
+ * The services of docker-compose.yml. Above all they are compared with src/settings.ts: each setting that
+ * docs/settings.md names can be set for the stack in `.env`, unless the stack itself fixes it.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -81,7 +81,7 @@ it('every service is bounded, and comes back after the Docker engine has died', 
       !mem_limit && 'mem_limit',
       !pids_limit && 'pids_limit',
       !(logging?.options?.['max-size'] && logging.options['max-file']) && 'logging',
-      // It ends when its work is done.
+      // The service `migrate` ends when its work is done.
       restart !== (name === 'migrate' ? 'on-failure:3' : 'always') && 'restart',
     ]
     return wrong.filter(Boolean).map((what) => `${name}: ${what}`)
@@ -132,7 +132,7 @@ it('the agent proxy finds the egress port that 0.2.0 kept: agents that run hold 
   assert.ok(volumes?.includes('host:/var/lib/berth'), `${volumes}`)
 })
 
-/** What Compose makes of a service's environment: no value means the variable's, where there is one. */
+/** The environment that Compose makes of a service's: a name without a value takes the variable's, where there is one. */
 function resolve(environment: Record<string, unknown>, env: Record<string, string>): Environment {
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [

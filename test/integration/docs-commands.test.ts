@@ -1,4 +1,4 @@
-/** Whether all commands of the documents are run somewhere, and whether what runs them notices those that fail. */
+/** All commands of the documents are run somewhere, and what runs them notices those that fail. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What each role loads, and so keeps in memory and open to attack: nothing that it does not use. */
+/** Packages that each role loads, and so keeps in memory and open to attack: none that it does not use. */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { type Stack, startStack } from '../support/stack.ts'
 
 const RECORDER = new URL('../support/record-packages.ts', import.meta.url).href
 
-/** By role: packages that it uses, and packages that it must never load. */
+/** Packages that each role uses, and packages that it must never load. */
 const ROLES = {
   web: {
     uses: ['express', 'pg'],

@@ -11,7 +11,7 @@ it('a stop answers those who wait, and says what it still waits for', async (t) 
   let stopping: Promise<void> | undefined
   t.after(() => stopping ?? stack.stop())
   const headers = { authorization: `Bearer ${await stack.createKey()}`, 'content-type': 'application/json' }
-  // Nobody has it: the pin goes on being looked for.
+  // No peer has this content, so the pin goes on being looked for.
   const cid = 'bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy'
   const pin = await fetch(`${stack.url}/v3/files/public/pin_by_cid`, {
     method: 'POST',

@@ -101,7 +101,7 @@ export class AgentSocket {
       })
       raw.on('error', reject)
     })
-    // Whoever waits for the end only must not fall over this.
+    // A caller who waits only for the end must not fail by this.
     this.opened.catch(() => {})
   }
 

@@ -40,7 +40,7 @@ export class Browser {
     assert.ok(path, 'there is no Chromium or Chrome here: apt-get install chromium')
     const profile = await mkdtemp(join(tmpdir(), 'berth-browser-'))
     const args = ['--headless=new', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
-    // As root the browser's own sandbox does not start; the pages are the test's.
+    // The browser's own sandbox does not start as root; the pages are the test's.
     if (process.getuid?.() === 0) args.push('--no-sandbox')
     args.push('--no-proxy-server', `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank')
     const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'] })

@@ -15,7 +15,7 @@ export interface RequestOptions {
   headers?: Record<string, string> | undefined
 }
 
-/** What the tests read from bodies: any JSON. */
+/** A reply whose body may be any JSON. */
 export type Reply = Omit<HttpResponse, 'body'> & { body: any }
 
 /** No answer takes longer than the longest wait of the suite. */
@@ -64,7 +64,7 @@ export class Client {
       body: isJson ? JSON.parse(text) : text,
     }
     this.#document.check(method, new URL(url).pathname, reply)
-    // What opens nothing is no token: tests try ids and other words as keys.
+    // A key that opens nothing is no token: tests try ids and other words as keys.
     recordTokens(path, reply.status !== 401 && this.key, json, isJson && reply.body)
     return reply
   }

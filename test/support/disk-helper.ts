@@ -12,7 +12,7 @@ import { until } from './processes.ts'
 const run = promisify(execFile)
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const POOL_MB = 512
-/** Those of the service in docker-compose.yml. */
+/** The capabilities of the service in docker-compose.yml. */
 const CAPABILITIES = '-all,+sys_admin,+dac_override,+fowner'
 
 /** Why there can be none here; false where it can. */

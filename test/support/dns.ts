@@ -129,7 +129,7 @@ const key = (name: string) => name.toLowerCase().replace(/\.$/, '')
 function follow(records: Map<string, Answer[]>, name: string, type: Type): Answer[] {
   const found: Answer[] = []
   let at = name
-  // As many as no sane zone has: they may go round in circles.
+  // More aliases than any sane zone has: they may go round in circles.
   for (let i = 0; i < 8; i++) {
     const here = records.get(at) ?? []
     found.push(...here.filter((record) => record.type === type))

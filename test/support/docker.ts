@@ -3,10 +3,10 @@ import Docker from 'dockerode'
 
 export const docker = new Docker()
 
-/** What engine images are built from in tests: `scripts/ci/base-image.sh` makes it. */
+/** The image from which tests build engine images: `scripts/ci/base-image.sh` makes it. */
 export const BASE_IMAGE = process.env.BERTH_BASE_IMAGE || 'berth-base:bookworm'
 
-/** Whether a Docker engine answers, and the base image is there. */
+/** True where a Docker engine answers, and the base image is there. */
 export async function dockerAnswers(): Promise<boolean> {
   try {
     const abortSignal = AbortSignal.timeout(5000)

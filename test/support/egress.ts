@@ -19,7 +19,7 @@ export interface Started {
   port: number
   proxy: EgressProxy
   registry: Registry
-  /** What the log has, one JSON line each. */
+  /** Lines of the log, JSON each. */
   lines: string[]
 }
 
@@ -77,7 +77,7 @@ export async function talk(port: number, bytes: string): Promise<string> {
   return answer
 }
 
-/** One request in absolute form through the proxy. */
+/** Sends a request in absolute form through the proxy. */
 export async function get(port: number, url: string, headers: Record<string, string> = {}) {
   const req = request({ host: '127.0.0.1', port, path: url, headers, agent: false })
   req.end()

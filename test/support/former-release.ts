@@ -19,7 +19,7 @@ export interface FormerRelease {
   remove(): Promise<void>
 }
 
-/** Whether the history has it: a shallow clone has not. */
+/** True where the history has the former release: a shallow clone has not. */
 export const hasFormerRelease: boolean = await execute('git', ['cat-file', '-e', `${FORMER}^{commit}`], {
   cwd: ROOT,
 }).then(

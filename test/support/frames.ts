@@ -1,7 +1,7 @@
 /** Frames of a WebSocket as clients send them (RFC 6455, 5.2). */
 import { randomBytes } from 'node:crypto'
 
-/** One in the shortest form. */
+/** A frame in the shortest form. */
 export function clientFrame(
   payload: string | Buffer,
   { opcode = 1, fin = true, masked = true, rsv = 0 } = {},

@@ -32,7 +32,7 @@ async function answer(root: string, req: IncomingMessage, res: ServerResponse): 
     PATH: process.env.PATH,
     GIT_PROJECT_ROOT: root,
     GIT_HTTP_EXPORT_ALL: '1',
-    // Whoever has a name may push.
+    // A client with a name may push.
     REMOTE_USER: 'bench',
     REQUEST_METHOD: req.method,
     PATH_INFO: path,
@@ -43,7 +43,7 @@ async function answer(root: string, req: IncomingMessage, res: ServerResponse): 
     GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
   }
   const child = spawn('git', ['http-backend'], { env, stdio: ['pipe', 'pipe', 'ignore'] })
-  // It may end before it has read a request that it refuses.
+  // The process may end before it has read a request that it refuses.
   child.stdin.on('error', () => {})
   req.pipe(child.stdin)
   // Git would wait for ever for a client that has gone away, and this process for git.

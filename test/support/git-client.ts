@@ -7,7 +7,7 @@ const GIT_MS = 120_000
 export interface GitResult {
   code: number
   stdout: string
-  /** What git says to its user. */
+  /** Output of git for its user. */
   stderr: string
 }
 

@@ -31,7 +31,7 @@ export interface Made {
   [field: string]: any
 }
 
-/** What helm prints. @throws where it fails, with what it says. */
+/** Runs helm. @returns what it prints. @throws where it fails, with what it says. */
 export async function helm(...args: string[]): Promise<string> {
   if (!binary) throw new Error('BERTH_TEST_HELM is not set')
   const env = { ...process.env, KUBECONFIG }

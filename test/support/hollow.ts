@@ -26,7 +26,7 @@ export async function hollowFile(
     const node = await block(dagPb.encode({ Data: data, Links: Array(width).fill(link) }), dagPb.code)
     blocks.unshift(node)
     root = node.cid
-    // As much as a node may declare: 2^64 - 1.
+    // The largest size that a node may declare: 2^64 - 1.
     size = BigInt.asUintN(63, size * BigInt(width))
   }
   return { root, blocks }

@@ -47,7 +47,7 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** What an image of an engine needs of its base, as empty files. */
+/** Files that an image of an engine needs of its base, empty here. */
 export const BASE_FILES = [
   ...['node', 'bash', 'curl', 'git', 'tini'].map((tool) => `usr/bin/${tool}`),
   'etc/ssl/certs/ca-certificates.crt',

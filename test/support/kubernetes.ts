@@ -19,7 +19,7 @@ const SCRIPTS = fileURLToPath(new URL('../../scripts/ci/kubernetes', import.meta
 const TIMEOUT_MS = 60_000
 const run = promisify(execFile)
 
-/** What kubectl prints, without the space around it. @throws where it fails, with what it says. */
+/** Runs kubectl. @returns what it prints, trimmed. @throws where it fails, with what it says. */
 export async function kubectl(...args: string[]): Promise<string> {
   const env = { ...process.env, KUBECONFIG }
   return (await run('kubectl', args, { env, timeout: TIMEOUT_MS })).stdout.trim()
@@ -46,7 +46,7 @@ export async function makeNamespace(): Promise<string> {
   return name
 }
 
-/** Its objects go on their own: nobody waits. */
+/** Removes a namespace; its objects go later, without anybody waiting. */
 export const removeNamespace = (name: string) => kubectl('delete', 'namespace', name, '--wait=false')
 
 /** A part of an object, by a path such as `.status.podIP`. */

@@ -15,7 +15,7 @@ export interface ModelServer {
   readonly url: string
   /** Settings of Berth under which all agents use it. */
   readonly env: { BERTH_MODEL_URL: string; BERTH_MODEL: string; BERTH_MODEL_KEY: string }
-  /** What was asked so far, oldest first. */
+  /** Requests so far, oldest first. */
   readonly requests: readonly ModelRequest[]
   stop(): Promise<void>
 }
@@ -24,7 +24,7 @@ export interface ModelRequest {
   model: string
   /** The key that it came with. */
   key: string | undefined
-  /** What the user said last. */
+  /** The last text of the user. */
   text: string
 }
 
@@ -105,7 +105,7 @@ function replyTo({ messages, tools }: Completion): Reply {
 const isOfUser = (message: Message): boolean =>
   message.role === 'user' && !contentOf(message).startsWith('<<<BEGIN_OPENCLAW')
 
-/** What the user wrote, without the time before it and the engine's notes below it. */
+/** The last text of the user, without the time before it and the engine's notes below it. */
 function lastOfUser(messages: Message[]): string {
   const message = messages.findLast(isOfUser)
   const [said = ''] = (message ? contentOf(message) : '').split('\n\nRuntime: ')

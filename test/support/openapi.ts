@@ -24,7 +24,7 @@ export interface Document {
   components: { responses?: Record<string, Response> }
 }
 
-/** What came back from the server. */
+/** An answer of the server. */
 export interface HttpResponse {
   status: number
   headers: Headers

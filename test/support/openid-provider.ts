@@ -17,7 +17,7 @@ export interface Account {
 
 export interface StartedProvider {
   issuer: string
-  /** Who signs in from now on; null for somebody who says no. */
+  /** The account that signs in from now on; null for a user who says no. */
   account: Account | null
   stop(): Promise<void>
 }

@@ -33,7 +33,7 @@ export async function freeMetricsPorts(): Promise<number> {
   }
 }
 
-/** Whether no living process of tests has the port; it is this one's then. */
+/** Takes the port for this process. @returns false where a living process of tests has it. */
 function reserve(port: number): boolean {
   mkdirSync(PORTS_DIR, { recursive: true })
   const path = join(PORTS_DIR, `${port}`)
@@ -49,7 +49,7 @@ function reserve(port: number): boolean {
   }
 }
 
-/** Whether the process that made the file has ended. */
+/** True for a file whose process has ended. */
 function isLeftOver(path: string): boolean {
   try {
     process.kill(Number(readFileSync(path, 'utf8')), 0)
@@ -59,7 +59,10 @@ function isLeftOver(path: string): boolean {
   }
 }
 
-/** Between two looks of {@link until}: a tenth of the time that it has waited, since each costs processor time. */
+/**
+ * The pause between two looks of {@link until}: a tenth of the time that it has waited, since each look costs processor
+ * time.
+ */
 const LOOK_MS = { least: 25, most: 250 }
 
 /** Polls until `check` gives something else than undefined or false. @throws when `ms` pass first. */
@@ -97,7 +100,7 @@ export async function untilStill(what: string, read: () => number): Promise<numb
 
 export interface Running {
   readonly process: ChildProcess
-  /** What it wrote so far on both outputs. */
+  /** All that the process wrote so far, on both outputs. */
   output(): string
   /** Ends it by `signal` and waits; by SIGKILL when it takes longer than 20 s. */
   end(signal?: NodeJS.Signals): Promise<void>
@@ -126,7 +129,7 @@ export function run(
     try {
       process.kill(group ? -child.pid : child.pid, signal)
     } catch {
-      // It ended in between.
+      // The process ended in between.
     }
   }
   return {

@@ -12,7 +12,7 @@ import { importFiles } from '../../src/storage/embedded/import.ts'
 import { startNetwork } from '../../src/storage/embedded/network.ts'
 
 export interface Provider {
-  /** What to name as host node: a loopback multiaddr with the peer's id. */
+  /** The multiaddr to name as host node: on loopback, with the peer's id. */
   readonly multiaddr: string
   readonly peerId: string
   /** Adds a file (`unixfs-v1-2025`: leaves of 1 MiB) and returns its root. */
@@ -21,7 +21,7 @@ export interface Provider {
   folder(files: Record<string, Uint8Array>): Promise<CID>
   /** Adds one block as it is, dag-pb unless told; it need not decode. */
   block(bytes: Uint8Array, codec?: number): Promise<CID>
-  /** What the block links to, in order. */
+  /** The links of the block, in order. */
   links(cid: CID): Promise<CID[]>
   /**
    * Keeps a block back until the returned function is called. Bitswap serves one peer's wants one after

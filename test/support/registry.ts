@@ -10,7 +10,7 @@ const binary = process.env.BERTH_TEST_REGISTRY || undefined
 /** Why tests of registries do not run here, or false where they do. */
 export const withoutRegistry = !binary && 'needs BERTH_TEST_REGISTRY'
 
-/** What a registry with {@link BASIC} takes. */
+/** The login that a registry with {@link BASIC} takes. */
 export const LOGIN = 'tester:the password'
 const HASHED = 'tester:$2b$05$abcdefghijklmnopqrstuuOxgzQAr/nZSrgy7Zk8mkm2vo6XX5EPu'
 

@@ -15,7 +15,7 @@ export interface Server {
   /** Ends it in good order, without waiting for its clients; its data stays. */
   halt(): Promise<void>
   restart(): Promise<void>
-  /** What it has printed since it was started last. */
+  /** Output of the server since its last start. */
   output(): string
   /** Ends it and removes its data. */
   stop(): Promise<void>

@@ -10,7 +10,10 @@ export interface Silent {
   address: string
   /** Host and port of a DNS server. */
   dnsAddress: string
-  /** Whether the DNS server answers, that there is no such name: also to the questions that it has had by then. */
+  /**
+   * Has the DNS server answer that there is no such name, also to the questions that it has had by then; or has it stay
+   * silent.
+   */
   answerDns(answers: boolean): void
   stop(): void
 }

@@ -44,7 +44,7 @@ export async function mountSmallDisk(mebibytes: number): Promise<SmallDisk | und
       await empty()
       for (let left = (await free()) - freeBytes; left > 0; left -= MIB)
         await writeFile(filler, Buffer.alloc(Math.min(left, MIB)), { flag: 'a' }).catch((error) => {
-          // Whoever is on the disk has taken room meanwhile: it is as full as it gets.
+          // Other programs on the disk have taken room meanwhile: it is as full as it gets.
           if (!hasCode(error, 'ENOSPC')) throw error
         })
     },

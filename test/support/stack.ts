@@ -15,7 +15,7 @@ import { freeMetricsPorts, freePort, type Running, run, until } from './processe
 import type { Server } from './servers.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-/** What `npm start` runs. */
+/** The command that `npm start` runs. */
 const START = [join(ROOT, 'bin/start.mjs'), 'start']
 const CLI = join(ROOT, 'bin/berth.mjs')
 const START_MS = 180_000
@@ -46,7 +46,7 @@ export interface Stack {
   berth(...args: string[]): Promise<string>
   /** A new API key; all scopes of the first workspace unless told. */
   createKey(...args: string[]): Promise<string>
-  /** What the processes have logged so far. */
+  /** All that the processes have logged so far. */
   output(): string
   /** The process of a role, once it runs. */
   pidOf(role: 'web' | 'worker' | 'agent-proxy'): Promise<number>
@@ -58,7 +58,7 @@ export interface Stack {
   stop(): Promise<void>
 }
 
-/** What a role answers on its port for metrics. */
+/** The metrics of a role, as its port has them. */
 export async function readMetrics(
   env: NodeJS.ProcessEnv,
   role: 'web' | 'worker' | 'agent-proxy',
@@ -85,7 +85,7 @@ export async function startStack(
 ): Promise<Stack> {
   const kind = options.kind ?? stackKind
   const dataDir = await mkdtemp(join(options.dir ?? tmpdir(), 'berth-'))
-  // As root, PostgreSQL runs as another user, who must be able to enter.
+  // Where the test runs as root, PostgreSQL is another user, who must be able to enter.
   await chmod(dataDir, 0o711)
   const port = await freePort()
   const parts = kind === 'real' ? await startParts(options.partDirs) : undefined
@@ -207,7 +207,7 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It ended by itself.
+    // The process ended by itself.
   }
 }
 

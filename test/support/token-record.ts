@@ -47,7 +47,7 @@ export async function findLogged(file: string, output: string): Promise<{ tokens
       .filter(Boolean)
       .map((line) => JSON.parse(line) as string),
   )
-  // What `npm start` tells a person is no log.
+  // Lines of `npm start` for a person are no log.
   const lines = output.split('\n').filter((line) => line.startsWith('{'))
   return {
     tokens: tokens.size,

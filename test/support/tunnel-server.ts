@@ -11,7 +11,7 @@ export interface StartedTunnelServer {
   port: number
   tunnelServer: TunnelServer
   registry: Registry
-  /** What the log has, one JSON line each. */
+  /** Lines of the log, JSON each. */
   lines: string[]
 }
 

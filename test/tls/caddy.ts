@@ -12,7 +12,7 @@ export interface Caddy {
   readonly ca: string
   /** Names that have a certificate on its disk. */
   names(): Promise<string[]>
-  /** What it has kept in memory at most so far, in bytes. */
+  /** The most memory that Caddy has used so far, in bytes. */
   peakBytes(): Promise<number>
   /** Ends it, and starts it again on the same data. */
   restart(): Promise<void>

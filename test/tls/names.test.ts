@@ -82,7 +82,7 @@ describe('a gateway', () => {
       return (await fetch(`${tls.askUrl}?domain=gone.${GATEWAYS}`)).status === 404
     })
     assert.equal((await tls.ask(`gone.${GATEWAYS}`, '/')).status, 404)
-    // What it has in memory it uses until it has to renew it; what is on its disk it does not take again.
+    // Caddy uses a certificate in its memory until it has to renew it, and does not take one from its disk again.
     await tls.caddy.restart()
     await assert.rejects(tls.handshake(`gone.${GATEWAYS}`), REFUSED)
     await tls.handshake(`files.${GATEWAYS}`)

@@ -1,4 +1,4 @@
-/** What passes through Caddy: streams in both directions as they come, and headers that nobody can forge. */
+/** Traffic through Caddy: streams in both directions as they come, and headers that nobody can forge. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -16,12 +16,12 @@ import { startGitBackend } from '../support/git-backend.ts'
 import { until } from '../support/processes.ts'
 import { AGENTS, API, APPS, startTlsWorld, type TlsWorld } from './world.ts'
 
-/** Of an upload; more by hand. */
+/** The size of an upload; larger by hand. */
 const UPLOAD_MB = Number(process.env.BERTH_TEST_UPLOAD_MB ?? 256)
 const MB = 1_048_576
 const SITE = `shop.${APPS}`
 
-/** What the agent's gateway and its page do with the next request. */
+/** Answers the next request in place of the agent's gateway and its page. */
 let serve: (req: IncomingMessage, res: ServerResponse) => void
 const page = createServer((req, res) => serve(req, res))
 let tls: TlsWorld

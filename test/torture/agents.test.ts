@@ -50,7 +50,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   })
   const torture = (name: string, test: () => Promise<void>) =>
     tortureTest(name, () => agents.world.output(), test)
-  // Of these, too, a run may have a part only.
+  // A run may have only a part of these, too.
   const faults: Parameters<typeof torture>[] = []
   const fault = (...parts: Parameters<typeof torture>) => faults.push(parts)
   const worker = () => agents.world.workers[0] as (typeof agents.world.roles)[number]
@@ -64,7 +64,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
       await crashed(mark)
       note(`creation, ${point}: answers`, 'worker', runtime, await agents.answers(agentId))
       await agents.assertSettled([...kept, agentId])
-      // One stays for the tests that follow.
+      // The first agent stays for the tests that follow.
       if (kept.length === 0) kept.push(agentId)
       else await agents.remove(agentId)
       await agents.assertSettled(kept)

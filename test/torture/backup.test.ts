@@ -26,7 +26,7 @@ import { runCli, type Stack, startStack } from '../support/stack.ts'
 
 const CLI = fileURLToPath(new URL('../../bin/berth.mjs', import.meta.url))
 const NOTE = 'clawd/workspace/note.txt'
-/** Of the engine: in no snapshot. */
+/** A file of the engine's, which is in no snapshot. */
 const STATE = '.openclaw/state-of-the-engine'
 
 let root: string
@@ -72,7 +72,7 @@ it('a Berth that is lost comes back from a backup that was made under load and k
   const during = await runCli(env, 'backup', dir)
   assert.equal(during.code, 0, during.stdout + during.stderr)
   await load.stop()
-  // What was written during the load is as good as what comes after it.
+  // The backup made during the load is as good as the one after it.
   assert.equal((await runCli(env, 'backup', 'verify', dir)).code, 0)
   const last = await runCli(env, 'backup', dir, '--with-keys')
   assert.match(last.stdout, /agents {4}1 home/)

@@ -1,4 +1,4 @@
-/** What must hold once everything has settled, whatever was killed before. */
+/** Invariants that must hold once everything has settled, whatever was killed before. */
 import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { FAILURES } from '../../src/files/pins/pin-record.ts'
@@ -28,7 +28,7 @@ const CONVERGE_MS = 60_000
 const STANDSTILL_NS = 1e9
 const delays = monitorEventLoopDelay()
 delays.enable()
-/** What Berth may answer: done, not there (any more), too late, or not now. */
+/** Statuses that Berth may answer: done, not there (any more), too late, or not now. */
 const ANSWERS = [200, 404, 409, 503, 'lost']
 
 /**
@@ -77,7 +77,7 @@ async function assertRequests(subject: Subject, ledger: Ledger, restarted: boole
   assert.equal(files.rows[0]?.count, kept, 'one file for each request that was not removed')
 }
 
-/** What plans count of each workspace is what it keeps, whoever was killed while it added the changes up. */
+/** The usage that is counted for each workspace's plan is what it keeps, whoever was killed while adding changes up. */
 async function assertUsage({ pool }: Subject): Promise<void> {
   const { rows } = await pool.query(
     `SELECT workspace_id, counted.files, kept.files AS kept, counted.bytes, kept.bytes AS kept_bytes FROM (

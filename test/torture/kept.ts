@@ -1,4 +1,4 @@
-/** What must hold of uploads once everything has settled: the files that were acknowledged, their bytes, and no other block. */
+/** Invariants of uploads once everything has settled: the files that were acknowledged, their bytes, and no other block. */
 import assert from 'node:assert/strict'
 import { CarBlockIterator } from '@ipld/car/iterator'
 import { CID } from 'multiformats/cid'

@@ -87,7 +87,7 @@ for (const backend of backends) {
       printSummary()
     })
 
-    /** One client after another pins, and now and then withdraws what it pinned. */
+    /** Pins for one client after another, and now and then withdraws a pin. */
     const load = async (random: Random, until: number) => {
       const going: Promise<void>[] = []
       while (performance.now() < until) {
@@ -144,7 +144,7 @@ for (const backend of backends) {
   })
 }
 
-/** What is pinned fits, and some was refused. */
+/** Asserts that pinned files fit the plan, and that some were refused. */
 async function assertQuota(world: World, { workspaceId }: Tenant): Promise<void> {
   const rows = await world.query<{ status: string; bytes: number; count: number }>(
     `SELECT status, coalesce(sum(size), 0)::int AS bytes, count(*)::int AS count FROM file

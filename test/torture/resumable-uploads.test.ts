@@ -25,7 +25,7 @@ describe('a resumable upload', () => {
   })
   after(() => stack?.stop())
 
-  /** One more web process, which is killed when it comes to this point. */
+  /** Starts one more web process, which is killed when it comes to this point. */
   const startDoomed = async (point: CrashPoint) => {
     const mark = join(stack.dataDir, `${randomUUID()}.mark`)
     const { url, running } = await startWebProcess(stack.env, { BERTH_CRASH_AT: `${point}@${mark}` })

@@ -1,4 +1,4 @@
-/** One process of Berth (`web`, `worker` or `agent-proxy`) that is started again whenever it ends, as by a supervisor. */
+/** A process of Berth (`web`, `worker` or `agent-proxy`) that is started again whenever it ends, as by a supervisor. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -26,7 +26,7 @@ export class Role {
     this.#life = this.#keep()
   }
 
-  /** What all of its runs have printed. */
+  /** Output of all its runs. */
   output(): string {
     return this.#output + this.#running.output()
   }

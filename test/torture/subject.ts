@@ -1,4 +1,4 @@
-/** What the client and the invariants need to know of the Berth under test. */
+/** The Berth under test, as the client and the invariants need to know it. */
 import { join } from 'node:path'
 import pg from 'pg'
 import { KeyService } from '../../src/accounts/keys.ts'

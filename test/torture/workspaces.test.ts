@@ -84,7 +84,7 @@ describe(`a workspace under fire, (${replay})`, () => {
       assert.equal(await note(), wanted)
       assert.equal(await workspace.head(), target.commit_sha)
       await workspace.assertHistory()
-      // What was there before the reset, and where it went.
+      // Two commits were added: the state before the reset, and its target.
       assert.equal((await workspace.history()).length, length + 2)
     })
   }

@@ -51,7 +51,7 @@ export class SandboxEnded extends Error {
   }
 }
 
-/** Whether an error is about a part that is away, and may be back later. */
+/** True for an error about a part that is away, and may be back later. */
 export function isOutage(error: unknown): boolean {
   // Room in a cluster comes back as a part does: by itself, or by its operator.
   if (error instanceof SandboxError) return error.code === 'unreachable' || error.code === 'no_room'
@@ -59,7 +59,7 @@ export function isOutage(error: unknown): boolean {
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
 
-/** Whether agentd itself does not answer, rather than the way to it. */
+/** True where agentd itself does not answer, rather than the agent proxy. */
 export function isSilent(error: unknown): boolean {
   if (!(error instanceof AgentdError)) return false
   if (error.code === 'timeout') return true

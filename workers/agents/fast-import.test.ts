@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, it, type TestContext } from 'node:test'
-import { type FolderEntry, fastImport, quotePath, UnfitFolder } from './fast-import.ts'
+import type { FolderEntry } from '../../src/storage/folder.ts'
+import { fastImport, quotePath, UnfitFolder } from './fast-import.ts'
 
 const limits = { message: 'm', maxFiles: 1000, maxBytes: 1_000_000 }
 const LIMIT_MS = 60_000

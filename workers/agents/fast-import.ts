@@ -1,15 +1,5 @@
 /** A folder as a stream that `git fast-import` makes one commit of (git-fast-import(1)). */
-
-/** An entry of a folder, see `walkFolder`. */
-export interface FolderEntry {
-  path: string
-  type: 'file' | 'symlink'
-  /** Bytes of a file. */
-  size: number
-  /** The target of a symlink. */
-  target?: string
-  content(): AsyncIterable<Uint8Array>
-}
+import type { FolderEntry } from '../../src/storage/folder.ts'
 
 /** A folder that cannot be the tree of an agent. */
 export class UnfitFolder extends Error {

@@ -19,7 +19,7 @@ const APPLY_MS = 300_000
 /** agentd's code for a folder that it cannot write because of the agent's own files. */
 const IN_THE_WAY = ['conflict', 'outside', 'not_a_file']
 
-/** By the name of a skill: what to do where the agent has changed its folder, or has one of its own. */
+/** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
 type Resolutions = Record<string, Resolution>
 
 /** A skill that the agent does not have as its row says. */

@@ -49,7 +49,7 @@ export async function prepareWorkspace(
   return isLost ? 'restored' : isNew ? 'begun' : 'there'
 }
 
-/** Whether the agent has run before: then a worker has written down how its scripts were. */
+/** True for an agent that has run before: a worker has recorded how its scripts were. */
 const wasUp = ({ scripts }: Agent): boolean => Object.keys(scripts).length > 0
 
 /** Makes the workspace that of a snapshot. Killed anywhere, it is done again: the row says so until the end. */

@@ -97,7 +97,7 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
       }
       const done = await storage.pin(target.cid, { ...options, origins }).catch((error) => {
         if (!target.hostNodesOptional || error.code !== 'bad_host_node') throw error
-        // Somebody who has it may still turn up, or connect to this node.
+        // A peer that has the content may still turn up, or connect to this node.
         return storage.pin(target.cid, options)
       })
       crashPoint('after-pin')

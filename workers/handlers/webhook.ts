@@ -22,7 +22,7 @@ import { OpenTarget, type Outcome } from '../webhooks/send.ts'
 export const WAITS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1000)
 /** A target that has failed for so long is sent nothing more. */
 const FAILING_MS = 5 * 86_400_000
-/** One of which so many deliveries wait is too far behind. */
+/** A webhook with so many waiting deliveries is too far behind. */
 const MOST_WAITING = 100_000
 /** Tries of one webhook side by side. */
 const AT_ONCE = 8
@@ -58,7 +58,7 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
     if (!isPaused) {
       const secrets = openSecrets(webhooks.encryption, webhook)
       const target = new OpenTarget(targetOf(webhook.url, webhooks.allowed), { secrets, atOnce: AT_ONCE })
-      // One that has just failed is asked with one delivery.
+      // A target that did not answer last time is asked with one delivery.
       const atOnce = webhook.silences > 0 ? 1 : AT_ONCE
       const end = performance.now() + ROUND_MS
       try {
@@ -85,7 +85,7 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
       return {}
     })
   },
-  /** What is still due gets another operation. */
+  /** Deliveries that are still due get another operation. */
   async failed(tx, run) {
     await noteDue.run(tx, run.operation.targetId)
   },

@@ -132,7 +132,7 @@ async function release(pool: Pool, storage: Storage, text: string, signal: Abort
   return transaction(pool, async (client) => {
     await lockCid(client, cid)
     const { rowCount } = await client.query(
-      // What is removed is in no index by its CID: the operations that are to release it lead there.
+      // Removed files are in no index by their CID: the query finds them by the operations that are to release them.
       `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND removed_at IS NULL AND ${CLAIMED}
        UNION ALL SELECT FROM operation JOIN file ON file.id = target_id AND removed_at IS NOT NULL
          WHERE kind = 'pin.remove' AND state IN ('queued', 'running') AND network = $1 AND cid_v1 = $2

@@ -30,7 +30,7 @@ export interface Outcome {
   response: string | null
   /** Why it failed; null where it did not. */
   error: string | null
-  /** Whether the target gave no answer, or one that says that it is not well. */
+  /** The target gave no answer, or one that says that it is not well. */
   isSilent: boolean
 }
 
@@ -62,7 +62,7 @@ export class OpenTarget {
   readonly #agent: http.Agent
   readonly #tryMs: number
   readonly #resolve: Resolve
-  /** Those that the agent has not been given yet, too. */
+  /** All open sockets, also those that the agent has not been given yet. */
   readonly #sockets = new Set<Duplex>()
   #isClosed = false
 

@@ -55,7 +55,7 @@ const engineStatus = z.looseObject({
   channels: z.looseObject({ whatsapp: z.looseObject({ linked: z.boolean().optional() }).optional() }),
 })
 
-/** Whether the engine has a linked phone for WhatsApp; not while it does not run. */
+/** True while the engine has a linked phone for WhatsApp; false while the engine does not run. */
 export async function isWhatsAppLinked(agentd: AgentdClient, agent: Agent): Promise<boolean> {
   const failure = messages.cliError
   const call = { method: 'channels.status', shape: engineStatus, failure }

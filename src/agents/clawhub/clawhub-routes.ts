@@ -8,7 +8,7 @@ import { installSkill } from './install.ts'
 
 const TAG = 'ClawHub'
 const HUB = '/v0/clawhub'
-/** Of the aliases, which take a slug as it is, Express has its segments. */
+/** A slug as one text. Express gives the aliases, whose path has the slug unescaped, an array of its segments. */
 const joined = (slug: unknown) => (Array.isArray(slug) ? slug.join('/') : slug)
 const params = z.object({
   slug: z

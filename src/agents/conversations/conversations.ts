@@ -72,7 +72,7 @@ export class Conversations {
     this.#agentd = agentd
   }
 
-  /** Those of the API, the latest first. */
+  /** Conversations that were begun by the API, the latest first. */
   async list(agent: Agent): Promise<Conversation[]> {
     const params = { limit: MOST_CONVERSATIONS, search: PREFIX }
     const found = await this.#call(agent, 'sessions.list', params, sessions)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { forbidden, messages, notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { limit, nextPageToken, pageToken, readPageToken } from '../../http/shapes.ts'
+import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
@@ -95,7 +95,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         'the next page.',
       scope: 'org:agents:read',
       callers: ['workspace'],
-      query: z.object({ limit: limit(1000, 1000), pageToken: pageToken.optional() }),
+      query: z.object({ ...paging(1000, 1000) }),
       success: { status: 200, description: 'The agents of the workspace.', body: agentList },
       async handle({ principal, query }) {
         const after = readPageToken(query.pageToken)

@@ -1,4 +1,4 @@
-/** Which secrets an agent gets: attached to it, and given to its gateway at its next start. */
+/** Secrets of an agent: attached to it, and given to its gateway at its next start. */
 import { inTransaction, type PrismaClient, type Transaction } from '../../db/prisma.ts'
 import { badRequest, contractError, messages, notFound } from '../../errors.ts'
 import { enqueue } from '../../operations/enqueue.ts'

@@ -69,7 +69,7 @@ const BY_NAME = new Map(
 /** The providers that have more than one credential, for the documents: provider → names. */
 export const conflictTable = Object.entries(PROVIDERS).filter(([, names]) => names.length > 1)
 
-/** Whose credential a secret of this name is; undefined for any other secret. */
+/** The provider whose credential a secret of this name is; undefined for any other secret. */
 export function providerOf(name: string): string | undefined {
   return BY_NAME.get(name)
 }

@@ -1,12 +1,10 @@
 /**
  * All that SECRETS_KEY encrypts is encrypted anew when it changes: secrets, variables, the tokens of channels, and what signs
  * for webhooks. */
-import type { PrismaClient } from '../../db/prisma.ts'
+import { eachRow, type PrismaClient } from '../../db/prisma.ts'
 import type { Encryption } from '../../lib/encryption.ts'
 import type { Channel } from '../channels/channel-schema.ts'
 import { channelContext } from '../channels/channel-store.ts'
-
-const PAGE = 500
 
 export interface Rotation {
   /** Values that had the previous key. */
@@ -69,79 +67,54 @@ async function renew(
 }
 
 async function* readSecrets(prisma: PrismaClient): AsyncGenerator<Encrypted> {
-  for (let after: string | undefined; ; ) {
-    const page = await prisma.secret.findMany({
-      where: after === undefined ? {} : { id: { gt: after } },
-      orderBy: { id: 'asc' },
-      take: PAGE,
-      select: { id: true, name: true, workspaceId: true, ciphertext: true },
-    })
-    for (const { id, name, workspaceId, ciphertext } of page)
-      yield {
-        name: `secret ${name} of workspace ${workspaceId}`,
-        workspaceId,
-        context: id,
-        ciphertext,
-        replace: (anew) =>
-          prisma.secret.updateMany({ where: { id, ciphertext }, data: { ciphertext: anew } }),
-      }
-    after = page.at(-1)?.id
-    if (page.length < PAGE) return
-  }
+  const select = { id: true, name: true, workspaceId: true, ciphertext: true }
+  const secrets = eachRow((page) => prisma.secret.findMany({ ...page, select }))
+  for await (const { id, name, workspaceId, ciphertext } of secrets)
+    yield {
+      name: `secret ${name} of workspace ${workspaceId}`,
+      workspaceId,
+      context: id,
+      ciphertext,
+      replace: (anew) => prisma.secret.updateMany({ where: { id, ciphertext }, data: { ciphertext: anew } }),
+    }
 }
 
 async function* readChannelTokens(prisma: PrismaClient): AsyncGenerator<Encrypted> {
-  for (let after: string | undefined; ; ) {
-    const page = await prisma.agent.findMany({
-      where: after === undefined ? {} : { id: { gt: after } },
-      orderBy: { id: 'asc' },
-      take: PAGE,
-      select: { id: true, agentId: true, workspaceId: true, channels: true },
-    })
-    for (const { id, agentId, workspaceId, channels } of page)
-      for (const { channel, ciphertext } of channels) {
-        if (!ciphertext) continue
-        yield {
-          name: `tokens of ${channel} of agent ${agentId}`,
-          workspaceId,
-          context: channelContext({ id }, channel as Channel),
-          ciphertext,
-          replace: (anew) =>
-            prisma.agentChannel.updateMany({
-              where: { agentId: id, channel, ciphertext },
-              data: { ciphertext: anew },
-            }),
-        }
+  const select = { id: true, agentId: true, workspaceId: true, channels: true }
+  const agents = eachRow((page) => prisma.agent.findMany({ ...page, select }))
+  for await (const { id, agentId, workspaceId, channels } of agents)
+    for (const { channel, ciphertext } of channels) {
+      if (!ciphertext) continue
+      yield {
+        name: `tokens of ${channel} of agent ${agentId}`,
+        workspaceId,
+        context: channelContext({ id }, channel as Channel),
+        ciphertext,
+        replace: (anew) =>
+          prisma.agentChannel.updateMany({
+            where: { agentId: id, channel, ciphertext },
+            data: { ciphertext: anew },
+          }),
       }
-    after = page.at(-1)?.id
-    if (page.length < PAGE) return
-  }
+    }
 }
 
 async function* readWebhookSecrets(prisma: PrismaClient): AsyncGenerator<Encrypted> {
-  for (let after: string | undefined; ; ) {
-    const page = await prisma.webhook.findMany({
-      where: after === undefined ? {} : { id: { gt: after } },
-      orderBy: { id: 'asc' },
-      take: PAGE,
-      select: { id: true, workspaceId: true, secret: true, formerSecret: true },
-    })
-    for (const { id, workspaceId, secret, formerSecret } of page) {
-      const of = { name: `secret of webhook ${id}`, workspaceId, context: id }
-      const { updateMany } = prisma.webhook
+  const select = { id: true, workspaceId: true, secret: true, formerSecret: true }
+  const webhooks = eachRow((page) => prisma.webhook.findMany({ ...page, select }))
+  for await (const { id, workspaceId, secret, formerSecret } of webhooks) {
+    const of = { name: `secret of webhook ${id}`, workspaceId, context: id }
+    const { updateMany } = prisma.webhook
+    yield {
+      ...of,
+      ciphertext: secret,
+      replace: (anew) => updateMany({ where: { id, secret }, data: { secret: anew } }),
+    }
+    if (formerSecret)
       yield {
         ...of,
-        ciphertext: secret,
-        replace: (anew) => updateMany({ where: { id, secret }, data: { secret: anew } }),
+        ciphertext: formerSecret,
+        replace: (anew) => updateMany({ where: { id, formerSecret }, data: { formerSecret: anew } }),
       }
-      if (formerSecret)
-        yield {
-          ...of,
-          ciphertext: formerSecret,
-          replace: (anew) => updateMany({ where: { id, formerSecret }, data: { formerSecret: anew } }),
-        }
-    }
-    after = page.at(-1)?.id
-    if (page.length < PAGE) return
   }
 }

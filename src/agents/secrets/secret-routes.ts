@@ -127,7 +127,7 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
         'which it had none restarts it at once: then the answer has that `operation`, and its id is in ' +
         '`Operation-Id`.\n\n**Conflicting secrets** (409): an agent can have one credential of a provider. ' +
         `${conflictTable.map(([provider, names]) => `*${provider}*: ${code(names)}`).join('; ')}.`,
-      // By default no token of the agent: its secrets are what its owner gave it.
+      // No token of the agent may do this by default: its secrets are what its owner gave it.
       scope: 'org:agents:write',
       callers: ['widened'],
       body: attachment,

@@ -5,6 +5,7 @@ import type { Prisma, PrismaClient } from '../../db/prisma.ts'
 import { ApiError, contractError, forbidden, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Encryption } from '../../lib/encryption.ts'
+import { NAMED_AGENTS, stillAttached } from '../agent.ts'
 import type { ListedSecret, NewSecret, SecretRecord } from './secret-schema.ts'
 
 export const noSecret = () => notFound('There is no such secret')
@@ -117,20 +118,13 @@ export async function deleteSecret(prisma: PrismaClient, workspaceId: string, id
     const { count } = await prisma.secret.deleteMany({ where: { workspaceId, id } })
     if (count === 0) throw noSecret()
   } catch (error) {
-    if (isForeignKeyViolation(error, 'agent_secret_secret_id_fkey')) throw await stillAttached(prisma, id)
+    if (isForeignKeyViolation(error, 'agent_secret_secret_id_fkey'))
+      throw stillAttached(
+        'secret',
+        await prisma.agentSecret.findMany({ where: { secretId: id }, ...NAMED_AGENTS }),
+      )
     throw error
   }
-}
-
-async function stillAttached(prisma: PrismaClient, secretId: string): Promise<ApiError> {
-  const attached = await prisma.agentSecret.findMany({
-    where: { secretId },
-    orderBy: { agentId: 'asc' },
-    take: 20,
-    select: { agent: { select: { agentId: true, name: true } } },
-  })
-  const agents = attached.map(({ agent }) => `${agent.name} (${agent.agentId})`).join(', ')
-  return contractError(409, 'secret_attached', 'The secret is attached to an agent', `attached to ${agents}`)
 }
 
 /** @throws ApiError 503 without a key to encrypt with. */

@@ -25,7 +25,7 @@ interface Change<T> {
   make(tx: Transaction): Promise<T>
   /** The answer to a repeat under the same Idempotency-Key, which changes nothing. */
   current(tx: Transaction): Promise<T>
-  /** By the name of a skill, for folders that the agent has changed. */
+  /** Resolutions by the name of a skill, for folders that the agent has changed. */
   resolutions?: ((changed: T) => Record<string, Resolution>) | undefined
   /** Tells a repeat from another request under the same key. */
   request: string

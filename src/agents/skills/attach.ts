@@ -1,4 +1,4 @@
-/** Which skills an agent has. The rows are what should be; `workers/agents/skills.ts` makes the agent's folders so. */
+/** Skills of an agent. The rows say which ones it should have; `workers/agents/skills.ts` makes the agent's folders so. */
 import type { Queryable } from '../../db/pool.ts'
 import type { Transaction } from '../../db/prisma.ts'
 import { attachedSkillRows, lockVersions } from '../../db/statements/skills.ts'

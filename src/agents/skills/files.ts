@@ -30,7 +30,7 @@ export function checkSkill(files: readonly SkillFile[]): SkillMd {
   return readSkillMd(skillMd.bytes)
 }
 
-/** Whether a path stays below its folder, and makes no repository within the agent's. */
+/** True for a path that stays below its folder, and makes no repository within the agent's. */
 function isSafe(path: string): boolean {
   if (!path.isWellFormed() || /[\0\\]/.test(path) || Buffer.byteLength(path) > MAX_PATH_BYTES) return false
   return path

@@ -6,10 +6,11 @@ import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-erro
 import type { Queryable } from '../../db/pool.ts'
 import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../../db/prisma.ts'
 import { findSkillRow, listSkillRows } from '../../db/statements/skills.ts'
-import { ApiError, badRequest, contractError } from '../../errors.ts'
+import { ApiError, badRequest } from '../../errors.ts'
 import { holdContent, releaseContent } from '../../files/held-content.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Network } from '../../storage/port.ts'
+import { NAMED_AGENTS, stillAttached } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { noSkill } from './attach.ts'
 import type { EnvVar, SkillRecord, VersionRecord } from './skill-schema.ts'
@@ -189,18 +190,7 @@ export async function deleteSkill(
   return deleted.catch(async (error) => {
     const references = ['agent_skill_skill_id_fkey', 'agent_skill_version_id_fkey']
     if (references.some((name) => isForeignKeyViolation(error, name)))
-      throw await stillAttached(prisma, skillId)
+      throw stillAttached('skill', await prisma.agentSkill.findMany({ where: { skillId }, ...NAMED_AGENTS }))
     throw error
   })
-}
-
-async function stillAttached(prisma: PrismaClient, skillId: string): Promise<ApiError> {
-  const attached = await prisma.agentSkill.findMany({
-    where: { skillId },
-    orderBy: { agentId: 'asc' },
-    take: 20,
-    select: { agent: { select: { agentId: true, name: true } } },
-  })
-  const agents = attached.map(({ agent }) => `${agent.name} (${agent.agentId})`).join(', ')
-  return contractError(409, 'skill_attached', 'The skill is attached to an agent', `attached to ${agents}`)
 }

@@ -4,7 +4,7 @@ import { canonicalCid, parseCid } from '../../files/cid.ts'
 import { retrieveContent } from '../../files/retrieve.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
-import { limit, nextPageToken, pageToken, readPageToken, text } from '../../http/shapes.ts'
+import { nextPageToken, paging, readPageToken, text } from '../../http/shapes.ts'
 import type { Asked, Started } from '../../operations/operations.ts'
 import { type AgentServices, pending, startedOperation } from '../agent-route.ts'
 import { noSkill } from './attach.ts'
@@ -22,7 +22,7 @@ const success = z.literal(true)
 const params = z.object({
   skillId: text(512).meta({ format: 'skill-id' }).describe('Its id, or the CID of one of its versions.'),
 })
-const page = z.object({ limit: limit(1000, 1000), pageToken: pageToken.optional() })
+const page = z.object({ ...paging(1000, 1000) })
 const retrieving = z.object({ success, message: z.string(), operation: startedOperation })
 const NEXT =
   'Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'

@@ -17,7 +17,7 @@ const COMMIT_BYTES = 2_097_152
 const LINE_BYTES = 32_768
 const MAX_PATH_BYTES = 4096
 
-/** Whose repository, and how the caller reaches it. */
+/** The agent of the repository, and how the caller reaches it. */
 export interface RepositoryAccess {
   agentd: AgentdClient
   target: AgentdTarget

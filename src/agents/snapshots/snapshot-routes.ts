@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { contractError, messages, notFound } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
-import { limit, nextPageToken, pageToken, readPageToken } from '../../http/shapes.ts'
+import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
 import { reset, resetBody, resetting, snapshotList, synced, syncing, syncStatus } from './snapshot-schema.ts'
 import { findSnapshot, lastFailure, readPage, SHOWN } from './snapshot-store.ts'
@@ -37,7 +37,7 @@ export function snapshotRoutes({ pool, prisma, config, operations }: AgentServic
         'the next page. A reset adds the snapshot to which it went once more: the first one is how the workspace is.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      query: z.object({ limit: limit(SHOWN, 100), pageToken: pageToken.optional() }),
+      query: z.object({ ...paging(SHOWN, 100) }),
       success: { status: 200, description: 'The history.', body: snapshotList },
       async handle({ agent, query }) {
         const before = readPageToken(query.pageToken)

@@ -9,7 +9,7 @@ const README_CHARACTERS = 10_000
 export interface TemplateTexts {
   manifest: string | null
   readme: string | null
-  /** Whether the template has a folder `workspace`. */
+  /** The template has a folder `workspace`. */
   hasWorkspace: boolean
 }
 

@@ -1,6 +1,6 @@
 /** Bodies and queries of templates. */
 import { z } from 'zod'
-import { limit, pageToken, text } from '../../http/shapes.ts'
+import { paging, text } from '../../http/shapes.ts'
 import { checkSource, ofRepository, repository, requireSource } from './git/origin.ts'
 import { TEMPLATE_SLUG, templateRecord } from './template.ts'
 
@@ -52,8 +52,7 @@ export const templateQuery = z.object({
     .transform((value) => value === 'true')
     .optional(),
   submittedBy: z.literal('me', 'must be me').optional(),
-  limit: limit(100, 1000),
-  pageToken: pageToken.optional(),
+  ...paging(100, 1000),
 })
 
 export const templateList = z.object({

@@ -1,9 +1,7 @@
 /** New gateway tokens for many agents, as `POST /v0/agents/{agentId}/gateway-token/rotate` makes them for one. */
-import type { PrismaClient } from '../../db/prisma.ts'
+import { eachRow, type PrismaClient } from '../../db/prisma.ts'
 import { ApiError } from '../../errors.ts'
 import { rotateGatewayToken } from './token-service.ts'
-
-const PAGE = 100
 
 export interface TokenRotation {
   /** When it was begun, which names it: run again with the same time, it goes on where it was interrupted. */
@@ -14,7 +12,7 @@ export interface TokenRotation {
   agentId?: string | undefined
 }
 
-/** Which agents it is about: those that were there when it was begun. */
+/** The agents of a rotation: those that were there when it was begun. */
 const agentsOf = ({ begun, workspaceId, agentId }: TokenRotation) => ({
   deletedAt: null,
   createdAt: { lt: begun },
@@ -37,24 +35,19 @@ export async function rotateGatewayTokens(
   onProgress: (done: number) => void = () => {},
 ): Promise<number> {
   let done = 0
-  for (let after: string | undefined; ; ) {
-    const page = await prisma.agent.findMany({
-      where: { ...agentsOf(rotation), ...(after !== undefined && { id: { gt: after } }) },
-      orderBy: { id: 'asc' },
-      take: PAGE,
-      select: { id: true, agentId: true, workspaceId: true },
-    })
-    for (const agent of page) {
-      const key = `rotate-agent-tokens ${rotation.begun.toISOString()} ${agent.agentId}`
-      try {
-        await rotateGatewayToken(prisma, agent, key)
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 404) continue
-        throw error
-      }
-      onProgress(++done)
+  const select = { id: true, agentId: true, workspaceId: true }
+  const agents = eachRow(({ where, ...page }) =>
+    prisma.agent.findMany({ where: { ...agentsOf(rotation), ...where }, ...page, select }),
+  )
+  for await (const agent of agents) {
+    const key = `rotate-agent-tokens ${rotation.begun.toISOString()} ${agent.agentId}`
+    try {
+      await rotateGatewayToken(prisma, agent, key)
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) continue
+      throw error
     }
-    after = page.at(-1)?.id
-    if (page.length < PAGE) return done
+    onProgress(++done)
   }
+  return done
 }

@@ -29,7 +29,7 @@ const identity = z.object({
   tokenKind: z.enum(['gateway', 'platform', 'key']).describe('`key`: an API key of the workspace.'),
 })
 
-/** By what an agent is reached, and what it may say of itself (contract 5.4). */
+/** Routes of the tokens that open an agent, and of the platform tokens that it mints for itself (contract 5.4). */
 export function tokenRoutes({ prisma, config, access, operations }: AgentServices): Route[] {
   return [
     agentRoute({

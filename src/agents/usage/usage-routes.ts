@@ -27,7 +27,6 @@ const usage = z.object({
     .describe('Oldest first.'),
 })
 
-/** What an agent uses. */
 export function usageRoutes({ agentd }: AgentServices): Route[] {
   return [
     agentRoute({

@@ -103,7 +103,7 @@ export const findByGatewayToken = statement({
   text: `${SELECT_PRINCIPAL} AND agent.gateway_token = $1`,
 })
 
-/** By the id in its paths and the {@link TOKEN_FINGERPRINT} of its token. */
+/** Finds an agent by the id in its paths and the {@link TOKEN_FINGERPRINT} of its token. */
 export const findByTokenFingerprint = statement({
   name: 'agent-principal-platform',
   parameters: ['text', 'text'],

@@ -1,4 +1,7 @@
-/** What gateways served. By hand: rows are added to many at once, and summed up by a column that the request names. */
+/**
+ * Counts of requests that gateways served. By hand: rows are added to many at once, and summed up by a column that the
+ * request names.
+ */
 import { narrow, statement } from './statement.ts'
 
 /** Stands for what a day of a gateway has no room for, in each of the columns of text. */

@@ -132,7 +132,7 @@ const readEntries = (name: string, condition: string) =>
       ORDER BY e.id DESC LIMIT $10`,
   })
 
-/** Of one workspace. */
+/** The entries of one workspace. */
 export const readAudit = readEntries('audit-read', 'workspace_id = $1')
-/** Of all, or of one. */
+/** The entries of all workspaces, or of one. */
 export const readWholeAudit = readEntries('audit-read-all', '($1::uuid IS NULL OR workspace_id = $1)')

@@ -12,20 +12,20 @@ const room = (queue: string, ahead: string, rowsUnderWay: string) => `greatest(0
   - (SELECT count(*) FROM ${rowsUnderWay}))::int`
 
 /**
- * What there is to do in each of the queues `$1`, at one look: `$2` ms make a dispatch that nobody claimed, `$3` operations
- * are dispatched ahead. Each answer is the first entry of an index, but for what runs and what is dispatched, which the
- * workers bound.
+ * The work of the dispatcher in each of the queues `$1`, read at once: after `$2` ms a dispatch counts as unclaimed, and
+ * `$3` operations are dispatched ahead. Each answer is the first entry of an index, but for the counts of running and
+ * dispatched operations, which the workers bound.
  */
 export const surveyQueues = statement({
   name: 'operation-survey',
   parameters: ['text[]', 'float8', 'int4'],
   columns: {
     queue: 'text',
-    /** Whether a lease has run out. */
+    /** A lease has run out. */
     expired: 'bool',
-    /** Whether a dispatch was not claimed. */
+    /** A dispatch was not claimed. */
     unclaimed: 'bool',
-    /** Whether operations wait to be dispatched, some of them perhaps until later. */
+    /** Operations wait to be dispatched, some of them perhaps until later. */
     waiting: 'bool',
     /** How many may be. */
     room: 'int4',
@@ -89,7 +89,7 @@ export const dispatchOperations = statement({
     id: 'uuid',
     jobId: 'text',
     workspaceId: 'uuid',
-    /** Whether the operation has failed an attempt. */
+    /** The operation has failed an attempt. */
     retry: 'bool',
     /** Operations of the workspace that were dispatched or running before. */
     underWay: 'int4',

@@ -19,7 +19,7 @@ export type EventRow = Row<typeof columns>
 const EVENT = `id::text, type, created_at AS "createdAt", workspace_id AS "workspaceId", resource_type AS "resourceType",
   resource_id AS "resourceId", data`
 
-/** Whether an event waits for its id. */
+/** True while an event waits for its id. */
 export const isEventPending = statement({
   name: 'event-pending',
   parameters: [],
@@ -87,7 +87,7 @@ export const readEventPartitions = statement({
     lower: 'text',
     /** The first one behind. */
     upper: 'text',
-    /** It is being taken off, or was when its process was killed. */
+    /** The partition is being detached, or was when the process that did it was killed. */
     isLeaving: 'bool',
   },
   text: `SELECT name, bound[1] AS lower, bound[2] AS upper, "isLeaving" FROM (
@@ -113,7 +113,7 @@ export const readEvents = statement({
   text: `SELECT ${EVENT} FROM event WHERE workspace_id = $1 AND id > $2::text::bigint ORDER BY event.id LIMIT $3`,
 })
 
-/** From which id on events are here, and the last one that was given; the one before `first` where there is none. */
+/** The first id from which events are here, and the last one that was given; the one before `first` where there is none. */
 export const readEventSpan = statement({
   name: 'event-span',
   parameters: [],

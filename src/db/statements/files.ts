@@ -89,7 +89,7 @@ export const insertFile = statement({
 export const KEEPS = `removed_at IS NULL
   AND status IN ('prechecking', 'backfilled', 'searching', 'retrieving', 'pinned')`
 
-/** Whether any file of any workspace (but `$3`), snapshot, skill or template keeps a CID. */
+/** True for a CID that any file of any workspace (but `$3`), snapshot, skill or template keeps. */
 export const findKeeper = statement({
   name: 'file-keeper',
   parameters: ['text', 'text', 'uuid?'],
@@ -99,11 +99,13 @@ export const findKeeper = statement({
     UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2) AS kept`,
 })
 
-/** Files and bytes of a workspace on both networks: their sum, and the changes that are not yet in it (migration 0023). */
 /** Agents of a workspace that are counted: a count at this value says that there are so many or more. */
 export const AGENT_COUNT_LIMIT = 1000
 
-/** What workspaces keep on both networks, and their agents. */
+/**
+ * The files and bytes that workspaces keep on both networks (the sum, and changes that are not yet in it: migration 0023),
+ * and their agents.
+ */
 export const readUsages = statement({
   name: 'usages',
   parameters: ['uuid[]'],

@@ -17,8 +17,8 @@ export const noteRelease = statement({
 })
 
 /**
- * Whether a collection is due that has been due for `$2` seconds: something was released since the last one, or that is
- * 24 times as long ago, as what an upload that was killed leaves is released by nobody.
+ * True when a collection is due, `$2` seconds after the last one at the earliest: content was released since then, or the
+ * last one is 24 times as long ago, since nobody releases what a killed upload leaves.
  */
 export const readDue = statement({
   name: 'garbage-due',

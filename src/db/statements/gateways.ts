@@ -109,7 +109,7 @@ export const listSwaps = statement({
 const isFile = (cid: string) => `EXISTS (SELECT FROM file WHERE workspace_id = $1 AND network = $2
   AND cid_v1 = ${cid} AND status = 'pinned' AND removed_at IS NULL)`
 
-/** Whether a workspace may swap, and has files of the original (`$3`) and of the new CID (`$4`). */
+/** Tells whether a workspace may swap, and has files of the original (`$3`) and of the new CID (`$4`). */
 export const checkSwap = statement({
   name: 'swap-check',
   parameters: ['uuid', 'text', 'text', 'text'],

@@ -61,7 +61,7 @@ const COUNTING =
   'are not stored, so nothing is known of countries and regions. A day of a gateway has at most 2,000 different rows; what is beyond ' +
   'them is counted as `(other)`.'
 
-/** What gateways have served, by what and by when. */
+/** Routes that tell what gateways have served, by content and by time. */
 export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
   /** @throws ApiError 404 for a gateway that is not the workspace's, 400 for a CID that is none. */
   async function select(workspaceId: string, query: Selection) {

@@ -1,7 +1,8 @@
 /**
- * What gateways serve, counted in the memory of each web process and added to the rows by the minute. Serving never waits
- * for that: while the database is away, counts stay in memory, as many as it has room for. A process that is killed takes
- * the last minute's with it, and a connection that breaks just behind a commit may have its thousand rows counted twice.
+ * Counts of requests that gateways serve, in the memory of each web process, added to the rows by the minute. Serving
+ * never waits for that: while the database is away, counts stay in memory, as many as it has room for. A process that is
+ * killed loses the last minute's, and a connection that breaks just behind a commit may have its thousand rows counted
+ * twice.
  */
 import { isTransient } from '../../db/database-errors.ts'
 import type { Pool } from '../../db/pool.ts'
@@ -27,7 +28,7 @@ export interface Answered {
   fileName: string
   userAgent: string | undefined
   referrer: string | undefined
-  /** Of HTTP; 499 where the answer was cut short. */
+  /** The status of HTTP; 499 where the answer was cut short. */
   status: number
   /** Sent, headers included. */
   bytes: number
@@ -87,7 +88,7 @@ export class RequestCounts {
     } else if (this.#counts.size < this.#maxCounts || count.cid === OTHER) {
       this.#counts.set(key, count)
     } else {
-      // One for each gateway, day and status.
+      // A full memory has one count for each gateway, day and status.
       this.#add({ ...count, cid: OTHER, file_name: OTHER, user_agent: OTHER, referrer: OTHER })
     }
   }
@@ -101,7 +102,7 @@ export class RequestCounts {
       try {
         await addRequestCounts.run(this.#pool, JSON.stringify(batch), MAX_ROWS)
       } catch (error) {
-        // What it never takes must not stand before all others.
+        // A batch that the database never takes must not hold up all others.
         const isLater = isTransient(error)
         for (const count of counts.slice(isLater ? from : from + BATCH)) this.#add(count)
         this.#log.warn({ err: error, rows: batch.length, isLater }, 'requests of gateways are not written')

@@ -19,7 +19,7 @@ export const customDomainRecord = z.object({
   cname_target: z.string().describe('Where a CNAME record of the domain is to point.'),
 })
 
-/** What of a row of a custom domain is shown. */
+/** The columns of a custom domain that are shown. */
 export const DOMAIN_FIELDS = { id: true, customDomain: true, status: true, workspaceId: true } as const
 
 export interface GatewayDomain {

@@ -1,4 +1,4 @@
-/** Which gateway a host is, and whether a token opens it: asked for every request of every gateway. */
+/** Gateways by their hosts, and the check of their access tokens: asked for every request of every gateway. */
 import { createHash } from 'node:crypto'
 import type { Pool } from '../../db/pool.ts'
 import { findGateway, findGatewayAt } from '../../db/statements/gateways.ts'
@@ -12,13 +12,13 @@ export interface Gateway {
   domain: string
   /** Public content is read with one of its access tokens only ({@link GatewayService.mayRead}); private content by a signed link alone. */
   restricted: boolean
-  /** Whether swapped CIDs are served from what they were swapped to. */
+  /** Swapped CIDs are served from what they were swapped to. */
   hasSwaps: boolean
-  /** Whether CIDs within the workspace's public files are served by themselves. */
+  /** CIDs within the workspace's public files are served by themselves. */
   innerCids: boolean
-  /** Whether public content is redirected to the host of its CID. */
+  /** Public content is redirected to the host of its CID. */
   cidHosts: boolean
-  /** Whether a header has the signature of the content. */
+  /** A header has the signature of the content. */
   showsSignatures: boolean
   /** SHA-256 of each access token, in hex. */
   tokenHashes: readonly string[]
@@ -75,7 +75,7 @@ export class GatewayService {
     return `${domain}.${this.#gatewayDomain}`
   }
 
-  /** Whether somebody who shows this access token, or none, may read at a gateway. */
+  /** True for a client that may read at the gateway with this access token, or without one. */
   mayRead({ restricted, tokenHashes }: Gateway, token: string | undefined): boolean {
     // Hashes are compared: how far two of them agree says nothing about a token.
     return !restricted || (token !== undefined && tokenHashes.includes(hashToken(token).toString('hex')))

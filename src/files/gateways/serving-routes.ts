@@ -5,7 +5,7 @@ import { type Route, route } from '../../http/route.ts'
 import { oneOrMore, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
 
-/** What a gateway serves beside the paths of its files. */
+/** Settings of a gateway for what it serves beside the paths of its files. */
 export const serving = {
   inner_cids: z
     .boolean()

@@ -37,7 +37,7 @@ interface Key {
   fingerprint: Buffer
 }
 
-/** What is written with a pin. */
+/** Rows that are written with a pin. */
 interface Along {
   key?: Key | undefined
   entry?: EntryOfChange | undefined
@@ -91,9 +91,9 @@ export class PinInserts {
       for (const { row, resolve } of pins) resolve(accepted.get(row.file_id))
     } catch (error) {
       const isRefused = isRefusedValue(error)
-      // One that PostgreSQL does not take is refused alone.
+      // PostgreSQL refuses the whole statement for one row: each pin is written alone, so that only that one is refused.
       if (isRefused && pins.length > 1) for (const pin of pins) await this.#write([pin])
-      // What stopped this statement would stop the next one, as late: nobody waits for more than one.
+      // The cause of any other failure would stop the next statement too, and as late: nobody waits for more than one.
       else for (const { reject } of isRefused ? pins : [...pins, ...this.#waiting.splice(0)]) reject(error)
     }
   }

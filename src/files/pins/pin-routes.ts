@@ -1,17 +1,7 @@
 import { z } from 'zod'
 import { badRequest, forbidden, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import {
-  cid,
-  limit,
-  nextPageToken,
-  nothing,
-  order,
-  pageToken,
-  pathId,
-  readPageToken,
-  text,
-} from '../../http/shapes.ts'
+import { cid, nextPageToken, nothing, order, paging, pathId, readPageToken, text } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import { checkHostNodes } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
@@ -45,8 +35,7 @@ const pinQuery = z.object({
   cid: cid.optional().describe('Only this CID, however it is spelled.'),
   order: order.optional().describe('`ASC` or `DESC` by age; newest first unless told.'),
   sort: order.optional().describe('The same as `order`.'),
-  limit: limit(10, 250),
-  pageToken: pageToken.optional(),
+  ...paging(10, 250),
   includesCount: z.enum(['true', 'false']).optional().describe('Adds `count`, the number of all that match.'),
 })
 

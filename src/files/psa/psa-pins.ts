@@ -66,7 +66,7 @@ async function selectPins(
 ): Promise<PinRow[]> {
   const { halves, values } = conditions(workspaceId, filter)
   const n = `$${values.push(limit)}`
-  // Those with a name are all found, as for their count: OFFSET 0 keeps the planner from following the list to far ones.
+  // Pins with a name are all found, as for their count: OFFSET 0 keeps the planner from following the list to far ones.
   const fence = filter.name === undefined ? '' : 'OFFSET 0'
   const pages = halves.map(
     (where) => `(SELECT id FROM (SELECT id, removed_at FROM file WHERE ${where} ${fence}) found

@@ -37,7 +37,7 @@ export function admitType(sniffed: string, declared: string | null, allowed?: st
   throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${type}`)
 }
 
-/** Whether a type is one of a list of types and wildcards. A folder is one only by its name, `directory`. */
+/** True for a type on a list of types and wildcards. A folder is on it only by its name, `directory`. */
 export function isAllowedType(type: string, allowed: string[]): boolean {
   const [group, subtype] = type.split('/')
   const names = subtype === undefined ? [type] : [type, `${group}/*`, '*/*']

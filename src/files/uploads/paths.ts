@@ -71,7 +71,7 @@ export class UploadPaths {
     return this.#files
   }
 
-  /** Whether the paths make a folder: several files, or one with a path. */
+  /** The paths make a folder: there are several files, or one with a path. */
   get isFolder(): boolean {
     return this.#isFolder
   }

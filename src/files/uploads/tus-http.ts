@@ -1,4 +1,4 @@
-/** Between Express and `@tus/server`, which speaks in web requests and answers errors as plain text. */
+/** The bridge between Express and `@tus/server`, which speaks in web requests and answers errors as plain text. */
 import { finished } from 'node:stream/promises'
 import { ReadableStream } from 'node:stream/web'
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'
@@ -22,7 +22,7 @@ export const EXPOSED = ['Error-Code', 'Upload-Cid', 'Upload-Expires', 'X-Request
 /** Longest time in which not a byte arrives. */
 const IDLE_MS = 60_000
 
-/** Whether the client says that it speaks the protocol. The npm SDK does not. */
+/** True for a client that says that it speaks the protocol. The npm SDK does not. */
 export const speaksTus = (req: ExpressRequest): boolean => req.headers['tus-resumable'] !== undefined
 
 /**

@@ -90,7 +90,7 @@ async function* oneFile(content: AsyncIterable<Uint8Array>): AsyncGenerator<AddE
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {}
 
-/** Whether an error is an answer that no repeat will better, as one for too much at a time (429). */
+/** True for an answer that no repeat will change, unlike one for too much at a time (429). */
 function isFinal(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status < 500 && error.status !== 429
 }

@@ -77,7 +77,7 @@ interface Address {
   token: string
 }
 
-/** Whether a request that creates something begins a resumable upload. */
+/** True for a creating request that begins a resumable upload. */
 export const isResumable = ({ headers }: Request): boolean =>
   headers['upload-length'] !== undefined || headers['upload-defer-length'] !== undefined
 
@@ -386,7 +386,10 @@ function setOutcome(res: Response, outcome: Outcome): void {
   res.set('Upload-Cid', outcome.cid)
 }
 
-/** Whoever has the address acts for the user who began the upload: so the audit has it, before anything is changed. */
+/**
+ * Writes the entry of the audit before anything is changed: whoever has the address acts for the user who began the
+ * upload.
+ */
 function beginEntryOf(res: Response, { workspaceId, keyId, uploader }: Upload): Promise<void> {
   noteCaller(res, { workspaceId, keyId, userId: uploader?.userId ?? null })
   return beginEntry(res)

@@ -95,7 +95,7 @@ export class Upload {
     this.#isImporting = true
     if (!car) {
       const { storages } = services
-      // Which folder is common shows only after the last file.
+      // The common folder is known only after the last file.
       const folder = () => this.#paths.root
       return storages[target.network].add(entries, { cidVersion, folder, signal: target.signal })
     }

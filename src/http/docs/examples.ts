@@ -1,6 +1,6 @@
 /**
- * One example of each route's body and answer, by the route's id. A test holds them against the schemas of the
- * routes, and finds routes that have none.
+ * Examples of each route's body and answer, by the route's id. A test holds them against the schemas of the routes, and
+ * finds routes without one.
  */
 import { accountExamples } from './account-examples.ts'
 import { adminExamples } from './admin-examples.ts'

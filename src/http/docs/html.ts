@@ -17,7 +17,8 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 }
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char)
+/** A text in HTML, also within quotes. */
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char)
 
 function render(value: Value): string {
   if (Array.isArray(value)) return value.map(render).join('')

@@ -91,7 +91,7 @@ function answers(path: string): Promise<boolean> {
   })
 }
 
-/** Whether nobody listens on a loopback port. */
+/** True for a loopback port on which nobody listens. */
 export function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer()

@@ -37,7 +37,7 @@ const ipv4Inside = new BlockList()
 ipv4Inside.addSubnet('::ffff:0:0', 96, 'ipv6')
 ipv4Inside.addSubnet('64:ff9b::', 96, 'ipv6')
 
-/** Whether an IP address is anything but a public one. @throws TypeError when it is no IP address. */
+/** True for any IP address but a public one. @throws TypeError when it is no IP address. */
 export function isPrivateAddress(ip: string): boolean {
   const address = ip.replace(/%.*$/, '')
   const version = isIP(address)

@@ -1,4 +1,4 @@
-/** Whose X-Forwarded-* headers are believed: proxies by how many there are, by their addresses, or by their names. */
+/** Proxies whose X-Forwarded-* headers are believed: by how many there are, by their addresses, or by their names. */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'

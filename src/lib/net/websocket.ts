@@ -1,7 +1,7 @@
 /** The parts of WebSockets (RFC 6455) that a proxy has to know which passes their bytes on. */
 import type { IncomingMessage } from 'node:http'
 
-/** Whether a request asks for a WebSocket. Other upgrades (h2c) are optional for clients: they go on without. */
+/** True for a request for a WebSocket. Other upgrades (h2c) are optional for clients: they go on without. */
 export function isWebSocket(req: IncomingMessage): boolean {
   const bodiless = !('content-length' in req.headers || 'transfer-encoding' in req.headers)
   return bodiless && req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
@@ -48,12 +48,12 @@ export class FrameScanner {
   #left = 0
   #sawClose = false
 
-  /** Whether the next byte would begin a frame. */
+  /** The next byte would begin a frame. */
   get isBetweenFrames(): boolean {
     return this.#left === 0 && this.#headBytes === 0
   }
 
-  /** Whether a Close frame began: no other frame may follow it. */
+  /** A Close frame began: no other frame may follow it. */
   get sawClose(): boolean {
     return this.#sawClose
   }

@@ -9,7 +9,10 @@ const RESTING = 0.05
 /** Less than this is not worth a collection, which stops the process for about a tenth of a second. */
 const WORTH_BYTES = 8_388_608
 
-/** Of buffers, a quarter of what V8 lets them take before it collects the whole heap for them. */
+/**
+ * After so many bytes of passed buffers the young generation is collected: a quarter of what V8 lets buffers take before
+ * it collects the whole heap for them.
+ */
 const PASSED_BYTES = 16_777_216
 
 type Collect = (

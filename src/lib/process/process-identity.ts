@@ -35,12 +35,12 @@ export async function processIdentity(pid: number): Promise<ProcessIdentity | nu
   return { pid, birth: `${bootId}:${startTime}` }
 }
 
-/** Whether the very process that was identified still runs. */
+/** True while the very process that was identified still runs. */
 export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
   return (await processIdentity(identity.pid))?.birth === identity.birth
 }
 
-/** Whether the process has `argument` on its command line. Works for other users' processes too. */
+/** True for a process with `argument` on its command line. Works for other users' processes too. */
 export async function hasArgument(pid: number, argument: string): Promise<boolean> {
   if (process.platform !== 'linux') return (await ps(pid, 'command')).includes(argument)
   const commandLine = await readProc(`/proc/${pid}/cmdline`)

@@ -108,7 +108,7 @@ async function tryLink(own: string, path: string): Promise<boolean> {
 }
 
 /**
- * Whether the lock's file is there and its holder is not.
+ * True for a lock whose file is there while its holder is gone.
  * @throws AlreadyRunning when the holder lives.
  */
 async function isStale(path: string): Promise<boolean> {

@@ -38,7 +38,7 @@ async function create(name: string): Promise<RunAs | null> {
   return lookUp(name)
 }
 
-/** Whether a user may enter a folder; the system itself is asked, which knows about ACLs and every parent. */
+/** True for a folder that the user may enter; the system itself is asked, which knows about ACLs and every parent. */
 export async function canEnter(path: string, as: RunAs): Promise<boolean> {
   return (await run('/bin/sh', ['-c', 'test -d "$1" && test -x "$1"', 'sh', path], as)).ok
 }

@@ -43,7 +43,7 @@ export interface Blob {
 /** A layer as it came: compressed or not. */
 export interface RawLayer {
   path: string
-  /** Of the file, where it is known. */
+  /** The digest of the file, where it is known. */
   digest?: string
 }
 

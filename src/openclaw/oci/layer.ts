@@ -14,11 +14,11 @@ import { readTar } from './tar.ts'
 
 /** A file, folder or link of a layer, all of which belong to root. */
 export interface Entry {
-  /** Its path, without a slash in front. */
+  /** The entry's path, without a slash in front. */
   name: string
   /** The content of a file; without it and without `link` it is a folder. */
   content?: Buffer
-  /** What a symbolic link leads to. */
+  /** The target of a symbolic link. */
   link?: string
   isExecutable?: boolean
 }

@@ -149,7 +149,10 @@ export class Registry {
     throw this.#refusal(answer.status)
   }
 
-  /** What the registry wants to see (RFC 9110, 11.6.1, and the token protocol of the distribution registry). */
+  /**
+   * The Authorization header that the registry asks for (RFC 9110, 11.6.1, and the token protocol of the distribution
+   * registry).
+   */
   async #authorize(challenge: string, method = 'GET'): Promise<string | undefined> {
     const known = await credentialsFor(this.#name)
     const basic = known && `Basic ${Buffer.from(known).toString('base64')}`

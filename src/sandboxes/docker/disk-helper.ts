@@ -72,6 +72,6 @@ export const mountOf = ({ device, subvolume }: DiskPlace) => ({
   o: `nodiscard,subvol=${subvolume}`,
 })
 
-/** Whether a volume is on a disk of the helper's. */
+/** True for a volume on a disk of the helper's. */
 export const isOnDisk = ({ Options }: { Options?: Record<string, string> | null }): boolean =>
   Options?.type === 'btrfs'

@@ -8,7 +8,7 @@ import { SandboxError, toSandboxError } from '../port.ts'
 export interface EngineFacts {
   /** Version of the API that is spoken, as `1.41`. */
   apiVersion: string
-  /** Whether gVisor's runtime is installed. */
+  /** gVisor's runtime is installed. */
   runsc: boolean
 }
 

@@ -10,7 +10,7 @@ const NEVER = '0001-01-01T00:00:00Z'
 export const hasLabels = ({ Config }: ContainerInspectInfo, labels: Record<string, string>) =>
   Object.entries(labels).every(([name, value]) => Config.Labels[name] === value)
 
-/** Whether a container can be used: one that Docker failed to remove (`Dead`) cannot. */
+/** True for a container that can be used: one that Docker failed to remove (`Dead`) cannot. */
 export const isWhole = (found: ContainerInspectInfo) => !found.State.Dead
 
 export const endpointOf = ({ Name, NetworkSettings }: ContainerInspectInfo) =>

@@ -3,9 +3,9 @@
  * that has an empty home and nothing else: so neither the agent's container nor an image of its engine has to be there.
  */
 import { Readable } from 'node:stream'
+import { HOME, UID } from '../in-image.ts'
 import { nameOf } from '../names.ts'
 import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
-import { HOME, UID } from './spec.ts'
 
 const EMPTY_IMAGE = 'berth-empty-home'
 /** The bound on a copy: the engine's own one holds while no byte passes. */

@@ -27,7 +27,7 @@ const BRIDGE_NAME = 'com.docker.network.bridge.name'
 export interface AgentNetwork extends Subnet {
   /** Docker's. */
   id: string
-  /** Whether the network is as it would be made now, by label and by bridge. */
+  /** The network is as it would be made now, by label and by bridge. */
   current: boolean
 }
 
@@ -108,7 +108,7 @@ export async function removeNetwork(
         await emptyAndRemove(engine, Id, signal)
         break
       } catch (error) {
-        // Somebody has joined it meanwhile, or is still leaving it.
+        // A container has joined the network meanwhile, or is still leaving it.
         if (tries === TRIES || statusOf((error as Error).cause) !== 403) throw error
         await sleep(PAUSE_MS, undefined, { signal })
       }

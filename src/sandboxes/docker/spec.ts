@@ -1,16 +1,10 @@
 /** The options of an agent's container. */
 import type { ContainerCreateOptions } from 'dockerode'
-import { AGENTD_PORT, type AgentdConfig, GATEWAY_PORT } from '../../../agentd/protocol.ts'
+import { environmentOf, HOME, tmpBytesOf, UID } from '../in-image.ts'
 import { labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
 import type { Subnet } from './network.ts'
 
-/** The user `node` of the image, and its group. */
-export const UID = 1000
-export const HOME = '/home/node'
-const ENGINE_DIR = '/opt/openclaw'
-/** Part of the agent's memory, not beside it. */
-const TMP_BYTES = 512 * 1024 * 1024
 /** No more than Docker itself may open on any usual machine: it cannot give what it does not have. */
 const OPEN_FILES = 16_384
 const STOP_SECONDS = 10
@@ -22,9 +16,9 @@ export interface ContainerOptions {
   image: { name: string; id: string }
   network: Subnet
   egressPort: number
-  /** Whether to run the container under gVisor. */
+  /** The container runs under gVisor. */
   runsc: boolean
-  /** Whether the file system keeps its home below the limit. */
+  /** The file system keeps its home below the limit. */
   hardLimit: boolean
 }
 
@@ -34,18 +28,19 @@ export function containerOptions(options: ContainerOptions): {
   hash: string
   body: ContainerCreateOptions
 } {
-  const { spec, instance, image } = options
+  const { spec, instance, image, network, egressPort, hardLimit } = options
   const name = nameOf(spec.agentId)
+  const env = environmentOf(spec, { proxy: `http://${network.gateway}:${egressPort}`, hardLimit })
   const body: ContainerCreateOptions = {
     Image: image.name,
     Hostname: spec.hostname,
     User: `${UID}:${UID}`,
-    Env: Object.entries(environment(options)).map(([key, value]) => `${key}=${value}`),
+    Env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
     StopSignal: 'SIGTERM',
     StopTimeout: STOP_SECONDS,
     HostConfig: hostConfig(options),
     NetworkingConfig: {
-      EndpointsConfig: { [name]: { IPAMConfig: { IPv4Address: options.network.address } } },
+      EndpointsConfig: { [name]: { IPAMConfig: { IPv4Address: network.address } } },
     },
   }
   // An image that was built anew under the same name is another one.
@@ -56,34 +51,6 @@ export function containerOptions(options: ContainerOptions): {
     [SPEC_LABEL]: hash,
   }
   return { name, hash, body: { ...body, Labels } }
-}
-
-function environment({ spec, network, egressPort, hardLimit }: ContainerOptions): Record<string, string> {
-  const agentd: AgentdConfig = {
-    ...spec.agentd,
-    host: '0.0.0.0',
-    port: AGENTD_PORT,
-    home: HOME,
-    engineDir: ENGINE_DIR,
-    gatewayPort: GATEWAY_PORT,
-    ...(hardLimit && { hardLimit }),
-  }
-  const proxy = `http://${network.gateway}:${egressPort}`
-  // Only the agent's own loopback is reached past the proxy: there is nothing else in its network.
-  const direct = 'localhost,127.0.0.1,::1'
-  return {
-    HOME,
-    HTTP_PROXY: proxy,
-    HTTPS_PROXY: proxy,
-    NO_PROXY: direct,
-    http_proxy: proxy,
-    https_proxy: proxy,
-    no_proxy: direct,
-    // Node does not look at them otherwise.
-    NODE_USE_ENV_PROXY: '1',
-    ...spec.env,
-    AGENTD_CONFIG: JSON.stringify(agentd),
-  }
 }
 
 /** The walls around an agent. Seccomp and masked paths are Docker's defaults, which nothing here takes away. */
@@ -98,7 +65,7 @@ function hostConfig({ spec, network, runsc }: ContainerOptions): ContainerCreate
     DnsOptions: ['timeout:1', 'attempts:1'],
     Mounts: [{ Type: 'volume', Source: name, Target: HOME }],
     ReadonlyRootfs: true,
-    Tmpfs: { '/tmp': `rw,nosuid,nodev,mode=1777,size=${Math.min(TMP_BYTES, Math.floor(memoryBytes / 4))}` },
+    Tmpfs: { '/tmp': `rw,nosuid,nodev,mode=1777,size=${tmpBytesOf(spec.limits)}` },
     CapDrop: ['ALL'],
     SecurityOpt: ['no-new-privileges:true'],
     Privileged: false,

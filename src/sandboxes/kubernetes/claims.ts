@@ -13,7 +13,7 @@ export interface ClaimParts {
   signal: AbortSignal | undefined
 }
 
-/** Of a home that is written before its agent is known. */
+/** The size of a home that is written before its agent is known. */
 const DEFAULT_BYTES = 10 * 1024 ** 3
 /** The volume of a pod that has just ended is still in use. */
 const GONE_MS = 60_000

@@ -78,7 +78,7 @@ export class Cluster {
   }
 
   async #load(): Promise<Client> {
-    // It takes 90 MB, which only a worker with agents in Kubernetes pays.
+    // The library takes 90 MB, which only a worker with agents in Kubernetes pays.
     const library = await import('@kubernetes/client-node')
     const config = new library.KubeConfig()
     if (this.#kubeconfig) config.loadFromFile(this.#kubeconfig)

@@ -23,7 +23,7 @@ export async function* kubernetesEvents(
   const all = [followPods(cluster, owner, tell), followRecords(cluster, owner, tell)]
   const following = all.map(async (follow) => {
     while (!signal.aborted) {
-      // Whoever needs the cluster learns by calls of their own that it is away.
+      // Other calls report that the cluster is away.
       await follow(signal).catch(() => {})
       await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
     }
@@ -52,7 +52,7 @@ function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) 
       running.set(name, uid)
       tell({ agentId, type: 'started' })
     }
-    // Whether it ever ran was not seen.
+    // Nobody saw whether the pod ever ran.
     if (!before && !runs && (gone || pod.status?.phase === 'Failed')) tell({ agentId, type: 'exited' })
   }
   const watched = watchedPods(cluster.namespace, { labelSelector: INSTANCE_LABEL })

@@ -5,7 +5,7 @@ import { SandboxError } from '../port.ts'
 import type { Cluster } from './cluster.ts'
 import { AGENT } from './pod-spec.ts'
 
-/** Of the API server's protocol: the first byte of a frame names its stream; 255 closes the one that follows. */
+/** The API server's protocol: the first byte of a frame names its stream; 255 closes the one that follows. */
 const INPUT = Buffer.from([0])
 const END_OF_INPUT = Buffer.from([255, 0])
 const FRAME_BYTES = 64 * 1024

@@ -18,7 +18,7 @@ const POD_DELETED = 'its pod was deleted, by a drain of its node for example'
 
 export const isEnded = (pod: V1Pod) => pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed'
 
-/** Whether a pod was made from what the record says now. */
+/** True for a pod that was made from what the record says now. */
 export const isOf = (pod: V1Pod, record: V1ConfigMap) =>
   pod.metadata?.labels?.[SPEC_LABEL] === record.metadata?.labels?.[SPEC_LABEL] &&
   pod.metadata?.ownerReferences?.[0]?.uid === record.metadata?.uid
@@ -39,7 +39,7 @@ export function runOf(pod: V1Pod): Run {
 /** A watch has times as text, a call as dates. */
 const toText = (time: Date | string | undefined) => (time ? new Date(time).toISOString() : null)
 
-/** Whether a sandbox was started since its record was made. */
+/** True for a sandbox that was started since its record was made. */
 export const wasStarted = (record: V1ConfigMap) => lastRun(record) !== undefined
 
 /** The record with a note of its last run. */
@@ -56,7 +56,7 @@ function lastRun({ metadata }: V1ConfigMap): Run | undefined {
   return note === undefined ? undefined : { ...NOTHING_KNOWN, ...JSON.parse(note) }
 }
 
-/** Whether the agent's own container runs and can be reached. */
+/** True while the agent's own container runs and can be reached. */
 export const isRunning = (pod: V1Pod): boolean =>
   Boolean(agentOf(pod)?.state?.running && pod.status?.podIP) && !isEnded(pod)
 
@@ -90,7 +90,7 @@ export function obstacleTo(pod: V1Pod): SandboxError | undefined {
       return new SandboxError('no_image', `the image ${image} cannot be pulled: ${message ?? reason}`)
     if (BAD_CONTAINER.includes(reason)) return new SandboxError('internal', message ?? reason)
   }
-  // Of an agent that has ended itself, its state tells.
+  // An agent that has ended by itself is no obstacle: its state tells how it ended.
   if (!isEnded(pod) || agentOf(pod)?.state?.terminated || reason) return undefined
   const guard = initContainerStatuses[0]?.state?.terminated
   if (guard?.exitCode === OPEN_NETWORK)
@@ -98,7 +98,7 @@ export function obstacleTo(pod: V1Pod): SandboxError | undefined {
   return new SandboxError('internal', `the agent's home cannot be prepared: ${guard?.reason ?? 'unknown'}`)
 }
 
-/** What a pod that does not run waits for, in the words of the cluster. */
+/** The reason why a pod does not run, in the words of the cluster. */
 export function whatIsMissing(pod: V1Pod | undefined): SandboxError {
   const unplaced = pod?.status?.conditions?.find(
     ({ type, status }) => type === 'PodScheduled' && status === 'False',

@@ -10,7 +10,7 @@ import { waitForPod } from './pods.ts'
 
 const READY_MS = 120_000
 const TAR = ['tar', '--directory', '/home/node']
-/** Of tar: a file changed while it was read. */
+/** The exit code of tar for a file that changed while it was read. */
 const CHANGED = 1
 
 export interface HomeParts {

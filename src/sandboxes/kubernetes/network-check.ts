@@ -1,4 +1,4 @@
-/** Whether the network of a cluster enforces policies at all: asked once, by a pod that must reach nothing. */
+/** Checks that the network of a cluster enforces policies at all: once, by a pod that must reach nothing. */
 import type { V1Pod } from '@kubernetes/client-node'
 import { type Cluster, ignoring } from './cluster.ts'
 import { isEnded, runOf } from './found.ts'

@@ -5,7 +5,7 @@ import { AGENT_LABEL, labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../nam
 import { hashOf, type SandboxSpec } from '../port.ts'
 import { CHECK_LABEL, type PodOptions, podOf, readLabels } from './pod-spec.ts'
 
-/** Who is the agent proxy: pods by their labels, or networks. */
+/** The agent proxy as policies name it: pods by their labels, or networks. */
 export interface ProxyPeers {
   labels: string[]
   namespace: string
@@ -33,7 +33,7 @@ export function recordOf(
   }
 }
 
-/** Its owner is no parent of the claim, whose data goes only where that is asked for. */
+/** The owner references of a sandbox's objects. The record does not own the claim, whose data is removed only on request. */
 export const ownedBy = ({ metadata }: V1ConfigMap) => [
   // A pod without a controller is one that `kubectl drain` refuses to move.
   {
@@ -73,7 +73,10 @@ export function policyOf(
   }
 }
 
-/** The policy that a pod of a check must not get past. It is owned by the pod and named after its uid, as another pod may take the name of this one. */
+/**
+ * The policy that shuts the pod of a check off from everything. The pod owns it, and its name has the pod's uid: another pod
+ * may take the name of this one.
+ */
 export const checkPolicyOf = ({ metadata: { name = '', uid = '' } = {} }: V1Pod): V1NetworkPolicy => ({
   metadata: { name: `${name}-${uid}`, ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid }] },
   spec: {

@@ -1,21 +1,15 @@
 /** The pods of an agent, and those of Berth's own beside it, as they are made. */
 import type { V1Pod } from '@kubernetes/client-node'
-import { AGENTD_PORT, type AgentdConfig, GATEWAY_PORT } from '../../../agentd/protocol.ts'
 import { engineImageReference } from '../../openclaw/oci/reference.ts'
+import { environmentOf, HOME, tmpBytesOf, UID } from '../in-image.ts'
 import { nameOf } from '../names.ts'
 import type { SandboxSpec } from '../port.ts'
 import { GUARD } from './guard.ts'
 
-/** The user `node` of the image, and its group. */
-const UID = 1000
-const HOME = '/home/node'
-const ENGINE_DIR = '/opt/openclaw'
-/** Part of the agent's memory, not beside it. */
-const TMP_BYTES = 512 * 1024 * 1024
 const STOP_SECONDS = 10
 /** The volume's own root may have folders of its file system. */
 const HOME_FOLDER = 'home'
-/** What the container writes beside its volumes, its log: at most, and reserved. */
+/** Space for what the container writes beside its volumes, which is its log: at most, and reserved. */
 const SCRATCH = { limit: '256Mi', request: '16Mi' }
 /** Label of what finds out whether the network is shut. */
 export const CHECK_LABEL = 'berth.check'
@@ -46,18 +40,17 @@ export interface PodOptions {
   requestPercent: number
   /** The agent proxy's egress as agents reach it. */
   egressUrl: string
-  /** Whether agents start although no NetworkPolicy is enforced. */
+  /** Agents start although no NetworkPolicy is enforced. */
   openNetwork: boolean
   /** How long the network may take to enforce a policy. */
   guardSeconds: number
 }
 
-/** What runs in an agent's pod; its names are the record's. */
+/** The pod of an agent; its names are the record's. */
 export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
   const { agentId, engineVersion } = spec
   const image = engineImageReference(options.image, engineVersion)
-  const { memoryBytes } = spec.limits
-  const tmpBytes = Math.min(TMP_BYTES, Math.floor(memoryBytes / 4))
+  const env = environmentOf(spec, { proxy: options.egressUrl })
   return {
     spec: {
       ...placement(options),
@@ -80,7 +73,7 @@ export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
           image,
           imagePullPolicy: 'IfNotPresent',
           command: [...COMMAND, String(Math.ceil(spec.agentd.diskBytes / 512))],
-          env: Object.entries(environment(spec, options)).map(([name, value]) => ({ name, value })),
+          env: Object.entries(env).map(([name, value]) => ({ name, value })),
           workingDir: HOME,
           securityContext: WALLS,
           resources: resources(spec, options),
@@ -92,7 +85,7 @@ export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
       ],
       volumes: [
         { name: 'home', persistentVolumeClaim: { claimName: nameOf(agentId) } },
-        { name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: String(tmpBytes) } },
+        { name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: String(tmpBytesOf(spec.limits)) } },
       ],
     },
   }
@@ -131,7 +124,7 @@ const WALLS = {
   seccompProfile: { type: 'RuntimeDefault' },
 }
 
-/** What all pods of agents have, whatever runs in them. */
+/** The placement and account that all pods of agents have, whatever runs in them. */
 function placement({ account, runtimeClass, pullSecrets, nodeSelector, tolerations }: PodOptions) {
   return {
     serviceAccountName: account,
@@ -194,32 +187,6 @@ function resources({ limits }: SandboxSpec, { requestPercent }: PodOptions) {
       cpu: `${share(cpus)}m`,
       'ephemeral-storage': SCRATCH.request,
     },
-  }
-}
-
-function environment(spec: SandboxSpec, { egressUrl }: PodOptions): Record<string, string> {
-  const agentd: AgentdConfig = {
-    ...spec.agentd,
-    host: '0.0.0.0',
-    port: AGENTD_PORT,
-    home: HOME,
-    engineDir: ENGINE_DIR,
-    gatewayPort: GATEWAY_PORT,
-  }
-  // Only the agent's own loopback is reached past the proxy: the policy lets nothing else through.
-  const direct = 'localhost,127.0.0.1,::1'
-  return {
-    HOME,
-    HTTP_PROXY: egressUrl,
-    HTTPS_PROXY: egressUrl,
-    NO_PROXY: direct,
-    http_proxy: egressUrl,
-    https_proxy: egressUrl,
-    no_proxy: direct,
-    // Node does not look at them otherwise.
-    NODE_USE_ENV_PROXY: '1',
-    ...spec.env,
-    AGENTD_CONFIG: JSON.stringify(agentd),
   }
 }
 

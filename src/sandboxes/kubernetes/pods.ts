@@ -5,7 +5,7 @@ import { type Bounds, type Cluster, ignoring } from './cluster.ts'
 import { whatIsMissing } from './found.ts'
 import { type Watched, watchObjects } from './watch.ts'
 
-/** What a watch and its list need of the pods that a selector names. */
+/** The watch and list of the pods that a selector names. */
 export function watchedPods(
   namespace: string,
   selector: { labelSelector?: string; fieldSelector?: string },
@@ -47,7 +47,7 @@ export async function waitForPod(
     const watched = watchedPods(cluster.namespace, { fieldSelector: `metadata.name=${name}` })
     for await (const change of watchObjects(cluster, watched, either)) {
       const now = 'all' in change ? change.all[0] : change.type === 'DELETED' ? undefined : change.object
-      // One that is deleted tells for the last time how it ended.
+      // The event of a deletion has the pod's last state, which says how it ended.
       last = now ?? ('object' in change ? change.object : last)
       if (done(now)) return last
     }

@@ -1,4 +1,4 @@
-/** What a pod uses, by the files of its cgroup: the API server knows neither processor time nor processes. */
+/** The usage of a pod, by the files of its cgroup: the API server knows neither processor time nor processes. */
 import type { SandboxStats } from '../port.ts'
 
 /** Prints `name value` lines from the files of version 2 or 1. */

@@ -15,7 +15,7 @@ const LAST_PAUSE_MS = 5000
 const GONE = 410
 
 export interface Watched<T extends KubernetesObject> {
-  /** Of the API server, below which the objects are. */
+  /** The path of the API server below which the objects are. */
   path: string
   labelSelector?: string
   fieldSelector?: string
@@ -41,7 +41,7 @@ export async function* watchObjects<T extends KubernetesObject>(
 ): AsyncGenerator<Change<T>> {
   const list = () => cluster.call(`list ${watched.path}`, { signal }, watched.list)
   let all = await list()
-  /** By uid. */
+  /** Objects by their uid. */
   const known = new Map<string, T>()
   for (;;) {
     const listed = new Set(all.items.map(uidOf))

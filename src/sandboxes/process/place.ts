@@ -176,7 +176,7 @@ async function readable(path: string, user: RunAs, name: string, copying: string
   )
 }
 
-/** Whether a file, or a folder and with it what npm and git have put into it, can be read. */
+/** True for a file that can be read, or a folder with what npm and git have put into it. */
 const canRead = async (path: string, user: RunAs): Promise<boolean> =>
   (await run('/bin/sh', ['-c', 'test -r "$1" && test -x "$1"', 'sh', path], user)).ok
 

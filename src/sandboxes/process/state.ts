@@ -78,7 +78,7 @@ export async function agentIds(agentsDir: string): Promise<string[]> {
   return names.filter((name) => isMarked(pathsOf(agentsDir, name)))
 }
 
-/** Whether a folder is an agent's, made by {@link markFolder}. */
+/** True for an agent's folder, made by {@link markFolder}. */
 export const isMarked = (paths: AgentPaths): boolean => existsSync(paths.mark)
 
 /** Makes the folder of an agent, and marks it as such. */

@@ -104,7 +104,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Whether a process was started with the marker of a run. Linux only; elsewhere sessions and children must do. */
+/** True for a process that was started with the marker of a run. Linux only; elsewhere sessions and children must do. */
 async function hasMarker(pid: number, id: string): Promise<boolean> {
   if (process.platform !== 'linux') return false
   try {

@@ -92,7 +92,7 @@ export class Visited {
     return true
   }
 
-  /** Whether it has met a node. */
+  /** True for a node that the walk has met. */
   hasNode(cid: CID): boolean {
     return this.#nodes.has(nodeKey(cid))
   }

@@ -24,7 +24,7 @@ export interface NetworkOptions {
   listen: string[]
   /** The node's key as a libp2p protobuf; null takes a new one. */
   privateKey: Uint8Array | null
-  /** Whether private, loopback and link-local addresses may be dialled. */
+  /** Private, loopback and link-local addresses may be dialled. */
   allowPrivate: boolean
 }
 
@@ -90,8 +90,8 @@ export async function startNetwork(blocks: BlockFolder, options: NetworkOptions)
 }
 
 /**
- * Whether a multiaddr begins with a public IP address. A DNS name does not count: what it resolves
- * to is only known to the transport, when it is too late to refuse.
+ * True for a multiaddr that begins with a public IP address. A DNS name does not count: only the transport learns its
+ * address, when it is too late to refuse.
  */
 function isPublic(address: Multiaddr): boolean {
   const [first] = address.getComponents()

@@ -55,7 +55,7 @@ async function checkIsAnother(client: KuboClient, otherApiUrl: string, signal: A
 }
 
 const PROBE_MS = 10_000
-/** As large as the blocks that Berth writes. */
+/** A block as large as Berth writes them. */
 const PROBE_BYTES = 1_048_576
 /** A pin without a block. */
 const PROBE_PIN = CID.createV1(raw.code, identity.digest(new TextEncoder().encode('berth: is there room?')))

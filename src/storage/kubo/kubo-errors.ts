@@ -31,12 +31,12 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
   [/unrecognized node type|protobuf: |proto:\s/, 'invalid_object'],
 ]
 
-/** Of Kubo's blocks, and of the log of its datastore, where pins are. */
+/** Errors of a full disk below Kubo's blocks, or below the log of its datastore, where pins are. */
 const FULL = /no space left on device|disk quota exceeded/i
 
 /**
- * What Kubo quotes of a block, for instance a key that is there twice: the author of the block chose these words. A quote
- * without an end goes to the end of the text: to look for one behind each would take the square of the time.
+ * Text of a block that Kubo quotes, for instance a key that is there twice: the author of the block chose these words. A
+ * quote without an end goes to the end of the text: looking for an end behind each would take quadratic time.
  */
 const QUOTED = /"(?:[^"\\]|\\.)*"?/gs
 
@@ -49,7 +49,7 @@ export function asStorageError(error: unknown): unknown {
   return new StorageError(code, `Kubo: ${error.message}`, { cause: error })
 }
 
-/** Whether Kubo says that a CID has no recursive pin. */
+/** True for Kubo's answer that a CID has no recursive pin. */
 export function isNotPinned(error: unknown): boolean {
   return (
     error instanceof KuboError &&

@@ -6,7 +6,7 @@
 export interface PinNames {
   /** The name under which Berth pins a CID that has a pin called `existing` already (null: none). */
   claim(existing: string | null): string
-  /** Whether a pin of this name is Berth's, be it others' as well. */
+  /** True for the name of a pin that is Berth's, even where it is somebody else's as well. */
   isOurs(name: string): boolean
   /** The name that is left when Berth releases a pin, or null when nobody else has it. */
   leftOver(name: string): string | null

@@ -149,9 +149,9 @@ const PEER_RESPONSE = 1
 const PROVIDER = 4
 
 /**
- * Whether Kubo's routing knows a provider that is none of the host nodes, which are known to be away.
- * An empty answer is no proof of `none`: Kubo gives it too when its routers cannot be reached. Only
- * a peer that answered the query, or a Kubo without routing, makes it one.
+ * Asks Kubo's routing for a provider other than the host nodes, which are known to be away. An empty answer is no proof
+ * of `none`: Kubo also gives it when its routers cannot be reached. Only a peer that answered the query, or a Kubo
+ * without routing, makes it one.
  */
 async function findProvider(
   { client, stream }: Kubo,

@@ -96,7 +96,7 @@ function readCookies(header: string): string[] {
   return pairs.flatMap(([name, value = '']) => (name === COOKIE && GATEWAY_TOKEN.test(value) ? value : []))
 }
 
-/** Whether a browser asks for a page to show, as opposed to what a program reads. */
+/** True for a browser's request for a page to show, as opposed to a program's. */
 export function isNavigation(req: Request): boolean {
   const { method, headers } = req
   if (method !== 'GET' || isUpgrade(req)) return false

@@ -24,7 +24,7 @@ async function pair(): Promise<{ client: Socket; socket: Socket }> {
   return { client, socket }
 }
 
-/** What is read of a client that sends `bytes`, in pieces of `size`. */
+/** Reads the first message of a client that sends `bytes`, in pieces of `size`. */
 async function readOf(bytes: Buffer, size = bytes.length) {
   const { client, socket } = await pair()
   const first = readFirstMessage(socket, Buffer.alloc(0))

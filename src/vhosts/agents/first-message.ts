@@ -9,7 +9,7 @@ const MAX_MS = 10_000
 const NO_MESSAGE = `The first message is no text of at most ${MAX_BYTES / 1024} KiB`
 const TOO_LATE = `No message came within ${MAX_MS / 1000} seconds`
 
-/** What a client said first, with all that it has sent so far; or why that is no message. */
+/** The first message of a client, with all bytes that it has sent so far; or the reason for refusing it. */
 export type FirstMessage = { text: string; bytes: Buffer } | { refusal: string }
 
 /**

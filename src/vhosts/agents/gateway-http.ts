@@ -13,7 +13,7 @@ const IDLE_MS = 600_000
 const ERROR_BYTES = 65_536
 const ERROR_MS = 10_000
 
-/** Neither keys nor cookies: agentd opens the gateway with the gateway's own token. */
+/** Headers that go on. Keys and cookies do not: agentd opens the gateway with the gateway's own token. */
 const REQUEST_HEADERS = /^(accept|user-agent|idempotency-key|last-event-id|openai-[\w-]+|x-openclaw-[\w-]+)$/
 /** Headers that go on with a body only: a length without one would have agentd wait for it. */
 const BODY_HEADERS = /^content-(type|length)$/
@@ -76,7 +76,7 @@ function picked({ headers }: IncomingMessage, names: RegExp): Record<string, str
   return Object.fromEntries(kept) as Record<string, string>
 }
 
-/** Whether agentd itself may have answered, where the gateway could not. */
+/** True for an answer that may be agentd's own, where the gateway could not answer. */
 function mayBeAgentd({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 400 && Number(headers['content-length']) <= ERROR_BYTES
 }

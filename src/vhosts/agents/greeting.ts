@@ -59,7 +59,7 @@ export async function chatWithStranger(parts: GreetingParts, stranger: Stranger)
     else opening.abort(closeError(why[0]))
   }
   let forget = connections.addStranger(agent, since, end)
-  /** Of the client's request. */
+  /** The id of the client's request. */
   let id: string | undefined
   const admit = async (first: FirstMessage) => {
     const since = connections.changeCount

@@ -34,7 +34,7 @@ export function findPage(
 }
 
 export interface PageParts {
-  /** Whether browsers come by https, whatever the last proxy speaks. */
+  /** Browsers come by https, whatever the last proxy speaks. */
   isSecure: boolean
   agentd: AgentdClient
   services: RouteServices

@@ -21,7 +21,7 @@ import { readVisit } from './token.ts'
 export interface AppParts {
   /** BERTH_APP_DOMAIN. */
   domain: string
-  /** Whether browsers come by https, whatever the last proxy speaks. */
+  /** Browsers come by https, whatever the last proxy speaks. */
   isSecure: boolean
   pool: Pool
   agentd: AgentdClient

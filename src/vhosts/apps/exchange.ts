@@ -132,7 +132,7 @@ async function askAgentd(
   throw new AgentdError(error, message, response.statusCode)
 }
 
-/** Whether nothing but the end of the connection says where the body of an answer ends. */
+/** True for an answer whose body ends with the connection, and by nothing else. */
 const isUnframed = ({ headers, statusCode }: IncomingMessage, { method }: Request): boolean =>
   headers['content-length'] === undefined &&
   headers['transfer-encoding'] === undefined &&
@@ -179,7 +179,7 @@ interface Visitor {
   authorization: string | undefined
   /** The prefix that was cut off the path; undefined where none was. */
   prefix: string | undefined
-  /** Whether the visitor's browser speaks https. */
+  /** The visitor's browser speaks https. */
   isSecure: boolean
 }
 
@@ -217,7 +217,7 @@ function toProgram(req: Request, visitor: Visitor): Record<string, string> {
   }
 }
 
-/** Whether a request has a body; an upgrade has none, whatever its headers say. */
+/** True for a request with a body; an upgrade has none, whatever its headers say. */
 const hasBody = (req: Request): boolean =>
   !isUpgrade(req) && ('transfer-encoding' in req.headers || Number(req.headers['content-length'] ?? 0) > 0)
 

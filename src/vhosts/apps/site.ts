@@ -1,4 +1,4 @@
-/** Which ports of which agent a host leads to. */
+/** The agent and the port that a host leads to. */
 import type { Agent } from '../../agents/agent.ts'
 import type { PortBinding } from '../../agents/connections.ts'
 import type { Notifications } from '../../db/notifications.ts'

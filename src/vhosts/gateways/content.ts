@@ -96,7 +96,7 @@ export async function findServed(
   return undefined
 }
 
-/** Whether the store has the block: what it does not have is in no file. */
+/** True for a block that the store has: one that it does not have is in no file. */
 async function isHere(storage: Storage, cid: CID, signal: AbortSignal): Promise<boolean> {
   try {
     await storage.block(cid, { signal })

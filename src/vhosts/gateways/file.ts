@@ -101,7 +101,7 @@ async function typeOf(sample: Uint8Array): Promise<string> {
   return type === 'text/plain' && sample.length < MIME_SAMPLE && isJson(sample) ? 'application/json' : type
 }
 
-/** Whether a whole file is an object or a list of JSON. */
+/** True for the whole text of an object or a list of JSON. */
 function isJson(bytes: Uint8Array): boolean {
   try {
     return typeof JSON.parse(Buffer.from(bytes).toString()) === 'object'

@@ -31,7 +31,7 @@ interface Asked {
  */
 export class KeptLookups {
   readonly #pool: Pool
-  /** What the next query asks for; null where none is to come. */
+  /** The lookups that wait for the next query; null where none do. */
   #gathered: { asked: Map<string, Asked>; found: Promise<Map<string, Found>> } | null = null
 
   constructor(pool: Pool) {

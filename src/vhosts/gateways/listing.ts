@@ -1,7 +1,8 @@
 import type { CID } from 'multiformats/cid'
+import { escapeHtml } from '../../http/docs/html.ts'
 import { formatBytes } from '../../lib/disk.ts'
 import type { DirectoryEntry, Storage } from '../../storage/port.ts'
-import { escapeHtml, PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
+import { PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
 import type { Representation } from './respond.ts'
 
 /** Rows that are sent at a time: a directory may have millions. */
@@ -23,7 +24,7 @@ interface ListingLinks {
   paths: string
   /** The query of every link. */
   query: URLSearchParams
-  /** Whether each entry has an address by its own CID as well. */
+  /** Each entry has an address by its own CID as well. */
   byCid: boolean
 }
 

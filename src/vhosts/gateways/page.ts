@@ -1,4 +1,5 @@
 /** Pages that gateways make: they work without scripts, and load nothing. */
+import { escapeHtml } from '../../http/docs/html.ts'
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"
 const STYLE = `:root{color-scheme:light dark}
@@ -24,13 +25,3 @@ export const PAGE_END = '</body></html>\n'
 
 /** A whole page. @param body as HTML. */
 export const page = (title: string, body: string): string => `${pageHead(title)}${body}${PAGE_END}`
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-export const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')

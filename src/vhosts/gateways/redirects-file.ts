@@ -16,7 +16,7 @@ const PLACEHOLDER = /:([A-Za-z]\w*)/g
 interface Rule {
   /** The segments of the path; one that begins with a colon takes any. */
   from: string[]
-  /** Whether the rest of the path may be anything. */
+  /** The rest of the path may be anything. */
   hasSplat: boolean
   to: string
   status: number
@@ -97,7 +97,7 @@ function parseRule(line: string, fault: (message: string) => ApiError): Rule {
   return { from: segments, hasSplat, to, status }
 }
 
-/** What the placeholders of a rule stand for; null where the path is another one. */
+/** Values of the placeholders of a rule; null where the path does not match it. */
 function match({ from, hasSplat }: Rule, names: string[]): Map<string, string[]> | null {
   if (hasSplat ? names.length < from.length : names.length !== from.length) return null
   const values = new Map<string, string[]>()

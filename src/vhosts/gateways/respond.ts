@@ -70,7 +70,10 @@ export async function respond(
   await stream(res, { ...answer, length, read }, gone)
 }
 
-/** Whether the client has what a tag names. Express compares with the tag that is set; an error may yet be the answer. */
+/**
+ * True for a client that has the content of this tag. Express compares with the tag that is set; an error may yet be the
+ * answer.
+ */
 export function hasFresh(req: Request, res: Response, etag: string): boolean {
   res.set('ETag', etag)
   const { fresh } = req
@@ -78,7 +81,7 @@ export function hasFresh(req: Request, res: Response, etag: string): boolean {
   return fresh
 }
 
-/** Whether the client wants the range of another version than this. A date never matches: content has none. */
+/** True for a client that wants the range of another version than this. A date never matches: content has none. */
 function isOutdated(req: Request, etag: string): boolean {
   const condition = req.get('if-range')
   return condition !== undefined && condition !== etag
@@ -165,7 +168,7 @@ async function sendWhole(
   if (res.closed) return
   const closed = new Promise<void>((resolve) => res.once('close', resolve))
   setHead(res, head).end(bytes)
-  // What the system took at once needs no limit.
+  // Bytes that the system took at once need no limit.
   if (res.socket?.writableLength) res.setTimeout(BOUNDS.client)
   await closed
 }

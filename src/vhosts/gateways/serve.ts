@@ -90,7 +90,10 @@ const asPage = (form: Representation, { network }: ContentPath, gateway: Gateway
 
 type Located = { walked: Walked; status: number } | { location: string; status: number }
 
-/** What the path leads to. Where a site does not have it, the rules of the site say so, at the host of its CID. */
+/**
+ * Finds the content of the path. Where a site does not have it, the rules of the site say what is there, at the host of
+ * its CID.
+ */
 async function locate(
   storage: Storage,
   root: CID,

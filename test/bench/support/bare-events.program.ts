@@ -1,4 +1,4 @@
-/** What events are held against: each is a NOTIFY, which a server in Node writes to all who listen. No rows are read. */
+/** The alternative to events: each is a NOTIFY, which a server in Node writes to all who listen. No rows are read. */
 import { createServer, type ServerResponse } from 'node:http'
 import pg from 'pg'
 

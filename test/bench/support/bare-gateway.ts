@@ -1,4 +1,4 @@
-/** What an agent is held against: the engine's gateway in a container of the same image, with nothing of Berth. */
+/** The alternative to an agent: the engine's gateway in a container of the same image, with nothing of Berth. */
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'

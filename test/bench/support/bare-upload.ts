@@ -1,6 +1,7 @@
 /**
- * What an upload to the embedded node is held against: a server that takes the same form, looks for no parts in it, and
- * hashes what it is sent (`POST /hash`), or also writes it into a file that is on the disk when it answers (`POST /store`).
+ * The alternative to an upload to the embedded node: a server that takes the same form, looks for no parts in it, and
+ * hashes what it is sent (`POST /hash`), or also writes it into a file that is on the disk when it answers (`POST
+ * /store`).
  */
 import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** One role of Berth as a process of its own, and what it needs in the database. */
+/** A role of Berth as a process of its own, with its rows in the database. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -7,7 +7,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 export interface EventReaders {
   url: string
-  /** Of the readers, in turn. */
+  /** The headers of the readers, in turn. */
   headers: Record<string, string>[]
   count: number
 }

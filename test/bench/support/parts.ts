@@ -1,4 +1,4 @@
-/** What benchmarks need beside Node.js: made or started once, by the scripts that `.ci/run` uses. */
+/** Programs that benchmarks need beside Node.js: made or started once, by the scripts that `.ci/run` uses. */
 import { execFile } from 'node:child_process'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,7 +20,7 @@ const SCRIPTS: Record<Part, { script: string; variable?: string; programs?: true
 }
 const FOLDER = new URL('../../../scripts/ci/', import.meta.url)
 
-/** What the user has set is taken as it is. */
+/** A variable that the user has set is taken as it is. */
 const given = { ...process.env }
 const made = new Map<Part, Promise<NodeJS.ProcessEnv>>()
 

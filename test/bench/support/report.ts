@@ -1,8 +1,8 @@
-/** What a benchmark found, and how it is shown. */
+/** Results of benchmarks, and how they are shown. */
 import { styleText } from 'node:util'
 
 export interface Result {
-  /** Its name in the benchmark, the same in every run: runs are compared by it. */
+  /** The name of the result in the benchmark, the same in every run: runs are compared by it. */
   what: string
   /** The figure of Berth, and of what it is held against. */
   berth: string
@@ -43,7 +43,7 @@ export function change(now: Result, then: Result | undefined): 'new' | 'slower' 
   return better > 1 / (1 - TOLERANCE) ? 'faster' : ''
 }
 
-/** By the goal; without one, a ratio of rates (`/s`) is better when there is more of it, one of times or bytes when less. */
+/** True where a larger figure is better: by the goal; without one, for a ratio of rates (`/s`), and not of times or bytes. */
 const moreIsBetter = ({ goal, berth }: Result) => (goal ? 'atLeast' in goal : berth.includes('/s'))
 
 /**

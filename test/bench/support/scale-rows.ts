@@ -33,7 +33,7 @@ export function cidOf(i: number): string {
 /** A valid CID of its own for each row: raw, SHA-256, with digits of MD5 in place of the hash. */
 const CID = `'bafkreia' || left(translate(md5(i::text) || md5('b' || i), '0123456789abcdef', 'abcdefghijklmnop'), 50) || 'a'`
 
-/** One workspace searches for a few at a time, however many pins wait. */
+/** Statuses of the pins. Only a few of a workspace are searched for at a time, however many pins wait. */
 const STATUS = `CASE WHEN i % 20 > 0 THEN 'pinned' WHEN NOT has_operation THEN 'expired'
   WHEN i / 20 % 4 = 0 THEN 'bad_host_node' WHEN i % 3 = 0 OR i > $2 - 5000 THEN 'searching' ELSE 'backfilled' END`
 
@@ -49,7 +49,7 @@ const FILES = `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1,
     CASE WHEN i % 20 > 0 THEN now() END
   FROM (SELECT i, i > $2 - ${OPERATIONS} AS has_operation, ${CID} AS cid FROM generate_series(1, $2) i) made`
 
-/** Those of pins that wait are due tomorrow, or wait for their first try behind them. */
+/** Operations of pins that wait are due tomorrow, or wait for their first attempt behind the others. */
 const OPERATIONS_OF_FILES = `INSERT INTO operation (id, workspace_id, kind, queue, target_id, concurrency_key, state,
     attempts, next_attempt_at, created_at, started_at, finished_at, idempotency_key)
   SELECT id, workspace_id, 'pin.add', 'pins', id, 'file:' || id,

@@ -1,4 +1,4 @@
-/** What an agent takes in Docker: memory after a first chat, disk of its home, its snapshots and the engine. */
+/** The size of an agent in Docker: memory after a first chat, disk of its home, its snapshots and the engine. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'

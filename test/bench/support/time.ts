@@ -2,7 +2,7 @@
 import { median } from './numbers.ts'
 import type { Result } from './report.ts'
 
-/** What `work` takes, in ms. */
+/** The duration of `work`, in ms. */
 export async function time(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   await work()

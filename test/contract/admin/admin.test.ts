@@ -1,4 +1,4 @@
-/** What an admin of the instance sees and does: plans, workspaces, usage, health, queues and workers. */
+/** The API of an admin of the instance: plans, workspaces, usage, health, queues and workers. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'

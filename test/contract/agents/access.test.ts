@@ -1,6 +1,6 @@
 /**
- * Who gets in: every route of the document, asked by everybody who should not (contract 5.3, 5.4, 7.1). A new route
- * is in here without being named.
+ * Access: every route of the document, asked by everybody who should not (contract 5.3, 5.4, 7.1). A new route is in here
+ * without being named.
  */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'

@@ -1,4 +1,4 @@
-/** What an agent gets of the vault (contract 7). */
+/** Attachments of the vault to an agent (contract 7). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'

@@ -16,7 +16,7 @@ import { makeZip } from './zip.ts'
 
 const HUB = '/v0/clawhub'
 
-/** What the upstream answers at a path; changed by tests. */
+/** Answers of the upstream, by path; tests change them. */
 const answers = new Map<string, (res: ServerResponse, query: URLSearchParams) => void>()
 const asked: string[] = []
 const upstream = createServer((req, res) => {

@@ -296,7 +296,7 @@ describe('a custom domain', () => {
     const name = customDomain()
     const { id } = (await agent.add({ customDomain: name })).body.domain
     await prove(agent, name)
-    // As if it were of yesterday; the loop is there every ten seconds.
+    // The row says that the domain was made yesterday; the loop looks every ten seconds.
     await sql(`UPDATE domain SET created_at = now() - interval '1 day' WHERE id = $1`, [id])
     const deadline = performance.now() + 120_000
     while ((await agent.list())[0].status !== 'verified') {
@@ -310,7 +310,7 @@ describe('a custom domain', () => {
     assertError(await free.add({ customDomain: customDomain() }), 403, plan)
     assertError(await free.challenge(customDomain()), 403, plan)
     assert.equal((await free.add({ subdomain: subdomain() })).status, 200)
-    // What is no domain is 400 on every plan.
+    // A host that is no domain is 400 on every plan.
     assertError(await free.add({ customDomain: 'localhost' }), 400, /^customDomain/)
   })
 })

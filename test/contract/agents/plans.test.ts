@@ -1,4 +1,4 @@
-/** What the free plan may not (contract 7.1, 8), and requests per minute of an agent's tokens. */
+/** Limits of the free plan (contract 7.1, 8), and requests per minute of an agent's tokens. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'

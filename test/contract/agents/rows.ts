@@ -11,7 +11,7 @@ export const AGENT_ONLY =
   "An agent's token is good for that agent only: BERTH_PLATFORM_TOKEN_SCOPE=workspace would let its platform token do more"
 
 export interface RowAgent {
-  /** Of the row. */
+  /** The id of the row. */
   id: string
   agentId: string
   name: string

@@ -1,4 +1,4 @@
-/** What a sync or a reset answers that could not reach IPFS (contract 7.1). */
+/** Answers of a sync or a reset that could not reach IPFS (contract 7.1). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -37,7 +37,7 @@ describe('a sync or a reset that could not reach IPFS', () => {
         api.post(`${agent.path}/snapshots/${action}`, body, { ...key, ...headers })
       const operation = (await ask({ prefer: 'respond-async' })).headers.get('operation-id')
       await api.get(`/v0/operations/${operation}`, { wait: '30' })
-      // As a worker ends it: a row has no container from which anything could be saved.
+      // A worker ends the operation so: a row has no container from which anything could be saved.
       await sql(
         `UPDATE operation SET state = 'failed', error = 'IPFS node unreachable', error_code = 'ipfs_unreachable'
          WHERE id = $1`,

@@ -1,4 +1,4 @@
-/** What the tests of templates share: a workspace with an agent that is a row, and snapshots of it. */
+/** The workspace that tests of templates share, with an agent that is a row, and snapshots of it. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Client, Reply } from '../../support/client.ts'

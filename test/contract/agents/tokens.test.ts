@@ -50,7 +50,7 @@ describe('the gateway token', () => {
       assert.equal((await client.get(path)).body.agent.gatewayToken, null)
       assert.ok(!JSON.stringify((await client.get('/v0/agents')).body).includes(gatewayToken))
     }
-    // It ends within the hour; the gateway token does not.
+    // The platform token ends within the hour; the gateway token does not.
     const platform = anonymous.as((await gateway.post(`${path}/platform/token`, {})).body.token)
     assert.equal((await platform.get(path)).body.agent.gatewayToken, null)
     const renamed = await platform.request('PATCH', `${path}/platform/metadata`, { json: { vibe: 'calm' } })

@@ -13,7 +13,7 @@ const REDACTED = '__OPENCLAW_REDACTED__'
 const context = await openContext()
 const { workspace } = context
 const { api } = await workspace()
-// What is written here would be a surprise to other files.
+// These tests change the configuration, so other files must not share the agent.
 const agent = await newAgent(api)
 const CONFIG = `${agent.path}/config`
 

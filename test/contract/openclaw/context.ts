@@ -20,7 +20,7 @@ export interface TestAgent {
   agentId: string
   /** `/v0/agents/<agentId>`. */
   path: string
-  /** Its record when it was up. */
+  /** The agent's record when it was up. */
   record: Reply['body']
   /** A client of its workspace. */
   api: Client

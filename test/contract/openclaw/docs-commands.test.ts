@@ -26,7 +26,7 @@ it('all commands of README.md work', async () => {
     cwd: await folder(),
     env: {
       ...context.env,
-      // What a reader takes from the answers.
+      // Values that a reader takes from the answers.
       AGENT_ID: agentId,
       GATEWAY_TOKEN: record.gatewayToken,
       CID: 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi',

@@ -17,7 +17,7 @@ async function lateEngine(): Promise<NodeJS.ProcessEnv> {
   if (stackKind === 'real') return {}
   const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
   after(() => rm(dir, { recursive: true }))
-  // As root, agents are another user, who must be able to enter.
+  // Where the test runs as root, agents are another user, who must be able to enter.
   await chmod(dir, 0o711)
   await installStandIns(dir)
   return { BERTH_ENGINES_DIR: dir, BERTH_ENGINE_VERSION: STAND_IN.late }
@@ -46,7 +46,7 @@ describe('an agent that does not come up in time', { timeout: 900_000 }, () => {
     const scripts = await api.post(`${AGENTS}/${agent.agentId}/scripts/retry`, undefined)
     assertError(scripts, 500, 'Script launch failed')
 
-    // As the operator would: more patience, and the same agent comes up.
+    // The operator would do the same: more patience, and the same agent comes up.
     stack.env.BERTH_AGENT_READY_SECONDS = '230'
     await stack.kill()
     await stack.restart()

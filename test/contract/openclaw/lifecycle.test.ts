@@ -81,7 +81,7 @@ describe('creating an agent', () => {
     const reply = await api.post(AGENTS, { name: 'a', channels }, AT_ONCE)
     assert.equal(reply.status, 201, JSON.stringify(reply.body))
     const { agentId } = reply.body.agent
-    // It is on its way from the first moment on.
+    // The agent is starting from the first moment on.
     assert.equal((await api.get(`${AGENTS}/${agentId}`)).body.processStatus, 'starting')
     const { body } = await api.get(`${AGENTS}/${agentId}/channels`)
     assert.deepEqual([body.slack.configured, body.slack.enabled, body.telegram], [true, false, null])
@@ -118,7 +118,7 @@ describe('creating an agent', () => {
     for (const reply of replies) if (reply.status !== 201) assertError(reply, 403, 'Agent limit reached')
     const list = (await free.get(AGENTS)).body
     assert.deepEqual([list.agents.length, list.agentLimit], [1, 1])
-    // One that is deleted makes room at once.
+    // A deleted agent makes room at once.
     const first = await free.delete(`${AGENTS}/${made[0]?.body.agent.agentId}`, AT_ONCE)
     assert.ok([200, 202].includes(first.status))
     const next = await free.post(AGENTS, { name: 'next' }, AT_ONCE)

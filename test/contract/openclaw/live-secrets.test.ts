@@ -6,7 +6,7 @@ import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { newAgent } from './context.ts'
 
-/** As long as a start takes that several others slow down. */
+/** The longest start, while several others slow it down. */
 const RESTART_MS = 180_000
 
 const context = await openContext()
@@ -21,7 +21,7 @@ const isSynced = async (id: string): Promise<boolean> => {
   const { body } = await api.get(`${agent.path}/secrets`)
   return body.secrets.find((secret: { id: string }) => secret.id === id)?.synced
 }
-/** What a command of the agent sees. */
+/** The value of a variable, as a command of the agent sees it. */
 const variable = async (name: string): Promise<string> => {
   const { status, body } = await api.post(`${agent.path}/console/exec`, { command: `printenv ${name}` })
   assert.equal(status, 200, JSON.stringify(body))

@@ -57,7 +57,7 @@ async function engineSkills(socket: AgentSocket): Promise<string[]> {
   return answer.payload.skills.map(({ name }: { name: string }) => name)
 }
 
-/** Others use the agent as well, and it has ten at most. */
+/** Removes all skills that were added: others use the agent as well, and it has ten at most. */
 async function removeAll(): Promise<void> {
   for (const skill of added.splice(0)) {
     await detach(skill)

@@ -15,7 +15,7 @@ const { anonymous, workspace } = context
 const own = await workspace()
 
 describe('path routes', () => {
-  /** Those of an agent that is a row only. */
+  /** The routes of an agent that is a row only. */
   async function rowRoutes() {
     const agent = await insertAgent(context, own)
     const path = `${agent.path}/port-forwarding`
@@ -180,7 +180,7 @@ describe('a program of an agent', async () => {
   const page = new AgentHost(context.url, subdomain, undefined, 'apps.localhost')
   const routes = new AgentHost(context.url, agentId, undefined, 'apps.localhost')
   const host = new AgentHost(context.url, agentId)
-  /** As soon as the web process has heard of a change. */
+  /** Waits until the web process has heard of a change. */
   const becomes = (status: number, ask: () => Promise<{ status: number }>) =>
     until(`it is ${status}`, async () => (await ask()).status === status)
 

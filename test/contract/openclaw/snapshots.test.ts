@@ -175,7 +175,7 @@ describe('without storage', () => {
 })
 
 describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
-  // Its own: a reset takes away what other files are writing, and they write between two syncs.
+  // A reset takes away what other files are writing, so this test has an agent of its own.
   const agent = await newAgent(api)
   const { path, agentId } = agent
   const exec = async (command: string): Promise<string> => {

@@ -100,7 +100,7 @@ describe('an agent from a template of a snapshot', async () => {
     scripts: { build: 'echo built > workspace/built.txt' },
   })
   await snapshot({
-    // As some editors begin a file.
+    // Some editors begin a file with this mark.
     ...files(`\uFEFF${text}`),
     'workspace/IDENTITY.md':
       '# Who you are\n\n- **Name:** Librarian\n- **Emoji:**\n- **Vibe:**\n\nI like rain.\n',

@@ -1,4 +1,4 @@
-/** What an agent uses, and following its log. */
+/** Usage of an agent, and following its log. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
@@ -64,7 +64,7 @@ describe('the log as events', () => {
     await until('the last lines came', () => lines.length >= 2)
     for (const line of lines)
       assert.deepEqual(Object.keys(line).sort(), ['level', 'message', 'source', 'timestamp'])
-    // What the engine does it logs: a connection that it refuses, say.
+    // The engine logs what it does, such as the handling of a message.
     const before = lines.length
     await until('a new line came', async () => {
       await shared.post(`${agent.path}/conversations/${crypto.randomUUID()}/messages`, { text: '/status' })

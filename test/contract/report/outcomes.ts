@@ -1,4 +1,4 @@
-/** What became of the tests of a run, by `file > suite > test`. */
+/** Outcomes of the tests of a run, by `file > suite > test`. */
 import { relative } from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
 

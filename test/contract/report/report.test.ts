@@ -11,7 +11,7 @@ import { sections } from './rows.ts'
 const file = new URL('../openclaw/chat.test.ts', import.meta.url).pathname
 type Kind = 'suite' | 'test'
 
-/** What Node tells of one test or suite and of all that is in it. */
+/** Node's events of a test or suite, and of all that is in it. */
 const run = (
   name: string,
   nesting: number,

@@ -1,4 +1,4 @@
-/** What the contract says, row by row, and the tests that prove it. */
+/** The contract, row by row, with the tests that prove it. */
 import { authentication } from './rows/authentication.ts'
 import { endpoints } from './rows/endpoints.ts'
 import { limits } from './rows/limits.ts'
@@ -7,13 +7,13 @@ import { resources } from './rows/resources.ts'
 import { statuses } from './rows/statuses.ts'
 
 /**
- * What is said, in our own words, and its proofs: `file > suite > test`, the file below `test/contract` without
+ * A statement, in our own words, and its proofs: `file > suite > test`, the file below `test/contract` without
  * `.test.ts`. A suite stands for all that is in it.
  */
 export type Row = [says: string, ...proofs: string[]]
 
 export interface Section {
-  /** As the contract numbers and names it. */
+  /** The section's number and name in the contract. */
   title: string
   rows: Row[]
 }

@@ -22,7 +22,7 @@ export interface Sdk extends Watch<PinataSDK> {
   api: Client
   /** A node that has content which Berth has not. */
   node: Provider
-  /** What the gateway serves for a CID: on the private network through a signed link. */
+  /** Reads a CID at the gateway: on the private network through a signed link. */
   read(network: Network, cid: string): Promise<Buffer>
   /** A new file of 1,000 random bytes. */
   upload(network: Network, name?: string): Promise<UploadResponse>

@@ -85,7 +85,7 @@ describe('an invitation', () => {
       (await anonymous.as(joined.body.data.token).get(`/v0/workspaces/${id}`)).body.data.role,
       'member',
     )
-    // What they are elsewhere does not change.
+    // Roles in other workspaces do not change.
     assertError(await user.api.post('/v3/groups/public', { name: 'x' }), 403, 'Workspace permission denied')
     const { token: again } = (await invite({ role: 'owner' })).body.data
     assertError(

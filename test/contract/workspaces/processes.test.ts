@@ -1,4 +1,4 @@
-/** What changes in one web process applies in all of them at once, to what is open as well. */
+/** Changes in one web process apply in all of them at once, to open connections as well. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'

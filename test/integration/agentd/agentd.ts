@@ -92,7 +92,7 @@ export class TestAgentd {
     return `http://127.0.0.1:${this.#port}${path}`
   }
 
-  /** One request with the token; JSON both ways. */
+  /** Sends a request with the token; JSON both ways. */
   async call<T = unknown>(
     method: string,
     path: string,

@@ -162,7 +162,7 @@ test('a command is killed when the client goes', async () => {
   )
 })
 
-/** What has come when the first line is whole: a chunk may end anywhere. */
+/** The text up to the chunk that ends the first line: a chunk may end anywhere. */
 const firstLine = (stream: NodeJS.ReadableStream) =>
   new Promise<string>((resolve) => {
     let text = ''

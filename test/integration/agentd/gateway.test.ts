@@ -193,7 +193,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
         try {
           process.kill(pid, 'SIGKILL')
         } catch {
-          // It has ended by itself.
+          // The process has ended by itself.
         }
       }
       await sleep(pick(300))
@@ -204,7 +204,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
 
   test('a gateway ends with agentd, which exits with 0', async () => {
     await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
-    // One that takes too long ends with 1.
+    // An agentd that takes too long ends with 1.
     assert.equal(await agentd.kill('SIGTERM'), 0)
     assert.deepEqual(await processesOf(agentd), [])
   })

@@ -123,7 +123,7 @@ test('a push of what must not come in is refused with the reason', async () => {
   await world.put('manifest.json', '{"old": "and not valid"}')
   await world.commit()
   await clone('c')
-  // What was there before is not the pusher's fault.
+  // A fault that was there before is not the pusher's.
   await change('c', { fine: 'fine' })
   await ok('c', 'push', '-q')
   const refused: [Record<string, string>, RegExp][] = [

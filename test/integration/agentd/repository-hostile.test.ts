@@ -126,7 +126,7 @@ test('locks that were left behind hold nobody up', async () => {
   await world.commit()
   await world.put('.git/index.lock', '')
   await world.put('b', 'b')
-  // As for one that works on it just now: the commit does not wait for it.
+  // The commit does not wait for a lock that is fresh, as of somebody who works right now.
   assert.deepEqual(world.files((await world.commit()).commit), ['a', 'b'])
   await world.put('.git/refs/heads/main.lock', '')
   await world.agentd.kill('SIGKILL')
@@ -171,7 +171,7 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     const push = spawn('git', ['-c', TOKEN_HEADER, '-C', clone, 'push', '-q', url(), 'HEAD:main'], {
       stdio: 'ignore',
     })
-    // One goes through.
+    // The third round lets the push go through.
     if (round === 2) await until('the push', 120_000, async () => push.exitCode !== null)
     else await sleep(pushMs * Math.random() * 1.5)
     await world.agentd.kill('SIGKILL')
@@ -189,7 +189,7 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     } else assert.notEqual(world.git('rev-parse', 'main'), pushed)
     assert.equal(world.git('status', '--porcelain'), '')
     assert.equal(world.git('fsck', '--no-dangling'), '')
-    // What the agent wrote is in the history, or kept beside it; a reset that was cut off may have removed it since.
+    // The agent's file is in the history, or kept beside it; a reset that was cut off may have removed it since.
     const log = world.git('log', '--all', '--diff-filter=AM', '--format=%H', '--', 'mine')
     const all = log.split('\n').filter(Boolean)
     assert.ok(

@@ -29,7 +29,7 @@ async function importStream(
   return { status: response.status, body: (await response.json()) as Imported & { message: string } }
 }
 
-/** One commit with these files; paths as fast-import has them. */
+/** A stream of fast-import with one commit of these files. */
 function streamOf(files: Record<string, string>): string {
   const changes = Object.entries(files).map(
     ([path, text]) => `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`,
@@ -58,7 +58,7 @@ test('a reset brings a commit back, and loses nothing', async () => {
   assert.equal(world.git('rev-parse', 'main'), first.commit)
   assert.equal((await world.commit()).isNew, false)
 
-  // What was there before is kept, also what nobody had committed.
+  // The reset keeps what was there before, also what nobody had committed.
   const [kept] = world.git('for-each-ref', '--format=%(objectname)', 'refs/berth/kept').split('\n')
   assert.equal(world.git('rev-parse', `${kept}^`), second.commit)
   assert.equal(world.git('show', `${kept}:new`), 'not committed')

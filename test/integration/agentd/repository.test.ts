@@ -144,7 +144,7 @@ test('a commit is seen also where git takes the folder for no repository', async
   await rm(join(world.agentd.home, '.berth/git'), { recursive: true })
   assert.equal((await repository()).head, head)
   assert.equal((await commit()).isNew, false)
-  // What could not go on without its folder is not tried again before.
+  // Work that failed for the missing folder is not tried again before agentd restarts.
   await world.agentd.kill('SIGKILL')
   await world.boot()
   assert.equal((await repository()).dirty, false)
@@ -294,7 +294,7 @@ test('repositories within the repository are kept as files', async () => {
     (await changes(second.commit, first.commit)).map(({ path }) => path),
     ['with/a/new'],
   )
-  // One that the agent has in its own commit.
+  // The agent adds a submodule in its own commit.
   git('rm', '-rq', '--cached', 'with')
   git('add', 'with')
   git('commit', '-qm', 'as a submodule')

@@ -156,7 +156,7 @@ test('connections are used again; one that died unnoticed costs an attempt, and 
   await client.json(target(port), { path: '/' })
   await client.json(target(port), { method: 'PUT', path: '/', json: {} })
   assert.equal(sockets.length, 1)
-  // What is not idempotent goes over a connection of its own, which cannot be stale.
+  // A request that is not idempotent goes over a connection of its own, which cannot be stale.
   await client.json(target(port), { method: 'POST', path: '/', json: {} })
   assert.equal(sockets.length, 2)
   server.removeAllListeners('request')

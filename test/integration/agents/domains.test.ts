@@ -1,4 +1,4 @@
-/** What the loop does that looks for the TXT records of domains, of agents and of gateways. */
+/** The loop that looks for the TXT records of domains, of agents and of gateways. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'

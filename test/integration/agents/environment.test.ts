@@ -1,4 +1,4 @@
-/** What an agent's gateway is started with, out of the database. */
+/** The environment with which an agent's gateway is started, out of the database. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'

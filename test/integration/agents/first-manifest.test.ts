@@ -1,4 +1,4 @@
-/** What of the manifest of a template cannot be applied shows where its agent was made. */
+/** Problems with the manifest of a template are shown where its agent was made. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bundledTemplates } from '../../../src/agents/templates/bundled.ts'

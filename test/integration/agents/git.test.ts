@@ -18,9 +18,9 @@ import { startWorld, type TestAgent, type World } from '../vhosts/agents/world.t
 let world: World
 let agent: TestAgent
 let agentd: Server
-/** What agentd does with the next request of git. */
+/** Answers the next request of git in place of agentd. */
 let serve: (req: IncomingMessage, res: ServerResponse) => void
-/** What agentd says of its repository. */
+/** The answer of agentd about its repository. */
 let repository: unknown
 
 before(async () => {

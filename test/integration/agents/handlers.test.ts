@@ -1,4 +1,4 @@
-/** What workers do to agents, on a real database, with real agentds as processes, and a stand-in for the engine. */
+/** Handlers of agents, on a real database, with real agentds as processes, and a stand-in for the engine. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { readStatus } from '../../../src/agents/agentd-status.ts'

@@ -26,7 +26,7 @@ const lines = (...all: unknown[]) => all.map((line) => `${JSON.stringify(line)}\
 const blob = (id: string, size: number, bytes: Buffer | string) =>
   Buffer.concat([Buffer.from(`${id} ${size}\n`), Buffer.from(bytes), Buffer.from('\n')])
 
-/** What an agentd says that tells the truth about a commit with one file. */
+/** Answers of an agentd that tells the truth about a commit with one file. */
 const HONEST: Record<string, Answer> = {
   commit: (_req, res) => res.end(JSON.stringify(committed)),
   files: (_req, res) => res.end(`${TEXT.length} a.txt\n`),

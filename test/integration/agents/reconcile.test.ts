@@ -57,7 +57,7 @@ describe('the reconciler of agents', () => {
 
   it('the reconciler of agents changes nothing where all is well', async () => {
     const { agentId } = await up()
-    // Whether it has scripts is known a moment after it is up.
+    // The row says a moment after the start whether the agent has scripts.
     await until('its scripts are known', async () => {
       await pass()
       return !JSON.stringify((await world.agent(agentId)).scripts).includes('"pending"')
@@ -127,7 +127,7 @@ describe('the reconciler of agents', () => {
 
   it('the reconciler of agents gives an agent up that keeps ending', async () => {
     const { agentId } = await up()
-    /** As if its operations had ended so long ago. */
+    /** Moves the end of the agent's operations into the past. */
     const endedAgo = (interval: string) =>
       sql(`UPDATE operation SET finished_at = now() - $2::interval WHERE agent_id = $1`, [agentId, interval])
     for (let i = 0; i < 5; i++) {

@@ -59,7 +59,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
   })
   it('a lost volume is restored again where a restore was interrupted', async () => {
     const [newest] = await subject.history()
-    // As one that was killed in the middle leaves it: some files, another commit, and the mark in the row.
+    // A reset that was killed in the middle leaves this: some files, another commit, and the mark in the row.
     await subject.exec(
       'rm -rf workspace/* && git -c user.name=x -c user.email=x@y commit --quiet --all --message "before a reset"',
     )

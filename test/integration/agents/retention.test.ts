@@ -1,4 +1,4 @@
-/** Which snapshots of a history are kept. */
+/** Snapshots of a history that are kept. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/snapshot-store.ts'

@@ -1,4 +1,4 @@
-/** What tests of workspaces do to an agent, and what they look at. */
+/** Steps that tests of workspaces take with an agent, and readings of what they left. */
 import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
 import { CID } from 'multiformats/cid'
@@ -18,7 +18,7 @@ export interface SnapshotRow {
   content_diff: string | null
 }
 
-/** One agent of a world, with its repository. */
+/** An agent of a world, with its repository. */
 export class Subject {
   readonly world: AgentsWorld
   readonly made: { id: string; agentId: string }
@@ -65,7 +65,7 @@ export class Subject {
     return result ?? {}
   }
 
-  /** Its history, the newest first. */
+  /** The agent's history, the newest first. */
   async history(): Promise<SnapshotRow[]> {
     const { rows } = await this.world.database.pool.query<SnapshotRow>(
       'SELECT * FROM snapshot WHERE agent_id = $1 ORDER BY id DESC',

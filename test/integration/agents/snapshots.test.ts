@@ -159,7 +159,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
       [id],
     )
     assert.deepEqual((await world.run(id)).result, result)
-    // What it has set going.
+    // Operations that the repeated one has started.
     const { rows } = await world.database.pool.query<{ id: string; kind: string }>(
       `SELECT id, kind FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`,
       [subject.made.agentId],

@@ -82,7 +82,7 @@ describe('berth keys rotate-agent-tokens', () => {
     assert.match(killed.stdout, /--resume/)
     assert.equal(await countChanged(before), 0)
     const [, begun = ''] = /--resume (\S+)$/m.exec(killed.stdout) ?? []
-    // As far as a second run that was killed got.
+    // A second run that was killed got as far as this.
     const half = new Error('half')
     await assert.rejects(
       rotateGatewayTokens(prisma, { begun: new Date(begun) }, (done) => {

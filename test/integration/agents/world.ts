@@ -38,7 +38,7 @@ export interface AgentsWorld {
   services: AgentWorkerServices
   /** The agent proxy, which a test may close and open again. */
   host: { close(): Promise<void>; open(): Promise<void> }
-  /** What a restart of the agent proxy and the worker with another AGENT_PROXY_KEY does. */
+  /** Changes the key, as a restart of the agent proxy and the worker with another AGENT_PROXY_KEY does. */
   changeProxyKey(): Promise<void>
   /** A row of a new agent, with the operation that provisions it. */
   create(version?: string): Promise<{ id: string; agentId: string; operationId: string }>

@@ -16,7 +16,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
   })
   after(() => database?.stop())
 
-  /** What comes of `work` while somebody else has the table of workspaces. */
+  /** The error of `work` while another session has the table of workspaces. */
   const whileLocked = (work: () => Promise<unknown>, meanwhile: () => Promise<unknown> = async () => {}) =>
     transaction(database.pool, async (client) => {
       await client.query('LOCK TABLE workspace')

@@ -13,7 +13,10 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 /** The last migration to which this does not apply: 0.2.0 and what came between had to be stopped for an update. */
 const LAST_FREE = '0016_garbage_collection'
 
-/** What others rely on (`gives`), and what a table asks of those who write to it (`asks`), with the columns in question. */
+/**
+ * Facts that others rely on (`gives`), and demands of a table on those who write to it (`asks`), with the columns in
+ * question.
+ */
 const FACTS = `
   WITH col AS (
     SELECT c.relname AS tab, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
@@ -50,7 +53,7 @@ async function readFacts(pool: Pool): Promise<Fact[]> {
   return (await pool.query<Fact>(FACTS)).rows
 }
 
-/** What processes of the version before would miss behind a migration, and what they would not do. */
+/** Facts that processes of the version before would miss after a migration, and demands that they would not meet. */
 async function problemsOf(pool: Pool, sql: string): Promise<string[]> {
   const before = await readFacts(pool)
   await pool.query(sql)
@@ -58,7 +61,7 @@ async function problemsOf(pool: Pool, sql: string): Promise<string[]> {
   const without = (all: Fact[], others: Fact[], sort: Fact['sort']) =>
     all.filter((fact) => fact.sort === sort && !others.some((o) => o.sort === sort && o.fact === fact.fact))
   const known = new Set(before.flatMap(({ tab, cols }) => [tab, ...cols.map((name) => `${tab}.${name}`)]))
-  // Whoever does not know a column leaves it empty.
+  // A program that does not know a column leaves it empty.
   const isAsked = ({ tab, cols }: Fact) =>
     known.has(tab) && (cols.length === 0 || cols.some((name) => known.has(`${tab}.${name}`)))
   return [

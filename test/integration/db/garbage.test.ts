@@ -41,7 +41,7 @@ test('a network that was collected is due again when the time has passed and som
 test('a network is due again where something was released while it was collected', async () => {
   await collectedAgo(2 * HOUR)
   await noteRelease.run(database.pool, 'public')
-  // It began before that, and ended after it.
+  // This collection began before the release, and ended after it.
   await addCollection.run(database.pool, 'public', new Date(Date.now() - 2 * HOUR * 1000), 0, 0)
   assert.equal(await isDue(), true)
 })

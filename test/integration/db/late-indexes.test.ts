@@ -131,7 +131,7 @@ describe('late indexes', () => {
     const controller = new AbortController()
     const other = await database.pool.connect()
     try {
-      // What has begun before the index has to end before it is done.
+      // The index waits for this transaction, which began before it.
       await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM file')
       const making = makeIndexes(database.pool, controller.signal)
       setImmediate(() => controller.abort())

@@ -98,7 +98,7 @@ describe('a migration that others hold up', () => {
     const told: string[] = []
     const migrated = migrate(pool, { onHeldUp: (name) => told.push(name) })
     await migrationWaits()
-    // It wants the table alone; this one comes after it.
+    // The migration wants the table alone; this query waits behind it.
     assert.equal((await pool.query('SELECT count(*) FROM operation')).rowCount, 1)
     await until('the migration says that it is held up', () => told.length > 0)
     await migrationWaits()

@@ -13,7 +13,7 @@ describe('transaction', () => {
   })
   after(() => database.stop())
 
-  // As in a transaction that waits for the IPFS node while PostgreSQL restarts.
+  // This happens when a transaction waits for the IPFS node while PostgreSQL restarts.
   it('a transaction fails, and the process lives, when the connection drops between two of its queries', async () => {
     const { pool } = database
     const failed = transaction(pool, async (client) => {

@@ -98,7 +98,7 @@ describe('schema.prisma', () => {
   })
 })
 
-/** What Prisma has no word for, as the comments of the models say it: `<table>.<column>: <line>`, sorted. */
+/** Constraints that Prisma has no word for, as the comments of the models say them: `<table>.<column>: <line>`, sorted. */
 function statedInComments(models: Model[]): string[] {
   const lines = (documentation = '') =>
     documentation.split('\n').filter((line) => /^(One of: |CHECK |COLLATE |CREATE )/.test(line))

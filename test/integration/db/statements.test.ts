@@ -68,7 +68,7 @@ const stated = ({ parameters, columns }: AnyDefinition): Description => ({
   columns: Object.entries(columns).map(([name, type]) => [name, nameOf(type)]),
 })
 
-/** What PostgreSQL says of a statement when it prepares it; nothing is run. */
+/** Prepares a statement, and reads PostgreSQL's description of it; nothing is run. */
 async function describeStatement(text: string): Promise<Description> {
   const description = new Promise<{ parameters: number[]; fields: pg.FieldDef[] }>((resolve, reject) => {
     let parameters: number[] = []

@@ -19,7 +19,7 @@ describe("a transaction of Prisma's", () => {
   after(() => database.stop())
 
   const nameOf = async (id: string) => (await prisma.workspace.findUniqueOrThrow({ where: { id } })).name
-  /** One write by each, which the other one sees. */
+  /** Writes once by each way; the second one sees the first one's write. */
   const rename = async (tx: Transaction, id: string) => {
     await tx.workspace.update({ where: { id }, data: { name: `${id} model` } })
     const { name } = await queryOne<{ name: string }>(

@@ -22,7 +22,7 @@ beforeEach(() => database.pool.query('TRUNCATE event_pending, event'))
 const NOTE = `SELECT note_event('file.created', $1, 'file', $2, '{}')`
 const note = (name: string) => database.pool.query(NOTE, [workspaceId, name])
 
-/** What a reader gets behind an id, in the order of ids. */
+/** Events after an id, in the order of ids, as a reader gets them. */
 const readAfter = async (id = '0') =>
   (
     await database.pool.query<{ id: string; name: string }>(

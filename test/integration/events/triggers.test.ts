@@ -32,7 +32,7 @@ interface Left {
   data: Record<string, unknown>
 }
 
-/** What was left since the last look, oldest first, of the shape that its type declares. */
+/** Events left since the last look, oldest first, of the shape that the type of each declares. */
 async function left(): Promise<Left[]> {
   const { rows } = await database.pool.query<Left & { workspace: string }>(
     `WITH taken AS (DELETE FROM event_pending RETURNING *)

@@ -133,7 +133,7 @@ describe('files whose time has come', () => {
       [undefined, true],
     ] as const) {
       const id = await addFile(-1)
-      // What a client may do between the worker's look at the files and its removal of this one.
+      // A client may do this between the worker's look at the files and its removal of this one.
       await changeFile(database.pool, mine, 'public', id, { name: 'seen', expires_at: ends })
       const operation = await removeFile(database.pool, {
         workspaceId: mine,

@@ -61,7 +61,7 @@ describe('the gateway of a host', () => {
       assert.deepEqual(await gateways.findCustom(host), first, host)
     assert.deepEqual(await gateways.findByName('files.example.test'), first)
     assert.equal(await gateways.findCustom('pending.example.test'), undefined)
-    // What can be no custom domain costs no look.
+    // A host that can be no custom domain costs no query.
     for (const host of ['localhost', '127.0.0.1', 'first.gateway.test', 'x.localhost', ''])
       assert.equal(await gateways.findCustom(host, refuse), undefined, host)
   })

@@ -30,7 +30,7 @@ describe('deleting a group', () => {
     return id
   }
 
-  /** Whether a statement in this database waits for a lock. */
+  /** True while a statement in this database waits for a lock. */
   const isBlocked = async () => {
     const { rowCount } = await database.pool.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,

@@ -28,7 +28,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       ipfs('pin', 'remote', command, '--service=berth', ...args)
     const list = async (...args: string[]) => (await remote('ls', ...args)).split('\n').filter(Boolean)
 
-    /** What `/psa/pins<path>` answers to a client without a node. */
+    /** Calls `/psa/pins<path>` as a client without a node does. */
     async function psa(path: string, body?: object): Promise<any> {
       const answer = await fetch(`${berth.url}/psa/pins${path}`, {
         method: body ? 'POST' : 'GET',

@@ -1,4 +1,4 @@
-/** What gateways serve, counted in memory and added to rows: bounded, by several processes, without a database for a while. */
+/** Counts of requests at gateways, in memory and in rows: bounded, by several processes, without a database for a while. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -153,7 +153,7 @@ describe('requests of a gateway', () => {
   it('requests of a gateway that no row can hold are dropped, and do not keep others from being written', async () => {
     const id = await newGateway()
     const counts = newCounts()
-    // As JSON it is null, which no row takes.
+    // NaN is null in JSON, which no row takes.
     counts.add(answer(id, { bytes: Number.NaN }))
     await counts.flush()
     assert.equal(counts.size, 0)

@@ -1,4 +1,4 @@
-/** What an address without a good key may ask for, on a web process behind a trusted proxy. */
+/** Limits of an address without a good key, on a web process behind a trusted proxy. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'

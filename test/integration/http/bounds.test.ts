@@ -146,7 +146,7 @@ interface Asked {
   withKey?: boolean
   headers?: Record<string, string>
   body?: string
-  /** Whether there is more of the body to come, which never comes. */
+  /** The request announces more of its body, which never comes. */
   isCut?: boolean
 }
 
@@ -179,7 +179,7 @@ const UPGRADE = {
   'sec-websocket-key': randomBytes(16).toString('base64'),
 }
 
-/** What each kind of work is asked by, and does not end by itself. */
+/** Requests that start work of each kind, which does not end by itself. */
 const WORK: { [kind in BoundKind]?: (space: Space, key: number) => Asked } = {
   eventStreams: ({ operation }) => ({ path: `/v0/operations/${operation}/events`, withKey: true }),
   waits: ({ operation }) => ({ path: `/v0/operations/${operation}?wait=120`, withKey: true }),

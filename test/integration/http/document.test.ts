@@ -30,7 +30,7 @@ interface Document {
   tags: { name: string }[]
   paths: Record<string, Record<string, Operation>>
 }
-/** What Express 5 keeps of a route, a router or a middleware. */
+/** The entry that Express 5 keeps of a route, a router or a middleware. */
 interface Layer {
   rawPath: string
   route?: { path: string; methods: Record<string, boolean> }
@@ -48,7 +48,7 @@ describe('the document', () => {
   before(async () => {
     database = await startDatabase()
     dataDir = await mkdtemp(join(tmpdir(), 'berth-document-'))
-    // Its pages are mounted as well, and are no part of the API.
+    // The pages of the dashboard are mounted as well, and are no part of the API.
     const env = { BERTH_DASHBOARD: 'off' }
     const config = loadConfig({ ...env, PORT: '0', DATABASE_URL: database.url, BERTH_DATA_DIR: dataDir })
     const { url = '', stop } = await openWeb(config, database.log)
@@ -186,7 +186,7 @@ describe('the document', () => {
 function mounted(stack: Layer[], prefix = ''): string[] {
   return stack.flatMap(({ route, handle, rawPath }) => {
     const path = `${prefix}${route?.path ?? rawPath}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1')
-    // What refuses the methods that a path has not.
+    // The handler that refuses methods which the path does not have.
     if (route?.methods._all) return []
     if (route) {
       const name = path.replace(/:(\w+)/g, '{$1}').replace(/\*(\w+)/g, '{+$1}')

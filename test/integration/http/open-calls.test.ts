@@ -1,4 +1,4 @@
-/** What is open ends with the key or token by which it was opened, in whichever web process it is. */
+/** Open connections end with the key or token by which they were opened, in whichever web process they are. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -10,13 +10,13 @@ import { AgentHost } from '../../support/agent-host.ts'
 import { until } from '../../support/processes.ts'
 import { JWT_KEY, startWorld, type World } from '../vhosts/agents/world.ts'
 
-/** Of the review: from the revocation to the end of what is open. */
+/** The longest time from a revocation to the end of what was opened with the key. */
 const END_MS = 5000
 
 let world: World
 /** A second web process on the same database. */
 let second: { url: string; stop(): Promise<void> }
-/** Its stream ends with nothing of this. */
+/** The stream of this key ends with nothing of this. */
 let other: Key
 before(async () => {
   world = await startWorld()
@@ -32,7 +32,10 @@ type Key = { id: string; token: string; userId: string; workspaceId: string }
 const both = () => [world.url, second.url]
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
 
-/** What a process knows of a key it believes for up to five seconds more, where it missed the news. */
+/**
+ * Waits until a process refuses a token: where it missed the news, it believes its memory of a key for up to five
+ * seconds.
+ */
 const refused = (url: string, token: string) =>
   until('the token is refused', async () => {
     const { status } = await fetch(`${url}/v0/operations`, bearer(token))

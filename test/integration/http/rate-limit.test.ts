@@ -14,7 +14,7 @@ import { type Server, startRedis } from '../../support/servers.ts'
 const log = createLogger('test', 'silent')
 const plan = { name: 'free', requestsPerMinute: 10 } as Plan
 
-/** What the answer to a request says: what is left of which limit, or why it is refused. */
+/** The remainder that the answer shows, of which limit; or the reason for refusing the request. */
 async function ask(limiter: RateLimiter, keyId: string, workspaceId = 'ours'): Promise<string> {
   const headers = new Map<string, string>()
   const res = { set: (name: string, value: string) => headers.set(name, value) } as unknown as Response
@@ -59,7 +59,7 @@ for (const kind of ['memory', 'Redis'] as const)
       assert.equal(await ask(limiter, 'a'), '9 of 10')
       assert.equal(await askOften(limiter, 9, 'a'), '0 of 10')
       assert.equal(await ask(limiter, 'a'), OF_KEY)
-      // What was refused takes nothing from the others.
+      // Refused requests take nothing from the other keys.
       assert.equal(await askOften(limiter, 100, 'a'), OF_KEY)
       assert.equal(await askOften(limiter, 10, 'b'), '0 of 10')
       assert.equal(await askOften(limiter, 10, 'c'), '0 of 10')

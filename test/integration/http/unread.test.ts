@@ -1,4 +1,4 @@
-/** What becomes of the rest of a body whose request was answered before its end. */
+/** The rest of a body whose request was answered before its end. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * What an agent in Docker reaches of the machine, of Berth and of other agents, tried from inside while a whole Berth
- * runs beside it. `sandboxes/docker-walls.test.ts` has the walls of the container itself.
+ * The network of an agent in Docker, tried from inside while a whole Berth runs beside it: what it reaches of the
+ * machine, of Berth and of other agents. `sandboxes/docker-walls.test.ts` has the walls of the container itself.
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
@@ -137,7 +137,7 @@ async function portsOf(stack: Stack): Promise<Set<string>> {
   const { port } = new URL((await postgresUrl(stack.dataDir)) ?? '')
   const { PORT = '', BERTH_AGENT_PROXY_PORT = '', BERTH_EGRESS_PORT = '' } = stack.env
   const known = new Set([port, PORT, BERTH_AGENT_PROXY_PORT, BERTH_EGRESS_PORT])
-  // As the kernel has it: nothing that was forgotten above may listen for everybody.
+  // The kernel's own list of listeners: nothing that was forgotten above may listen for everybody.
   const listening = await readFile('/proc/net/tcp', 'utf8')
   for (const value of known) {
     const hex = Number(value).toString(16).toUpperCase().padStart(4, '0')

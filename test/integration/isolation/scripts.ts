@@ -1,4 +1,4 @@
-/** What agents run in tests of their walls, with `node -e`. */
+/** Scripts that agents run in tests of their walls, with `node -e`. */
 
 /** Prints, for each `host:port` of its arguments, whether a connection is made. */
 export const KNOCK = `

@@ -21,12 +21,12 @@ import { KNOCK, TUNNEL } from './scripts.ts'
 
 interface Berth {
   stack: Stack
-  /** What its supervisor gives to its roles. */
+  /** The environment that its supervisor gives to its roles. */
   env: NodeJS.ProcessEnv
   runtime: SandboxRuntime
   agentId: string
   address: string
-  /** Of its egress proxy, as its agent has it. */
+  /** The address of its egress proxy, as its agent has it. */
   proxy: URL
 }
 

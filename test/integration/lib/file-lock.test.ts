@@ -19,7 +19,7 @@ function contender(t: TestContext, path: string, command = inPidNamespace(PROGRA
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
     child,
-    /** What it says next: undefined when it has ended. */
+    /** The next message of the process: undefined when it has ended. */
     async next(): Promise<unknown> {
       const { value } = await lines.next()
       return value && JSON.parse(value)

@@ -13,7 +13,7 @@ import { BASE_FILES, writeHollowBase } from '../../support/image-archive.ts'
 import { LOGIN, startRegistry, withoutRegistry } from '../../support/registry.ts'
 
 const skip = withoutRegistry
-/** Of a year in which there was no engine. */
+/** A version of a year in which there was no engine. */
 const version = '2001.1.1'
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64'
 const platform = { os: 'linux', cpu: process.arch, libc: 'glibc' as const }

@@ -17,7 +17,7 @@ import { BASE_IMAGE, docker, dockerAnswers } from '../../support/docker.ts'
 const skip = (await dockerAnswers())
   ? false
   : 'no Docker engine with a base image: scripts/ci/{docker,base-image}.sh'
-/** Of a year in which there was no engine, and other than that of another run beside this one. */
+/** A version of a year in which there was no engine, and another one than that of a run beside this one. */
 const version = `2001.${randomInt(100)}.${randomInt(1000)}`
 
 let enginesDir: string
@@ -55,7 +55,7 @@ test('builds of one version agree on one image, with the engine and agentd in it
   let tidied: Promise<string[]> | undefined
   const onLine = (line: string) => {
     lines.push(line)
-    // As another worker does, for which the version was out of use a moment ago.
+    // Another worker may do this, for which the version was out of use a moment ago.
     if (line.startsWith('Building')) tidied ??= tidyInstalled(enginesDir, { keep: [], graceMs: 0 })
   }
   const [name, again] = await Promise.all([build({ onLine }), build({ onLine })])

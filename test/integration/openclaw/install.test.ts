@@ -39,7 +39,7 @@ function another(command: [string, string[]] = [process.execPath, [PROGRAM, dir]
   return started
 }
 
-/** What is in the folder of engines, but for locks. */
+/** Entries of the folder of engines, but for locks. */
 const entries = async () => (await readdir(dir)).filter((name) => !name.includes('.lock'))
 
 test('an installation has what running the engine needs, and no more', async () => {

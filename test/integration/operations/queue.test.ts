@@ -11,7 +11,7 @@ import { type Server, startRedis } from '../../support/servers.ts'
 
 const noRedis = redisInstalled() ? false : 'redis-server is not installed'
 
-/** What the dispatcher relies on, on each of the backends. */
+/** Cases that the dispatcher relies on, on each of the backends. */
 function suite(
   name: string,
   open: (database: TestDatabase) => Promise<{ backend: QueueBackend; close(): Promise<void> }>,

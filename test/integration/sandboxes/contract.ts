@@ -103,7 +103,7 @@ export function containersContract(
       assert.deepEqual(await runtime.start(agentId), first)
       assert.equal(first.state, 'running')
       await answers(first)
-      // One that runs is kept, when it is asked for once more.
+      // A running sandbox is kept when it is created once more.
       await runtime.create(specOf(agentId))
       assert.deepEqual(await runtime.inspect(agentId), first)
       for (let i = 0; i < 2; i++) await runtime.stop(agentId)
@@ -185,7 +185,7 @@ export function containersContract(
       await until('nothing of it is left', async () => (await runtime.stats(agentId)).pids === 0)
       const again = await runtime.start(agentId)
       await answers(again)
-      // Of one that has ended and was not waited for, the command line is empty.
+      // The command line of a process that has ended and was not waited for is empty.
       assert.doesNotMatch((await runIn(again.address, 'cat /proc/$(cat ~/pid)/cmdline')).output, /sleep/)
     })
 
@@ -193,7 +193,7 @@ export function containersContract(
       const { agentId, address } = await running()
       await outputIn(address, 'touch ~/ends-at-once')
       await runtime.stop(agentId)
-      // Whether the start still sees that is the driver's matter.
+      // The driver decides whether the start still notices that.
       await runtime.start(agentId).catch(failsWith('internal'))
       await exited(agentId)
       await until('exit code 9', async () => (await runtime.inspect(agentId))?.exitCode === 9)

@@ -228,7 +228,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     const calls = paths.filter((path) => path.startsWith('/') && path !== '/version' && path !== '/info')
     assert(calls.length > 5)
     for (const path of calls) assert(path.startsWith(prefix), path)
-    // What an agent is started with belongs into no log of requests.
+    // The configuration with which an agent is started must be in no log of requests.
     assert(!calls.some((path) => path.includes('AGENTD_CONFIG')))
   })
 })

@@ -21,7 +21,7 @@ import { docker } from '../../support/docker.ts'
 import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
 import { newAgent, specOf } from './subject.ts'
 
-/** What the compose file of 0.1.0 labelled everything with. */
+/** The label that the compose file of 0.1.0 put on everything. */
 const LEGACY = 'berth'
 
 const insertAgent = (pool: Pool, agentId: string) => insertAgentRow(pool, { agentId, workspaceId: uuidv7() })
@@ -97,7 +97,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     const config = loadConfig({ BERTH_DATA_DIR: dir, BERTH_INSTANCE: LEGACY })
     const owner = await readOwner(database.pool, config)
     const runtime = new DockerRuntime({ ...(await newOptions()), owner })
-    // Nobody answers there: all that the reconciler can go by is what Docker says.
+    // No agentd answers at this address: the reconciler can go only by what Docker says.
     const agentd = new AgentdClient({ hostname: '127.0.0.1', port: 1, key: 'k' })
     const { pool } = database
     const services = {

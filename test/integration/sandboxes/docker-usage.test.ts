@@ -1,4 +1,4 @@
-/** What Docker says that it holds of a Berth. */
+/** Docker's report of the space that a Berth takes. */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { dockerUsage, formatUsage } from '../../../src/sandboxes/docker/usage.ts'

@@ -1,4 +1,4 @@
-/** What an agent in Docker finds around itself, seen from inside. */
+/** The walls of an agent in Docker, seen from inside. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -74,7 +74,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.deepEqual(HostConfig.PortBindings ?? {}, {})
     assert.deepEqual(HostConfig.Binds ?? [], [])
     assert.equal(Config.Hostname, `${agentId}-0`)
-    // As many as it likes to start: the machine and agentd stay.
+    // The agent may start as many processes as it likes: the machine and agentd stay.
     const bomb = 'for i in $(seq 150); do (sleep 3 >/dev/null 2>&1 &); done 2>&1 | head -n 1'
     assert.match((await runIn(address, bomb)).output, /fork/)
     await until('they have ended', async () => (await runtime.stats(agentId)).pids < 30)

@@ -1,4 +1,4 @@
-/** Which runtime `openRuntime` takes, and that it says why. */
+/** The runtime that `openRuntime` takes, and the reason that it gives. */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

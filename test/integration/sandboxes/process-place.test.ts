@@ -1,4 +1,4 @@
-/** As whom agents run as processes, from where, and what a worker that dies leaves to the next. */
+/** Agents as processes: their user, their place, and what a worker that dies leaves to the next. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -138,7 +138,7 @@ test('a worker that is killed leaves its agents to the next one', async () => {
   assert.equal(startedAt, sandboxes.find(({ agentId }) => agentId === one)?.startedAt)
   await runtime.stop(one)
   assert.equal((await runtime.inspect(one))?.state, 'exited')
-  // Nobody could learn how it ended: its parent was gone.
+  // The exit code is lost, since the parent of the process was gone.
   assert.equal((await runtime.inspect(one))?.exitCode, null)
   const other = await runtime.inspect(two)
   await runIn(other?.address ?? null, 'kill -9 $PPID').catch(() => {})

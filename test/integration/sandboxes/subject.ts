@@ -1,4 +1,4 @@
-/** What the cases of the containers port are run on. */
+/** The sandboxes on which the cases of the port are run. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import {

@@ -1,4 +1,4 @@
-/** Which user runs the server, and where the data goes then. Most of it needs root: as another user it is skipped. */
+/** The user who runs the server, and the place of its data. Most of it needs root: as another user it is skipped. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises'
@@ -13,7 +13,7 @@ const project = fileURLToPath(new URL('../../..', import.meta.url))
 const id = async (flag: string) => Number((await run('id', [flag, 'nobody'])).output)
 const nobody: RunAs = isRoot() ? { uid: await id('-u'), gid: await id('-g') } : {}
 const needsRoot = isRoot() ? false : 'needs root'
-/** As root the normal user is `nobody`, who must be able to read this checkout. */
+/** The normal user of root is `nobody`, who must be able to read this checkout. */
 const needsUser = (await canEnter(dirname(process.execPath), nobody))
   ? false
   : 'nobody cannot enter this checkout'

@@ -67,7 +67,7 @@ describe('supervisor', { concurrency: true }, () => {
     supervisor.hurry()
     await stopped
     assert.deepEqual(waits.at(-1), [])
-    // It ended when it was asked a second time, and was not killed.
+    // The role ended when it was asked a second time, and was not killed.
     const endings = lines.filter(({ line }) => line === 'ending').map(({ role }) => role)
     assert.deepEqual(endings.sort(), ['web', 'worker'])
   })

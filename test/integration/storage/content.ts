@@ -12,7 +12,7 @@ export async function* randomBytes(seed: string, size: number): AsyncGenerator<U
   for (let left = size; left > 0; left -= PIECE) yield cipher.update(Buffer.alloc(Math.min(left, PIECE)))
 }
 
-/** One file to add. */
+/** A file to add. */
 export async function* file(seed: string, size: number, path = 'file.bin'): AsyncGenerator<AddEntry> {
   yield { path, content: randomBytes(seed, size) }
 }

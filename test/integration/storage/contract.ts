@@ -21,7 +21,7 @@ export interface Subject {
 
 /** Content in and out. */
 export const contentCases = [addCases, readCases, pathCases, carCases, hollowCases]
-/** What is kept, and what is not: GC takes as long as the store is large, so better in a store of its own. */
+/** Cases of what is kept and what is removed: GC takes as long as the store is large, so better in a store of its own. */
 export const keepingCases = [buildCases, untrustedDagCases, pinCases, gcCases]
 
 /** The cases that every driver of the storage port has to pass, or some of them. */

@@ -72,7 +72,7 @@ test('an embedded node down to its reserve writes nothing new, serves, deletes, 
     refused,
   )
   await assert.rejects(retrieve(), refused)
-  // What is there already needs no room.
+  // Content that is there already needs no room.
   await storage.importCar(
     (async function* () {
       yield car

@@ -26,7 +26,7 @@ const { signal } = new AbortController()
 describe("a Kubo that is Berth's own", { skip }, () => {
   let kubo: KuboNode
   let database: TestDatabase
-  /** Of two processes. */
+  /** Storages as two processes open them. */
   let storage: Storage
   let other: Storage
   before(async () => {
@@ -67,7 +67,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
           FROM garbage_collection WHERE network = $1`,
         [network],
       )
-    // It was never collected.
+    // The first collection: there was none before.
     await until('it is collected', () => turn().then(async () => (await read()).runs === 1))
     const { cid } = await storage.add(file('released', 4 * MIB), { signal })
     await turn()

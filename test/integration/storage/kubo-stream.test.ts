@@ -1,4 +1,4 @@
-/** What the stream from Kubo does when the other side, or the body, is slow. */
+/** The stream from Kubo when the other side, or the body, is slow. */
 import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -86,7 +86,7 @@ describe("Kubo's stream", () => {
 
   describe('blocks of a node', () => {
     const { signal } = new AbortController()
-    /** What a node with these blocks has below the first of them; `onCat` changes the answers to `cat`. */
+    /** Reads all below the first of these blocks from a node that has them; `onCat` changes the answers to `cat`. */
     const read = async (blocks: Block[], onCat: (bytes: Buffer) => { bytes: Buffer; trailer?: string }) => {
       const held = new Map(blocks.map(({ cid, bytes }) => [`${cid}`, bytes]))
       const calls: string[] = []
@@ -147,7 +147,7 @@ describe("Kubo's stream", () => {
       const damaged = (bytes: Buffer) => ({
         bytes: bytes.map((byte, i) => (i === 150 ? byte ^ 1 : byte)) as Buffer,
       })
-      // What is damaged on the way is there when it is asked for once more.
+      // A block that was damaged on the way arrives when it is requested once more.
       assert.equal((await read([root, ...leaves], damaged)).names.length, 4)
       const broken = { cid: (leaves[1] as Block).cid, bytes: Buffer.alloc(100) }
       const held = [root, leaves[0] as Block, broken, leaves[2] as Block]

@@ -123,7 +123,7 @@ describe('kubo', { skip }, () => {
     t.after(() => deaf.stop())
     const [lost, wanted] = [await deaf.block(randomBytes(100), raw), await deaf.block(randomBytes(100), raw)]
     const options = { origins: [deaf.multiaddr], signal }
-    // It reads this block for ever, and nothing else of the connection meanwhile.
+    // The peer reads this block for ever, and nothing else of the connection meanwhile.
     deaf.hold(lost)
     await assert.rejects(storage.pin(lost, { ...options, stallMs: 1_000 }), failsWith('stalled'))
     await storage.pin(wanted, { ...options, stallMs: 8_000 })
@@ -268,7 +268,7 @@ describe('kubo', { skip }, () => {
     await assert.rejects(refused.start(), /0\.42\.1 is too old/)
     answers['/api/v0/version'] = { Version: '0.43.0-rc1' }
     await assert.rejects(refused.start(), /ipfs config profile apply unixfs-v1-2025/)
-    // It is not used either, until it has been fixed.
+    // The node is not used either, until it has been fixed.
     const unusable = { code: 'unavailable', message: /ipfs config profile apply/ }
     const cid = CID.parse('bafkqaaa')
     await assert.rejects(refused.info({ signal }), unusable)
@@ -333,7 +333,7 @@ describe('kubo', { skip }, () => {
     kubo.pause()
     try {
       const patient = AbortSignal.timeout(60_000)
-      // Of both ways to Kubo, see `kubo/stream.ts`.
+      // Calls by both ways to Kubo, see `kubo/stream.ts`.
       await Promise.all([
         assert.rejects(storage.stat(cid, { signal: patient }), failsWith('unavailable')),
         assert.rejects(storage.isPinned(cid, { signal: patient }), failsWith('unavailable')),

@@ -14,7 +14,7 @@ const storage = createEmbeddedStorage(options)
 const blocks = new BlockFolder(options.dir, { touchAfterMs: Number.POSITIVE_INFINITY })
 const { signal } = new AbortController()
 
-/** What a test can ask of the node. CIDs travel as text. */
+/** Calls that a test can make to the node. CIDs travel as text. */
 const calls = {
   address: async () => (await storage.info({ signal })).addresses[0] ?? '',
   addFile: async (seed: string, size: number) => added(storage.add(file(seed, size), { signal })),

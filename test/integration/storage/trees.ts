@@ -13,7 +13,7 @@ export type Tree = Map<string, TreeFile>
 const textOf = (file: TreeFile): string => ('text' in file ? file.text : file.link)
 const blobOf = (text: string): string => createHash('sha1').update(text).digest('hex')
 
-/** What git says of two trees, in its order. */
+/** The changes between two trees, in git's order. */
 export function changesBetween(from: Tree, to: Tree): TreeChange[] {
   const changes: TreeChange[] = []
   for (const path of byBytes(new Set([...from.keys(), ...to.keys()]))) {

@@ -165,7 +165,7 @@ describe('a client', () => {
       last = sent
       return false
     })
-    // What the sockets of both sides take in, and one piece.
+    // The sockets of both sides take in some, and one piece is under way.
     assert.ok(sent < 50, `${sent} MiB were read`)
     response.resume()
     assert.equal((await collect(response)).length, 200 * MiB)

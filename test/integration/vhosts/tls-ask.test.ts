@@ -1,4 +1,4 @@
-/** What a TLS proxy is told of names: yes for those that Berth serves now, and for no others. */
+/** Answers to a TLS proxy about names: yes for those that Berth serves now, and for no others. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ const settings = {
   BERTH_AGENT_DOMAIN: 'agents.example.test',
   BERTH_APP_DOMAIN: 'apps.example.test',
 }
-/** Of four contents: kept, swapped to the first, of another workspace, and of nobody. */
+/** CIDs of four contents: kept, swapped to the first, of another workspace, and of nobody. */
 const [KEPT, SWAPPED, FOREIGN, NOBODYS] = ['kept', 'swapped', 'foreign', 'none'].map((text) =>
   CID.createV1(raw.code, identity.digest(Buffer.from(text))).toString(),
 ) as [string, string, string, string]
@@ -238,7 +238,7 @@ describe('the query about a name', () => {
       assert.ok(typeof question === 'object')
       const client = await database.pool.connect()
       try {
-        // As a connection plans it that has asked often.
+        // A connection that has asked often plans it so.
         await client.query(`PREPARE question AS ${question.text}`)
         await client.query('SET plan_cache_mode = force_generic_plan')
         const values = question.values.map((value) => pg.escapeLiteral(value))
@@ -269,7 +269,7 @@ describe('a flood of names', () => {
 describe('without a database', () => {
   it('a proxy that asks is told nothing without a database, within two seconds', async (t) => {
     passAtOnce(t, 1500)
-    // It takes connections, and never says a word.
+    // This server takes connections, and never answers.
     const silent = createServer().listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const { port } = silent.address() as AddressInfo

@@ -269,7 +269,7 @@ function toTask(entry: ManifestTask): z.input<typeof newTask> | Record<string, u
   }
 }
 
-/** Whether a job has all that a task says; the engine adds to it. */
+/** True for a job with all that a task says; the engine adds to it. */
 function isIn(part: unknown, whole: Job | unknown): boolean {
   if (typeof part !== 'object' || part === null || Array.isArray(part)) return isDeepStrictEqual(part, whole)
   if (typeof whole !== 'object' || whole === null) return false

@@ -12,7 +12,10 @@ export interface Applying {
   run: Run
   agent: Agent
   target: AgentdTarget
-  /** Whether skills of the hub are put into the workspace's library. Whoever may push is the agent itself as well. */
+  /**
+   * Skills of the hub are put into the workspace's library. The agent itself may push as well, so it is not always
+   * allowed.
+   */
   mayInstall: boolean
 }
 

@@ -51,7 +51,7 @@ export function originOf(body: Named, before?: GitOrigin | null): GitOrigin | un
   }
 }
 
-/** Whether a body says something of a repository. */
+/** True for a body with any field that describes a repository. */
 export const namesRepository = ({ gitUrl, branch, ref, path }: Named): boolean =>
   [gitUrl, branch, ref, path].some((value) => value != null)
 

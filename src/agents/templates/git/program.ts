@@ -20,7 +20,7 @@ export interface GitSettings {
   dir: string
   /** Port on loopback of the proxy. */
   proxyPort: number
-  /** By which alone it may reach a server, also after a redirect. */
+  /** The only protocols by which it may reach a server, also after a redirect. */
   protocols: readonly string[]
   /** The largest file that it may write. */
   maxFileBytes: number

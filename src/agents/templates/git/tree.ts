@@ -62,8 +62,8 @@ function isPath(path: string): boolean {
 }
 
 /**
- * Whether a symbolic link stays in the folder, whatever other links are there: it climbs at its beginning only, where
- * its path is one of real folders, and not above the top.
+ * True for a symbolic link that stays in the folder, whatever other links are there: the target climbs only at its
+ * beginning, where its path is one of real folders, and not above the top.
  */
 export function staysInside(path: string, target: string): boolean {
   if (target === '' || target.startsWith('/')) return false

@@ -21,7 +21,7 @@ interface Want {
   waiting: Set<{ session: Session; resolve: (block: Uint8Array) => void }>
   asked: Set<Peer>
   askedAtMs: number
-  /** Whether every connected peer is asked, those that connect later too. */
+  /** Every connected peer is asked, and each that connects later too. */
   everybody: boolean
 }
 

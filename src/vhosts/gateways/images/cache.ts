@@ -11,7 +11,7 @@ const MAX_IMAGE_BYTES = 1_048_576
 
 export interface ImageCacheOptions {
   folder: string
-  /** Of all files together, and for each process that shares the folder a tenth more at times; 0 for no cache. */
+  /** Bytes of all files together, and for each process that shares the folder a tenth more at times; 0 for no cache. */
   maxBytes: number
   disk: DiskReserve
   log: Logger
@@ -30,7 +30,7 @@ export class ImageCache {
   async read(key: string): Promise<Uint8Array | undefined> {
     const path = this.#pathOf(key)
     const bytes = await readFile(path).catch(() => undefined)
-    // Those that were not read for the longest time go first.
+    // The time of the file is that of its last read: files that were not read for the longest time are removed first.
     if (bytes) void utimes(path, new Date(), new Date()).catch(() => {})
     return bytes
   }

@@ -7,7 +7,7 @@ import sharp from 'sharp'
 import { planImage } from './geometry.ts'
 import type { ImageOptions } from './options.ts'
 
-/** What the process is asked. */
+/** The request to the process. */
 export interface ConversionTask {
   bytes: Uint8Array
   options: ImageOptions
@@ -17,7 +17,7 @@ export interface ConversionTask {
 /** The image, or why there is none, in words for the client. */
 export type Conversion = { bytes: Uint8Array } | { refused: string }
 
-/** What it answers. */
+/** The answer of the process. */
 export interface ConversionAnswer {
   conversion: Conversion
   /** The process has taken much memory, which it does not give back: it is to be replaced. */

@@ -7,9 +7,9 @@ export interface Size {
 }
 
 export interface Plan {
-  /** Of the image that leaves. */
+  /** The size of the image that leaves. */
   frame: Size
-  /** To which the whole source is scaled: with `pad` smaller than the frame, with `cover` and `crop` larger. */
+  /** The size to which the whole source is scaled: with `pad` smaller than the frame, with `cover` and `crop` larger. */
   scaled: Size
   /** Where in the scaled source the frame begins; null where all of it is shown. */
   crop: { left: number; top: number } | null

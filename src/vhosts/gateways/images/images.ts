@@ -10,7 +10,7 @@ import { ConversionDied, type ImageLimits, ImageProcesses } from './processes.ts
 
 /** Largest source. */
 const MAX_BYTES = 33_554_432
-/** Of images that are on their way to clients, which may be slow on purpose: all together, and of one workspace. */
+/** Most bytes of images on their way to clients, which may be slow on purpose: all together, and of one workspace. */
 const HELD_BYTES = { all: 201_326_592, workspace: 100_663_296 }
 /** For how long an image that has killed its process is refused. */
 const REFUSED_S = 60
@@ -27,7 +27,7 @@ export interface ImageSource {
   /** In bytes, as its root node declares it. */
   size: number
   workspaceId: string
-  /** Whether others may find the image in the cache. */
+  /** Others may find the image in the cache. */
   isPublic: boolean
   read(signal: AbortSignal): AsyncIterable<Uint8Array>
 }
@@ -39,7 +39,7 @@ interface UnderWay {
 }
 
 export class Images {
-  /** Whether images are converted at all. */
+  /** Images are converted at all. */
   readonly isOn: boolean
   readonly #processes: ImageProcesses
   readonly #cache: ImageCache
@@ -103,7 +103,7 @@ export class Images {
     const image = this.#find(key, source, options, abandoned.signal)
     const underWay = { image, readers: 0, abandoned }
     this.#underWay.set(key, underWay)
-    // Whoever comes after it was abandoned asks anew.
+    // A request that comes after the conversion was abandoned starts a new one.
     const forget = () => {
       if (this.#underWay.get(key) === underWay) this.#underWay.delete(key)
     }

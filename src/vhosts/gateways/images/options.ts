@@ -7,7 +7,7 @@ import { describeIssue } from '../../../http/shapes.ts'
 const MAX_SIDE = 8192
 
 export interface ImageOptions {
-  /** Of the box into which the image is put, in device pixels. */
+  /** The size of the box into which the image is put, in device pixels. */
   width: number | undefined
   height: number | undefined
   fit: 'scale-down' | 'contain' | 'cover' | 'crop' | 'pad'

@@ -27,14 +27,14 @@ export interface ImageLimits {
   processes: number
   /** Longest time of one, and longest wait for its turn. */
   seconds: number
-  /** Of a source, all frames together. */
+  /** Most pixels of a source, all frames together. */
   maxPixels: number
 }
 
 /** A process has died of an image, or was killed as it took too long. */
 export class ConversionDied extends Error {
   override name = 'ConversionDied'
-  /** It took too long: which may be due to the options. */
+  /** The conversion took too long, which may be due to the options. */
   readonly wasSlow: boolean
 
   constructor(message: string, { wasSlow }: { wasSlow: boolean }) {
@@ -113,7 +113,7 @@ export class ImageProcesses {
     try {
       return await orAborted(promise, AbortSignal.any([gone, tooLong]))
     } catch (error) {
-      // Its turn may come in the very moment in which it gives up.
+      // The request may get its turn in the very moment in which it gives up.
       if (!this.#waiting.delete(waiting)) return promise
       throw unavailable('Too many images are being converted', error)
     }
@@ -185,7 +185,7 @@ export class ImageProcesses {
     child.on('close', (code, signal) => {
       if (errors) this.#log.warn({ code, signal, errors }, 'a process that converts images has ended')
     })
-    // Neither keeps this process alive: it is about to end when nothing else does.
+    // The child and its channel do not keep this process alive: it is about to end when nothing else does.
     child.unref()
     child.channel?.unref()
     return child

@@ -51,7 +51,7 @@ export async function imageRepresentation(
     }
   } catch (error) {
     if (!orOriginal || !(error instanceof ApiError)) throw error
-    // What may work in a while is not stored in place of the image.
+    // A failure that may pass must not be cached: nobody stores the original in place of the image.
     const isLasting = error.status === 400
     return isLasting
       ? original

@@ -15,7 +15,7 @@ process.on('SIGTERM', () => {
   if (!existsSync(join(config.home, 'ignores-sigterm'))) process.exit(0)
 })
 
-// Whoever waits for long between two commands must not meet a connection that is being closed.
+// A client that waits for long between two commands must not meet a connection that is being closed.
 const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
   let command = ''
   request.on('data', (chunk) => {

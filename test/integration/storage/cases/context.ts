@@ -11,7 +11,7 @@ export const MIB = 1024 * 1024
 /** The default of BERTH_PIN_STALL_SECONDS. */
 export const STALL_MS = 120_000
 
-/** What the cases of the contract run on. The getters are to be called within a test. */
+/** The storage on which the cases of the contract are run. The getters are to be called within a test. */
 export interface Cases {
   storage(): Storage
   provider(): Awaited<ReturnType<typeof startProvider>>

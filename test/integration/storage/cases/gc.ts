@@ -11,7 +11,7 @@ export function gcCases({ storage }: Cases): void {
   const { signal } = new AbortController()
   const cat = (cid: CID, path?: string) => collect(storage().cat(cid, { path, signal }))
 
-  /** Whether all of it is still there. */
+  /** True when all blocks are still there: they are pinned again without a network. */
   const pinnedAgain = async (cid: CID) => {
     await storage().pin(cid, { offline: true, stallMs: 10_000, signal })
     return storage().isPinned(cid, { signal })

@@ -7,7 +7,7 @@ import type { PinProgress, Storage } from '../../../../src/storage/port.ts'
 import { collect, folder, randomBytes } from '../content.ts'
 import { type Cases, cidOf, failsWith, MIB, pinned, STALL_MS } from './context.ts'
 
-/** Nobody listens on port 1. */
+/** An address at which nobody listens. */
 const CLOSED = '/ip4/127.0.0.1/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN'
 
 /** Retrieval. */

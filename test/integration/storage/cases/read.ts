@@ -50,7 +50,7 @@ export function readCases({ storage, provider }: Cases): void {
       const withEmpty = await storage().add(texts({ 'd/empty': '', 'd/full': '1' }), { signal })
       assert.deepEqual(await stat(withEmpty.cid), { size: 1, files: 2, mimeType: 'directory' })
       const empty = await storage().add(texts({ empty: '' }), { signal })
-      // Whoever adds knows the same without asking.
+      // The result of adding says the same, without a further call.
       for (const { cid, ...said } of [binary, text, pdf, tree, withEmpty, empty])
         assert.deepEqual(said, await stat(cid))
     })

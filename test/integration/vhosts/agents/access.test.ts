@@ -1,4 +1,4 @@
-/** Who gets in at an agent's own host, and to what. */
+/** Access at an agent's own host. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'

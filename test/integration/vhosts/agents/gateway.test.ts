@@ -10,7 +10,7 @@ import { startWorld, type TestAgent, type World } from './world.ts'
 
 let world: World
 let agent: TestAgent
-/** What the gateway does with the next request. */
+/** Answers the next request in place of the gateway. */
 let gateway: (req: IncomingMessage, res: ServerResponse) => void
 before(async () => {
   world = await startWorld()

@@ -249,7 +249,7 @@ describe('a first message', () => {
     for (let i = 0; i < FAILURES; i++) assert.equal((await fail()).status, 401)
     assert.equal(await visit(agent, {}, address).refused(), 429)
     assert.equal(agent.sockets.clients.size, 1)
-    // One that is open has its message read all the same, and learns nothing from it.
+    // A connection that was open already has its message read all the same, and learns nothing from it.
     open.send(hello(agent.token))
     assert.equal((await open.closed).code, 1013)
     const elsewhere = await challenged(agent)

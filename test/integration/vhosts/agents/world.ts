@@ -43,7 +43,7 @@ export interface TestAgent {
   host: AgentHost
   /** A client without one. */
   stranger: AgentHost
-  /** What agentd thinks of the gateway. */
+  /** Sets the state that agentd reports of the gateway. */
   setGateway(state: GatewayState): void
   /** Sockets that the gateway has open. */
   sockets: WebSocketServer
@@ -58,14 +58,14 @@ export interface TestAgent {
 
 export interface World {
   url: string
-  /** What `web` answers on its port for metrics. */
+  /** The metrics of `web`, as its port has them. */
   metrics(): Promise<string>
   pool: Pool
-  /** What the web process has logged. */
+  /** Lines that the web process has logged. */
   lines: string[]
   /** A new agent whose gateway answers with `gateway`, and echoes on WebSockets. */
   agent(gateway?: RequestListener): Promise<TestAgent>
-  /** One more web process on the same database. */
+  /** Starts one more web process on the same database. */
   openWeb(): Promise<{ url: string; stop(): Promise<void> }>
   /** A new API key of the agents' workspace, or of another. */
   key(options?: {

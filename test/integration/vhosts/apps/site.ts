@@ -13,7 +13,7 @@ import { startWorld, type TestAgent, type World } from '../agents/world.ts'
 export let world: World
 export let agent: TestAgent
 export let port: number
-/** What the program does with the next request. */
+/** Answers the next request in place of the program. */
 let program: (req: IncomingMessage, res: ServerResponse) => void
 export let sockets: WebSocketServer
 
