@@ -131,6 +131,15 @@ describe('the stream of events', () => {
     )
   })
 
+  it('the stream of events tells a reader who gets none how far it is', async () => {
+    const reader = await follow(api, 'type=group.created')
+    const quiet = await follow(api, 'type=swap.*')
+    await makeGroup(api, 'of others')
+    const [event] = await reader.has(1)
+    await until('it is told', () => BigInt(quiet.lastId) >= BigInt(event?.id ?? ''))
+    assert.deepEqual(quiet.events, [])
+  })
+
   it('the stream of events is filtered by resource, an agent with all that belongs to it', async () => {
     const agent = await insertAgentRow({ query: context.sql }, { workspaceId, purgedAt: new Date() })
     const made = await follow(api, 'type=group.created')

@@ -12,6 +12,7 @@ import { type Reason, recordRepairs } from '../../src/operations/repairs.ts'
 import type { Sandbox } from '../../src/sandboxes/port.ts'
 import { isSilent } from '../agents/failure.ts'
 import type { AgentWorkerServices } from '../services.ts'
+import type { TaskRuns } from './task-runs.ts'
 
 type KnownAgent = Awaited<ReturnType<typeof readKnownAgents.run>>['rows'][number]
 
@@ -30,14 +31,16 @@ const BACKOFF_MS = 2000
 export class AgentCheck {
   readonly #services: AgentWorkerServices
   readonly #log: Logger
+  readonly #taskRuns: TaskRuns
   readonly #silentMs: number
   readonly #since = performance.now()
   /** Since when agentd of an agent does not answer. */
   readonly #silentSince = new Map<string, number>()
 
-  constructor(services: AgentWorkerServices, log: Logger, silentMs = SILENT_MS) {
+  constructor(services: AgentWorkerServices, log: Logger, taskRuns: TaskRuns, silentMs = SILENT_MS) {
     this.#services = services
     this.#log = log
+    this.#taskRuns = taskRuns
     this.#silentMs = silentMs
   }
 
@@ -69,6 +72,7 @@ export class AgentCheck {
     if (!status) return
     this.#silentSince.delete(agent.agentId)
     if (status.gateway.state === 'stopped') return this.#startAgain(agent, 'gateway missing', signal)
+    this.#taskRuns.notice(agent.id, target, status)
     await this.#follow(agent, sandbox, status)
   }
 

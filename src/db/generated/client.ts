@@ -266,6 +266,11 @@ export type AgentSecret = Prisma.AgentSecretModel
  */
 export type AgentChannel = Prisma.AgentChannelModel
 /**
+ * Model NotedTaskRun
+ * The last runs of an agent's scheduled tasks of which events tell.
+ */
+export type NotedTaskRun = Prisma.NotedTaskRunModel
+/**
  * Model EngineVersion
  * A version of an engine that a worker has at hand, as an image or as a folder.
  */

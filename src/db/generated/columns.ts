@@ -420,6 +420,7 @@ export const Agent = {
   fileManifest: 'text?',
   templateId: 'text?',
   manifest: 'text?',
+  taskRunsSince: 'timestamptz',
 } as const
 
 export const Secret = {
@@ -446,6 +447,12 @@ export const AgentChannel = {
   settings: 'jsonb',
   ciphertext: 'bytea?',
   updatedAt: 'timestamptz',
+} as const
+
+export const NotedTaskRun = {
+  agentId: 'uuid',
+  runId: 'text',
+  endedAt: 'timestamptz',
 } as const
 
 export const EngineVersion = {

@@ -436,6 +436,7 @@ export const ModelName = {
   Secret: 'Secret',
   AgentSecret: 'AgentSecret',
   AgentChannel: 'AgentChannel',
+  NotedTaskRun: 'NotedTaskRun',
   EngineVersion: 'EngineVersion',
   Snapshot: 'Snapshot',
   Skill: 'Skill',
@@ -460,7 +461,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -3350,6 +3351,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    NotedTaskRun: {
+      payload: Prisma.$NotedTaskRunPayload<ExtArgs>
+      fields: Prisma.NotedTaskRunFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.NotedTaskRunFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.NotedTaskRunFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        findFirst: {
+          args: Prisma.NotedTaskRunFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.NotedTaskRunFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        findMany: {
+          args: Prisma.NotedTaskRunFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>[]
+        }
+        create: {
+          args: Prisma.NotedTaskRunCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        createMany: {
+          args: Prisma.NotedTaskRunCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.NotedTaskRunCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>[]
+        }
+        delete: {
+          args: Prisma.NotedTaskRunDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        update: {
+          args: Prisma.NotedTaskRunUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        deleteMany: {
+          args: Prisma.NotedTaskRunDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.NotedTaskRunUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.NotedTaskRunUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>[]
+        }
+        upsert: {
+          args: Prisma.NotedTaskRunUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        aggregate: {
+          args: Prisma.NotedTaskRunAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateNotedTaskRun>
+        }
+        groupBy: {
+          args: Prisma.NotedTaskRunGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NotedTaskRunGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.NotedTaskRunCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NotedTaskRunCountAggregateOutputType> | number
+        }
+      }
+    }
     EngineVersion: {
       payload: Prisma.$EngineVersionPayload<ExtArgs>
       fields: Prisma.EngineVersionFieldRefs
@@ -4579,7 +4654,8 @@ export const AgentScalarFieldEnum = {
   syncedAt: 'syncedAt',
   fileManifest: 'fileManifest',
   templateId: 'templateId',
-  manifest: 'manifest'
+  manifest: 'manifest',
+  taskRunsSince: 'taskRunsSince'
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
@@ -4618,6 +4694,15 @@ export const AgentChannelScalarFieldEnum = {
 } as const
 
 export type AgentChannelScalarFieldEnum = (typeof AgentChannelScalarFieldEnum)[keyof typeof AgentChannelScalarFieldEnum]
+
+
+export const NotedTaskRunScalarFieldEnum = {
+  agentId: 'agentId',
+  runId: 'runId',
+  endedAt: 'endedAt'
+} as const
+
+export type NotedTaskRunScalarFieldEnum = (typeof NotedTaskRunScalarFieldEnum)[keyof typeof NotedTaskRunScalarFieldEnum]
 
 
 export const EngineVersionScalarFieldEnum = {
@@ -5092,6 +5177,7 @@ export type GlobalOmitConfig = {
   secret?: Prisma.SecretOmit
   agentSecret?: Prisma.AgentSecretOmit
   agentChannel?: Prisma.AgentChannelOmit
+  notedTaskRun?: Prisma.NotedTaskRunOmit
   engineVersion?: Prisma.EngineVersionOmit
   snapshot?: Prisma.SnapshotOmit
   skill?: Prisma.SkillOmit

@@ -90,6 +90,7 @@ export const ModelName = {
   Secret: 'Secret',
   AgentSecret: 'AgentSecret',
   AgentChannel: 'AgentChannel',
+  NotedTaskRun: 'NotedTaskRun',
   EngineVersion: 'EngineVersion',
   Snapshot: 'Snapshot',
   Skill: 'Skill',
@@ -641,7 +642,8 @@ export const AgentScalarFieldEnum = {
   syncedAt: 'syncedAt',
   fileManifest: 'fileManifest',
   templateId: 'templateId',
-  manifest: 'manifest'
+  manifest: 'manifest',
+  taskRunsSince: 'taskRunsSince'
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
@@ -680,6 +682,15 @@ export const AgentChannelScalarFieldEnum = {
 } as const
 
 export type AgentChannelScalarFieldEnum = (typeof AgentChannelScalarFieldEnum)[keyof typeof AgentChannelScalarFieldEnum]
+
+
+export const NotedTaskRunScalarFieldEnum = {
+  agentId: 'agentId',
+  runId: 'runId',
+  endedAt: 'endedAt'
+} as const
+
+export type NotedTaskRunScalarFieldEnum = (typeof NotedTaskRunScalarFieldEnum)[keyof typeof NotedTaskRunScalarFieldEnum]
 
 
 export const EngineVersionScalarFieldEnum = {

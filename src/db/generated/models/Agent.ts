@@ -60,6 +60,7 @@ export type AgentMinAggregateOutputType = {
   fileManifest: string | null
   templateId: string | null
   manifest: string | null
+  taskRunsSince: Date | null
 }
 
 export type AgentMaxAggregateOutputType = {
@@ -88,6 +89,7 @@ export type AgentMaxAggregateOutputType = {
   fileManifest: string | null
   templateId: string | null
   manifest: string | null
+  taskRunsSince: Date | null
 }
 
 export type AgentCountAggregateOutputType = {
@@ -118,6 +120,7 @@ export type AgentCountAggregateOutputType = {
   fileManifest: number
   templateId: number
   manifest: number
+  taskRunsSince: number
   _all: number
 }
 
@@ -156,6 +159,7 @@ export type AgentMinAggregateInputType = {
   fileManifest?: true
   templateId?: true
   manifest?: true
+  taskRunsSince?: true
 }
 
 export type AgentMaxAggregateInputType = {
@@ -184,6 +188,7 @@ export type AgentMaxAggregateInputType = {
   fileManifest?: true
   templateId?: true
   manifest?: true
+  taskRunsSince?: true
 }
 
 export type AgentCountAggregateInputType = {
@@ -214,6 +219,7 @@ export type AgentCountAggregateInputType = {
   fileManifest?: true
   templateId?: true
   manifest?: true
+  taskRunsSince?: true
   _all?: true
 }
 
@@ -331,6 +337,7 @@ export type AgentGroupByOutputType = {
   fileManifest: string | null
   templateId: string | null
   manifest: string | null
+  taskRunsSince: Date
   _count: AgentCountAggregateOutputType | null
   _avg: AgentAvgAggregateOutputType | null
   _sum: AgentSumAggregateOutputType | null
@@ -384,7 +391,9 @@ export type AgentWhereInput = {
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
+  taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   channels?: Prisma.AgentChannelListRelationFilter
+  notedTaskRuns?: Prisma.NotedTaskRunListRelationFilter
   routes?: Prisma.AgentRouteListRelationFilter
   secrets?: Prisma.AgentSecretListRelationFilter
   skills?: Prisma.AgentSkillListRelationFilter
@@ -420,7 +429,9 @@ export type AgentOrderByWithRelationInput = {
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
   channels?: Prisma.AgentChannelOrderByRelationAggregateInput
+  notedTaskRuns?: Prisma.NotedTaskRunOrderByRelationAggregateInput
   routes?: Prisma.AgentRouteOrderByRelationAggregateInput
   secrets?: Prisma.AgentSecretOrderByRelationAggregateInput
   skills?: Prisma.AgentSkillOrderByRelationAggregateInput
@@ -459,7 +470,9 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
+  taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   channels?: Prisma.AgentChannelListRelationFilter
+  notedTaskRuns?: Prisma.NotedTaskRunListRelationFilter
   routes?: Prisma.AgentRouteListRelationFilter
   secrets?: Prisma.AgentSecretListRelationFilter
   skills?: Prisma.AgentSkillListRelationFilter
@@ -495,6 +508,7 @@ export type AgentOrderByWithAggregationInput = {
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
   _count?: Prisma.AgentCountOrderByAggregateInput
   _avg?: Prisma.AgentAvgOrderByAggregateInput
   _max?: Prisma.AgentMaxOrderByAggregateInput
@@ -533,6 +547,7 @@ export type AgentScalarWhereWithAggregatesInput = {
   fileManifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
+  taskRunsSince?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
 }
 
 export type AgentCreateInput = {
@@ -563,7 +578,9 @@ export type AgentCreateInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
@@ -599,7 +616,9 @@ export type AgentUncheckedCreateInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
@@ -635,7 +654,9 @@ export type AgentUpdateInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
@@ -671,7 +692,9 @@ export type AgentUncheckedUpdateInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
@@ -707,6 +730,7 @@ export type AgentCreateManyInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
 }
 
 export type AgentUpdateManyMutationInput = {
@@ -737,6 +761,7 @@ export type AgentUpdateManyMutationInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type AgentUncheckedUpdateManyInput = {
@@ -767,6 +792,7 @@ export type AgentUncheckedUpdateManyInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type AgentCountOrderByAggregateInput = {
@@ -797,6 +823,7 @@ export type AgentCountOrderByAggregateInput = {
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
 }
 
 export type AgentAvgOrderByAggregateInput = {
@@ -829,6 +856,7 @@ export type AgentMaxOrderByAggregateInput = {
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
 }
 
 export type AgentMinOrderByAggregateInput = {
@@ -857,6 +885,7 @@ export type AgentMinOrderByAggregateInput = {
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
 }
 
 export type AgentSumOrderByAggregateInput = {
@@ -899,6 +928,20 @@ export type AgentUpdateOneRequiredWithoutChannelsNestedInput = {
   upsert?: Prisma.AgentUpsertWithoutChannelsInput
   connect?: Prisma.AgentWhereUniqueInput
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutChannelsInput, Prisma.AgentUpdateWithoutChannelsInput>, Prisma.AgentUncheckedUpdateWithoutChannelsInput>
+}
+
+export type AgentCreateNestedOneWithoutNotedTaskRunsInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutNotedTaskRunsInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneRequiredWithoutNotedTaskRunsNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutNotedTaskRunsInput
+  upsert?: Prisma.AgentUpsertWithoutNotedTaskRunsInput
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutNotedTaskRunsInput, Prisma.AgentUpdateWithoutNotedTaskRunsInput>, Prisma.AgentUncheckedUpdateWithoutNotedTaskRunsInput>
 }
 
 export type AgentCreateNestedOneWithoutSnapshotsInput = {
@@ -987,7 +1030,9 @@ export type AgentCreateWithoutSecretsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
@@ -1022,7 +1067,9 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
@@ -1073,7 +1120,9 @@ export type AgentUpdateWithoutSecretsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
@@ -1108,7 +1157,9 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
@@ -1143,6 +1194,8 @@ export type AgentCreateWithoutChannelsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
@@ -1178,6 +1231,8 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
@@ -1229,6 +1284,8 @@ export type AgentUpdateWithoutChannelsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
@@ -1264,6 +1321,172 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentCreateWithoutNotedTaskRunsInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutNotedTaskRunsInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+}
+
+export type AgentUpsertWithoutNotedTaskRunsInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedUpdateWithoutNotedTaskRunsInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutNotedTaskRunsInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedUpdateWithoutNotedTaskRunsInput>
+}
+
+export type AgentUpdateWithoutNotedTaskRunsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
@@ -1299,7 +1522,9 @@ export type AgentCreateWithoutSnapshotsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
@@ -1334,7 +1559,9 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
@@ -1385,7 +1612,9 @@ export type AgentUpdateWithoutSnapshotsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
@@ -1420,7 +1649,9 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
@@ -1455,7 +1686,9 @@ export type AgentCreateWithoutSkillsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
@@ -1490,7 +1723,9 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
@@ -1541,7 +1776,9 @@ export type AgentUpdateWithoutSkillsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
@@ -1576,7 +1813,9 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
@@ -1611,7 +1850,9 @@ export type AgentCreateWithoutDomainsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
@@ -1646,7 +1887,9 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
@@ -1697,7 +1940,9 @@ export type AgentUpdateWithoutDomainsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
@@ -1732,7 +1977,9 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
@@ -1767,7 +2014,9 @@ export type AgentCreateWithoutRoutesInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
@@ -1802,7 +2051,9 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
@@ -1853,7 +2104,9 @@ export type AgentUpdateWithoutRoutesInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
@@ -1888,7 +2141,9 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
@@ -1902,6 +2157,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
 
 export type AgentCountOutputType = {
   channels: number
+  notedTaskRuns: number
   routes: number
   secrets: number
   skills: number
@@ -1911,6 +2167,7 @@ export type AgentCountOutputType = {
 
 export type AgentCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | AgentCountOutputTypeCountChannelsArgs
+  notedTaskRuns?: boolean | AgentCountOutputTypeCountNotedTaskRunsArgs
   routes?: boolean | AgentCountOutputTypeCountRoutesArgs
   secrets?: boolean | AgentCountOutputTypeCountSecretsArgs
   skills?: boolean | AgentCountOutputTypeCountSkillsArgs
@@ -1933,6 +2190,13 @@ export type AgentCountOutputTypeDefaultArgs<ExtArgs extends runtime.Types.Extens
  */
 export type AgentCountOutputTypeCountChannelsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   where?: Prisma.AgentChannelWhereInput
+}
+
+/**
+ * AgentCountOutputType without action
+ */
+export type AgentCountOutputTypeCountNotedTaskRunsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.NotedTaskRunWhereInput
 }
 
 /**
@@ -1999,7 +2263,9 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
+  notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
   routes?: boolean | Prisma.Agent$routesArgs<ExtArgs>
   secrets?: boolean | Prisma.Agent$secretsArgs<ExtArgs>
   skills?: boolean | Prisma.Agent$skillsArgs<ExtArgs>
@@ -2036,6 +2302,7 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
 }, ExtArgs["result"]["agent"]>
 
 export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -2066,6 +2333,7 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
 }, ExtArgs["result"]["agent"]>
 
 export type AgentSelectScalar = {
@@ -2096,11 +2364,13 @@ export type AgentSelectScalar = {
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
 }
 
-export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "appliedSecretVersions" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "manifest", ExtArgs["result"]["agent"]>
+export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "appliedSecretVersions" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "manifest" | "taskRunsSince", ExtArgs["result"]["agent"]>
 export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
+  notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
   routes?: boolean | Prisma.Agent$routesArgs<ExtArgs>
   secrets?: boolean | Prisma.Agent$secretsArgs<ExtArgs>
   skills?: boolean | Prisma.Agent$skillsArgs<ExtArgs>
@@ -2115,6 +2385,7 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   name: "Agent"
   objects: {
     channels: Prisma.$AgentChannelPayload<ExtArgs>[]
+    notedTaskRuns: Prisma.$NotedTaskRunPayload<ExtArgs>[]
     routes: Prisma.$AgentRoutePayload<ExtArgs>[]
     secrets: Prisma.$AgentSecretPayload<ExtArgs>[]
     skills: Prisma.$AgentSkillPayload<ExtArgs>[]
@@ -2205,6 +2476,10 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      * What was applied to it of manifests, as JSON: what the next one says otherwise is applied.
      */
     manifest: string | null
+    /**
+     * No event tells of runs of its tasks that ended before.
+     */
+    taskRunsSince: Date
   }, ExtArgs["result"]["agent"]>
   composites: {}
 }
@@ -2600,6 +2875,7 @@ readonly fields: AgentFieldRefs;
 export interface Prisma__AgentClient<T, Null = never, ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs, GlobalOmitOptions = {}> extends Prisma.PrismaPromise<T> {
   readonly [Symbol.toStringTag]: "PrismaPromise"
   channels<T extends Prisma.Agent$channelsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$channelsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentChannelPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  notedTaskRuns<T extends Prisma.Agent$notedTaskRunsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$notedTaskRunsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$NotedTaskRunPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   routes<T extends Prisma.Agent$routesArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$routesArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentRoutePayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   secrets<T extends Prisma.Agent$secretsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$secretsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentSecretPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   skills<T extends Prisma.Agent$skillsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$skillsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentSkillPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
@@ -2661,6 +2937,7 @@ export interface AgentFieldRefs {
   readonly fileManifest: Prisma.FieldRef<"Agent", 'String'>
   readonly templateId: Prisma.FieldRef<"Agent", 'String'>
   readonly manifest: Prisma.FieldRef<"Agent", 'String'>
+  readonly taskRunsSince: Prisma.FieldRef<"Agent", 'DateTime'>
 }
     
 
@@ -3075,6 +3352,30 @@ export type Agent$channelsArgs<ExtArgs extends runtime.Types.Extensions.Internal
   take?: number
   skip?: number
   distinct?: Prisma.AgentChannelScalarFieldEnum | Prisma.AgentChannelScalarFieldEnum[]
+}
+
+/**
+ * Agent.notedTaskRuns
+ */
+export type Agent$notedTaskRunsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the NotedTaskRun
+   */
+  select?: Prisma.NotedTaskRunSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the NotedTaskRun
+   */
+  omit?: Prisma.NotedTaskRunOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.NotedTaskRunInclude<ExtArgs> | null
+  where?: Prisma.NotedTaskRunWhereInput
+  orderBy?: Prisma.NotedTaskRunOrderByWithRelationInput | Prisma.NotedTaskRunOrderByWithRelationInput[]
+  cursor?: Prisma.NotedTaskRunWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.NotedTaskRunScalarFieldEnum | Prisma.NotedTaskRunScalarFieldEnum[]
 }
 
 /**
