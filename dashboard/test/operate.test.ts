@@ -160,6 +160,10 @@ describe('the overview', () => {
     )
     await look('overview-used')
   })
+  it('what has happened before the page was opened is shown, also in a Berth that is young', async () => {
+    await page.reload()
+    await page.getByText('Seen is kept').waitFor()
+  })
   it('a pin that waits is shown with what it does', async () => {
     await own.api.pin({ cid: ABSENT, name: 'Absent' })
     await page.getByText('looking for who has it').waitFor()

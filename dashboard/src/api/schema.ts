@@ -8,7 +8,7 @@ export interface paths {
         };
         /**
          * Follow what changes, as server-sent events
-         * @description From now on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.
+         * @description From now on; with `from` from that time on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.
          *
          *     Scope: `org:files:read` or `org:groups:read` or `org:gateways:read` or `org:agents:read`.
          *
@@ -4532,6 +4532,8 @@ export interface operations {
                 resource?: string;
                 /** @description As `Last-Event-ID`, for clients that cannot send it. */
                 after?: number;
+                /** @description First what was published from this time on, as far as it is kept. `Last-Event-ID` and `after` win over it. */
+                from?: string;
             };
             header?: never;
             path?: never;
