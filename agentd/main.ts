@@ -58,7 +58,7 @@ const usage = new UsageWatch(disk)
 const agent: Agent = { config, paths, gateway, log }
 const repository = new RepositoryService(agent)
 const services: Service[] = [
-  statusService(status, { gateway, scripts, disk, epoch: () => server.epoch }),
+  statusService(status, { gateway, scripts, disk, usage, epoch: () => server.epoch }),
   lifecycleService({ gateway, scripts }),
   workspaceService(agent, repository),
   repository,

@@ -90,6 +90,8 @@ export interface AgentStatus {
   }
   scripts: { build: ScriptStatus; start: ScriptStatus }
   disk: { usedBytes: number; limitBytes: number; hardLimit: boolean }
+  /** As it was last measured, see {@link UsageSample}. */
+  memory: { usedBytes: number; limitBytes: number | null } | null
 }
 
 /**

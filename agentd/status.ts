@@ -4,6 +4,7 @@ import type { Gateway } from './gateway.ts'
 import type { AgentdConfig, AgentStatus } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
 import type { Service } from './server.ts'
+import type { UsageWatch } from './usage.ts'
 
 const MAX_WAIT_MS = 60_000
 
@@ -11,6 +12,7 @@ interface Parts {
   gateway: Gateway
   scripts: Scripts
   disk: DiskWatch
+  usage: UsageWatch
   epoch(): number
 }
 
@@ -33,7 +35,7 @@ export class Status {
     this.#waiting.clear()
   }
 
-  read({ gateway, scripts, disk, epoch }: Parts): AgentStatus {
+  read({ gateway, scripts, disk, usage, epoch }: Parts): AgentStatus {
     return {
       agentId: this.#config.agentId,
       version: this.#version,
@@ -42,6 +44,7 @@ export class Status {
       gateway: gateway.status,
       scripts: scripts.status,
       disk: disk.status,
+      memory: usage.memory,
     }
   }
 

@@ -373,7 +373,11 @@ describe('agents in the dashboard', () => {
       },
     )
     await page.goto(`${url}/dashboard/agents`)
-    await row('Keeper of books').waitFor()
+    // What a real agent uses is there within seconds of its start.
+    await row('Keeper of books')
+      .getByText(/^\d+(\.\d)? MB$/)
+      .filter({ visible: true })
+      .waitFor()
     await page.getByText(HOSTILE, { exact: true }).first().waitFor()
     await ranNothing()
     await look('agents')
@@ -400,6 +404,12 @@ describe('agents in the dashboard', () => {
        FROM generate_series(1, $2::int) AS n`,
       [many.id, MANY],
     )
+    await sql(
+      `INSERT INTO agent_usage (agent_id, at, memory_bytes, memory_limit_bytes)
+       SELECT id, now() + interval '1 hour', 3000000 * substr(name, 7)::int, 1000000000 FROM agent
+       WHERE workspace_id = $1 AND status = 'running'`,
+      [many.id],
+    )
     const other = await newPage()
     const address = (await berth('login-link', '-w', many.name)).trim()
     await other.goto(address.replace(new URL(address).origin, url))
@@ -416,6 +426,9 @@ describe('agents in the dashboard', () => {
     assert.equal(await rows.first().getAttribute('aria-setsize'), String(MANY))
     await other.evaluate('window.scrollTo(0, document.body.scrollHeight)')
     await rows.filter({ hasText: /^AAgent 1Number 1/ }).waitFor()
+    await other.getByLabel('Order').selectOption('Most memory first')
+    await rows.first().getByText('897 MB / 1 GB').filter({ visible: true }).waitFor()
+    await rows.first().getByText('Agent 299').waitFor()
     await other.getByRole('button', { name: /^stopped/ }).click()
     await other.waitForURL(/state=not_running/)
     await other.getByRole('searchbox').fill('zebra agent')

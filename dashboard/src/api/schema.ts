@@ -2261,6 +2261,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List how much memory each agent uses now
+         * @description Of those that run and answer, in the order of the list of agents and with pages as there. A worker reads it every few seconds of agents that measure every 15 seconds.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     A platform token that is good for the workspace will do.
+         */
+        get: operations["listAgentUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what an agent uses: memory, processor, disk
+         * @description As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["readAgentUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents": {
         parameters: {
             query?: never;
@@ -2909,30 +2957,6 @@ export interface paths {
          *     The agent’s own gateway token will do as well.
          */
         get: operations["followAgentLogs"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v0/agents/{agentId}/usage": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read what an agent uses: memory, processor, disk
-         * @description As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.
-         *
-         *     Scope: `org:agents:read`.
-         *
-         *     The agent’s own gateway token will do as well.
-         */
-        get: operations["readAgentUsage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -13586,6 +13610,137 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    listAgentUsage: {
+        parameters: {
+            query?: {
+                /** @description How many items a page has. */
+                limit?: number;
+                /** @description The `next_page_token` of the page before. */
+                pageToken?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the agents of the workspace use. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "usage": [
+                     *         {
+                     *           "agentId": "x7f3k2ab",
+                     *           "at": "2026-11-21T11:12:33.120Z",
+                     *           "memoryBytes": 702545920,
+                     *           "memoryLimitBytes": 2147483648
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        usage: {
+                            agentId: string;
+                            /** @description When it was read. */
+                            at: string;
+                            memoryBytes: number;
+                            /** @description Null where the agent has no limit of its own: as a process. */
+                            memoryLimitBytes: number | null;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    readAgentUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What it uses. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "memoryLimitBytes": 2147483648,
+                     *       "disk": {
+                     *         "usedBytes": 14155776,
+                     *         "limitBytes": 10737418240
+                     *       },
+                     *       "samples": [
+                     *         {
+                     *           "at": "2026-11-21T11:12:30.004Z",
+                     *           "memoryBytes": 702545920,
+                     *           "cpus": 0.021,
+                     *           "diskBytes": 14155776,
+                     *           "processes": 9
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description Null where the agent has no limit of its own: as a process. */
+                        memoryLimitBytes: number | null;
+                        disk: {
+                            usedBytes: number;
+                            limitBytes: number;
+                        };
+                        /** @description Oldest first. */
+                        samples: {
+                            at: string;
+                            /** @description Resident memory of all its processes. */
+                            memoryBytes: number;
+                            /** @description Processors used on average since the sample before. */
+                            cpus: number;
+                            diskBytes: number;
+                            processes: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     listAgents: {
         parameters: {
             query?: {
@@ -16617,80 +16772,6 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-        };
-    };
-    readAgentUsage: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The id of the agent, 8 characters.
-                 * @example x7f3k2ab
-                 */
-                agentId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What it uses. */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "memoryLimitBytes": 2147483648,
-                     *       "disk": {
-                     *         "usedBytes": 14155776,
-                     *         "limitBytes": 10737418240
-                     *       },
-                     *       "samples": [
-                     *         {
-                     *           "at": "2026-11-21T11:12:30.004Z",
-                     *           "memoryBytes": 702545920,
-                     *           "cpus": 0.021,
-                     *           "diskBytes": 14155776,
-                     *           "processes": 9
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": {
-                        /** @description Null where the agent has no limit of its own: as a process. */
-                        memoryLimitBytes: number | null;
-                        disk: {
-                            usedBytes: number;
-                            limitBytes: number;
-                        };
-                        /** @description Oldest first. */
-                        samples: {
-                            at: string;
-                            /** @description Resident memory of all its processes. */
-                            memoryBytes: number;
-                            /** @description Processors used on average since the sample before. */
-                            cpus: number;
-                            diskBytes: number;
-                            processes: number;
-                        }[];
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

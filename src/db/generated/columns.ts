@@ -422,6 +422,13 @@ export const Agent = {
   manifest: 'text?',
 } as const
 
+export const AgentUsage = {
+  agentId: 'uuid',
+  at: 'timestamptz',
+  memoryBytes: 'int8',
+  memoryLimitBytes: 'int8?',
+} as const
+
 export const Secret = {
   id: 'uuid',
   workspaceId: 'uuid',
