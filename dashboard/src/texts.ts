@@ -557,6 +557,16 @@ export const texts = {
     resetHint:
       'What the workspace is now is saved as a snapshot first. Then the scripts build and start run.',
     older: 'Older',
+    compare: 'Compare',
+    comparing: 'Compared',
+    compareTitle: 'Difference between two snapshots',
+    compareFrom: 'From',
+    compareTo: 'to',
+    chooseOther: 'Choose Compare at another snapshot.',
+    swap: 'The other way round',
+    stopComparing: 'Close',
+    cut: 'There is more than can be shown: these are the first 256 KiB.',
+    same: 'Both have the same files.',
     kinds: { added: 'added', removed: 'removed', modified: 'changed' },
   },
   logs: {

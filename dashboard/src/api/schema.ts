@@ -3842,6 +3842,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/{agentId}/snapshots/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare two snapshots of an agent
+         * @description What is other in `to` than in `from`, whichever is the older one. The agent compares them in its repository, so it has to run; 409 where that does not have one of them any more, as behind a restore.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         *
+         *     A platform token that is good for the workspace will do.
+         */
+        get: operations["compareSnapshots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/snapshots/sync": {
         parameters: {
             query?: never;
@@ -20425,6 +20451,67 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    compareSnapshots: {
+        parameters: {
+            query: {
+                /** @description Of the history of this agent; any version and base. */
+                from: string;
+                /** @description Of the history of this agent; any version and base. */
+                to: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The difference. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agentId": "x7f3k2ab",
+                     *       "from": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *       "to": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *       "diff": "diff --git a/workspace/MEMORY.md b/workspace/MEMORY.md\n--- a/workspace/MEMORY.md\n+++ b/workspace/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due on Friday.\n",
+                     *       "truncated": false
+                     *     }
+                     */
+                    "application/json": {
+                        agentId: string;
+                        from: string;
+                        to: string;
+                        /** @description Unified, as git has it; empty where both are the same. At most 256 KiB. */
+                        diff: string;
+                        /** @description Whether there is more of it. */
+                        truncated: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
