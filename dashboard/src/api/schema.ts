@@ -1345,6 +1345,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/sessions/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on in another workspace of the user
+         * @description The session that asks ends, and the answer has the cookie of one in the other workspace, which ends when this one would have. 403 for who is no member there, and for a key, which is of one workspace.
+         *
+         *     Any key will do.
+         */
+        post: operations["moveSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/sessions/{sessionId}": {
         parameters: {
             query?: never;
@@ -10145,7 +10167,19 @@ export interface operations {
                      *         "session": {
                      *           "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
                      *           "expiresAt": "2026-11-28T11:40:02.116Z"
-                     *         }
+                     *         },
+                     *         "workspaces": [
+                     *           {
+                     *             "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
+                     *             "name": "catalogues",
+                     *             "role": "owner"
+                     *           },
+                     *           {
+                     *             "id": "0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5",
+                     *             "name": "reading room",
+                     *             "role": "viewer"
+                     *           }
+                     *         ]
                      *       }
                      *     }
                      */
@@ -10183,6 +10217,13 @@ export interface operations {
                                 id: string;
                                 expiresAt: string;
                             } | null;
+                            /** @description Those in which the user is a member, by name, 1000 at most. Null for a key, which is of one. */
+                            workspaces: {
+                                id: string;
+                                name: string;
+                                /** @enum {string} */
+                                role: "owner" | "member" | "viewer";
+                            }[] | null;
                         };
                     };
                 };
@@ -10249,6 +10290,65 @@ export interface operations {
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    moveSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "workspaceId": "0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5"
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    workspaceId: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The session. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
+                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            id: string;
+                            expiresAt: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
