@@ -18,6 +18,8 @@ export const texts = {
     pages: 'Pages',
     actions: 'Actions',
     search: 'Search',
+    workspace: 'Workspace',
+    moveTo: (workspace: string) => `Go to the workspace ${workspace}`,
     palette: 'Search pages, agents and files',
     paletteKeys: navigator.platform.startsWith('Mac') ? '⌘K' : 'Ctrl K',
     paletteHint: 'Go to a page, an agent, a file, or do something…',
@@ -1409,6 +1411,12 @@ export const texts = {
     title: 'Account',
     remove: 'Delete',
     never: 'never',
+    workspaces: {
+      title: 'Workspaces',
+      hint: 'You are a member of these. This browser is in one at a time.',
+      current: 'this one',
+      open: 'Go there',
+    },
     passkeys: {
       title: 'Passkeys',
       hint: 'Sign in with your finger, face or PIN, in all of your workspaces.',

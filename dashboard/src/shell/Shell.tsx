@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
-import { lazy, Suspense, useCallback, useEffect, useState } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { api, RequestError, unwrap } from '../api/client.ts'
 import { followChanges } from '../api/live.ts'
 import { useMe } from '../api/me.ts'
@@ -13,6 +13,7 @@ import { Help } from './Help.tsx'
 import { useKeys } from './keys.ts'
 import { LinkNotice } from './LinkNotice.tsx'
 import { ThemeSwitch } from './ThemeSwitch.tsx'
+import { WorkspaceChoice } from './WorkspaceChoice.tsx'
 
 const PAGES = [
   ['/dashboard', texts.nav.overview, 'overview'],
@@ -37,6 +38,15 @@ export function Shell() {
       forgetChanges()
     }
   }, [isIn, queries])
+  const workspaceId = me.data?.data.workspace.id
+  const first = useRef<string>(undefined)
+  useEffect(() => {
+    if (!workspaceId || isOut) first.current = undefined
+    else if (first.current && workspaceId !== first.current) {
+      // Another tab has gone on in another workspace: nothing that is shown here is of that one.
+      location.assign('/dashboard')
+    } else first.current = workspaceId
+  }, [workspaceId, isOut])
   if (isOut) return <Login />
   if (!me.data) return <main className="p-8">{me.error ? <Problem error={me.error} /> : texts.loading}</main>
   return (
@@ -104,12 +114,12 @@ function Frame({ user, workspace }: { user: { name: string }; workspace: { name:
           ))}
         </nav>
         <div className="flex items-center gap-2 text-sm md:mt-auto md:flex-col md:items-stretch md:gap-3">
+          <WorkspaceChoice name={workspace.name} />
           <Link
             to="/dashboard/account"
             className="min-w-0 rounded-lg p-1.5 hover:text-accent aria-[current=page]:text-accent md:px-2"
           >
             <Icon name="account" className="size-5 md:hidden" />
-            <span className="block max-md:sr-only md:truncate md:font-medium">{workspace.name}</span>
             <span className="block text-soft max-md:sr-only md:truncate">{user.name}</span>
           </Link>
           <div className="flex items-center justify-between gap-2">

@@ -53,6 +53,7 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
   })
   const messages = history.data?.messages ?? []
   const results = resultsOf(messages)
+  const last = messages.findLast(({ role }) => role !== 'tool')
   const writing = Object.entries(reply.texts)
   const isEmpty = history.data && messages.length === 0 && !isBusy && !reply.said
   const place = useStayAtEnd()
@@ -89,7 +90,12 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
             return [
               text && <Answer key={id} text={text} isError={isError} time={createdAt} />,
               ...toolCalls.map((call) => (
-                <ToolCall key={`${id} ${call.id}`} call={call} result={results.get(call)} />
+                <ToolCall
+                  key={`${id} ${call.id}`}
+                  call={call}
+                  result={results.get(call)}
+                  isRunning={isBusy && message === last && writing.length === 0}
+                />
               )),
             ]
           })}

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { addressOf, type FileRecord, linkTo, type Network, useGateways } from '../files.ts'
+import { useHistory } from './swap-history.ts'
 
 const words = texts.files.preview
 /** Long enough to look at it. */
@@ -19,13 +20,18 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
   const gateway = gateways.find(({ restrict }) => network === 'private' || !restrict)
   const isShown = SHOWN.test(mime_type)
   const host = isShown ? gateway?.host : undefined
+  const swaps = useHistory(network, cid)
+  // Behind a swap the same CID has other content, which browsers keep for a minute: they ask anew for another address.
+  const swapped = swaps.data?.[0]?.created_at
   const address = useQuery({
-    queryKey: ['preview', network, cid, host],
-    enabled: host !== undefined,
+    queryKey: ['preview', network, cid, host, swapped],
+    enabled: host !== undefined && !swaps.isLoading,
     // A link that is made again is another address, and would load again what is looked at.
     staleTime: 'static',
     queryFn: () =>
-      network === 'private' ? linkTo(host ?? '', cid, LINK_SECONDS) : `${addressOf(host ?? '')}/ipfs/${cid}`,
+      network === 'private'
+        ? linkTo(host ?? '', cid, LINK_SECONDS)
+        : `${addressOf(host ?? '')}/ipfs/${cid}${swapped ? `?swapped=${encodeURIComponent(swapped)}` : ''}`,
   })
   return (
     <Card title={words.title}>

@@ -1,38 +1,13 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { api, RequestError, unwrap } from '../../../api/client.ts'
+import { api, unwrap } from '../../../api/client.ts'
 import { ago, shorten } from '../../../parts/format.ts'
 import { Button, Card, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { type FileRecord, type Network, useGateways } from '../files.ts'
+import type { FileRecord, Network } from '../files.ts'
+import { useHistory } from './swap-history.ts'
 
 const words = texts.files.swaps
-/** The plugin of gateways that serve swaps. */
-const HOT_SWAPS = 2
-
-/** What a CID was swapped to, newest first; none where it never was. */
-function useHistory(network: Network, cid: string) {
-  const { gateways } = useGateways()
-  const plugins = useQuery({
-    queryKey: ['gateway-plugins'],
-    queryFn: () => unwrap(api.GET('/v3/gateways/plugins')),
-  })
-  const having = plugins.data?.data.find(({ plugin_id }) => plugin_id === HOT_SWAPS)?.gateway_id
-  const domain = gateways.find(({ id }) => id === having)?.domain
-  return useQuery({
-    queryKey: ['swaps', network, cid, domain],
-    enabled: domain !== undefined,
-    queryFn: async () => {
-      const params = { path: { network, cid }, query: { domain: domain ?? '' } }
-      try {
-        return (await unwrap(api.GET('/v3/files/{network}/swap/{cid}', { params }))).data
-      } catch (error) {
-        if (error instanceof RequestError && error.status === 404) return []
-        throw error
-      }
-    },
-  })
-}
 
 /** What the gateways serve in place of a CID, and what they served before. */
 export function Swaps({ file: { cid }, network }: { file: FileRecord; network: Network }) {
