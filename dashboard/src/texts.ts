@@ -19,6 +19,9 @@ export const texts = {
     actions: 'Actions',
     search: 'Search',
     workspace: 'Workspace',
+    viewer: 'viewer',
+    viewersOnly: 'Viewers look at everything, and change nothing',
+    viewersOnlyHint: 'Ask an owner of the workspace for another role.',
     moveTo: (workspace: string) => `Go to the workspace ${workspace}`,
     palette: 'Search pages, agents and files',
     paletteKeys: navigator.platform.startsWith('Mac') ? '⌘K' : 'Ctrl K',
@@ -266,6 +269,7 @@ export const texts = {
     preview: {
       title: 'Preview',
       of: (name: string) => `Preview of ${name}`,
+      noLink: 'A private file is shown by a link, and viewers make none.',
       noPreview: (type: string) => `Nothing to see of this type: ${type}`,
       noGateway: 'Previews come from a gateway of the workspace that is open to everybody; there is none.',
     },

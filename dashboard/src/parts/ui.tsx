@@ -1,19 +1,28 @@
 /** The small parts of every page. */
 import { type ComponentProps, type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { texts } from '../texts.ts'
+import { useMayChange } from './rights.tsx'
 
-type Look = 'main' | 'plain' | 'danger'
+type Look = 'main' | 'plain' | 'danger' | 'bare'
 const LOOKS: Record<Look, string> = {
   main: 'bg-accent text-on-accent hover:opacity-90',
   plain: 'border border-line bg-card hover:border-accent',
+  bare: '',
   danger: 'bg-bad text-page hover:opacity-90',
 }
 
 export function Button({
   look = 'plain',
   className = '',
+  changes = false,
   ...rest
-}: ComponentProps<'button'> & { look?: Look }) {
+}: ComponentProps<'button'> & {
+  look?: Look
+  /** Left out for who may change nothing here. */
+  changes?: boolean
+}) {
+  const mayChange = useMayChange()
+  if (changes && !mayChange) return null
   return (
     <button
       type="button"

@@ -7,6 +7,7 @@ import { useMe } from '../api/me.ts'
 import { forgetChanges } from '../api/told.ts'
 import { Login } from '../pages/login/Login.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { ForMembers } from '../parts/rights.tsx'
 import { Button, Problem } from '../parts/ui.tsx'
 import { texts } from '../texts.ts'
 import { Help } from './Help.tsx'
@@ -59,7 +60,9 @@ export function Shell() {
       </a>
       <Frame {...me.data.data} />
       <main id="content" tabIndex={-1} className="mx-auto w-full min-w-0 max-w-6xl p-4 outline-none md:p-8">
-        <Outlet />
+        <ForMembers>
+          <Outlet />
+        </ForMembers>
       </main>
       <LinkNotice />
     </div>
@@ -67,7 +70,15 @@ export function Shell() {
 }
 
 /** On wide screens a column on the left; on a phone a bar above, and the pages below, where the thumb is. */
-function Frame({ user, workspace }: { user: { name: string }; workspace: { name: string } }) {
+function Frame({
+  user,
+  workspace,
+  role,
+}: {
+  user: { name: string }
+  workspace: { name: string }
+  role: string
+}) {
   const queries = useQueryClient()
   const [open, setOpen] = useState<'palette' | 'help'>()
   const onPalette = useCallback(() => setOpen('palette'), [])
@@ -120,7 +131,10 @@ function Frame({ user, workspace }: { user: { name: string }; workspace: { name:
             className="min-w-0 rounded-lg p-1.5 hover:text-accent aria-[current=page]:text-accent md:px-2"
           >
             <Icon name="account" className="size-5 md:hidden" />
-            <span className="block text-soft max-md:sr-only md:truncate">{user.name}</span>
+            <span className="block text-soft max-md:sr-only md:truncate">
+              {user.name}
+              {role === 'viewer' && ` · ${texts.shell.viewer}`}
+            </span>
           </Link>
           <div className="flex items-center justify-between gap-2">
             <ThemeSwitch />

@@ -55,7 +55,7 @@ export function Snapshots() {
   const onCompare = (cid: string) =>
     void go({ search: choose(compared, cid, cids), replace: true, resetScroll: false })
   const button = (
-    <Button look="main" disabled={take.isPending} onClick={() => take.mutate()}>
+    <Button changes look="main" disabled={take.isPending} onClick={() => take.mutate()}>
       {words.take}
     </Button>
   )
@@ -145,7 +145,11 @@ function OneSnapshot({
             </Button>
           )}
           <Copy text={snapshotCid} />
-          {!isCurrent && <Button onClick={() => setGoing(true)}>{words.reset}</Button>}
+          {!isCurrent && (
+            <Button changes onClick={() => setGoing(true)}>
+              {words.reset}
+            </Button>
+          )}
         </div>
       </div>
       {contentDiff && (

@@ -126,7 +126,7 @@ function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefine
         {ago(agent.createdAt)}
       </span>
       <div className="relative">
-        <Menu label={texts.agents.more(name)}>
+        <Menu changes label={texts.agents.more(name)}>
           <MenuItem disabled={restart.isPending} onSelect={() => restart.mutate()}>
             {texts.agents.restart}
           </MenuItem>

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { api, unwrap } from '../../api/client.ts'
 import { Choice, Search } from '../../parts/choice.tsx'
+import { useMayChange } from '../../parts/rights.tsx'
 import { Empty, PageHead, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AgentRows } from './AgentRows.tsx'
@@ -15,7 +16,7 @@ const CREATE =
 /** The agents of the workspace: searched, by state, in order. */
 export function Agents() {
   const { data, error } = useAgents()
-  const create = (
+  const create = useMayChange() && (
     <Link to="/dashboard/agents/new" className={CREATE}>
       {texts.agents.create}
     </Link>

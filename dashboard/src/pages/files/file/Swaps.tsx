@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { ago, shorten } from '../../../parts/format.ts'
+import { useMayChange } from '../../../parts/rights.tsx'
 import { Button, Card, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { FileRecord, Network } from '../files.ts'
@@ -14,6 +15,7 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
   const queries = useQueryClient()
   const [target, setTarget] = useState('')
   const history = useHistory(network, cid)
+  const mayChange = useMayChange()
   const params = { path: { network, cid } }
   const path = '/v3/files/{network}/swap/{cid}' as const
   const swap = useMutation({
@@ -40,24 +42,26 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
           <p className="mr-auto min-w-0 break-all">
             {words.current} <code className="text-xs">{current}</code>
           </p>
-          <Button disabled={swap.isPending} onClick={() => swap.mutate(null)}>
+          <Button changes disabled={swap.isPending} onClick={() => swap.mutate(null)}>
             {words.undo}
           </Button>
         </div>
       )}
-      <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2">
-        <div className="min-w-48 flex-1">
-          <Field
-            label={words.to}
-            required
-            value={target}
-            onChange={(event) => setTarget(event.target.value)}
-          />
-        </div>
-        <Button type="submit" disabled={swap.isPending}>
-          {words.submit}
-        </Button>
-      </form>
+      {mayChange && (
+        <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2">
+          <div className="min-w-48 flex-1">
+            <Field
+              label={words.to}
+              required
+              value={target}
+              onChange={(event) => setTarget(event.target.value)}
+            />
+          </div>
+          <Button changes type="submit" disabled={swap.isPending}>
+            {words.submit}
+          </Button>
+        </form>
+      )}
       <div className="mt-3">
         <Problem error={swap.error ?? history.error} />
       </div>
@@ -72,7 +76,7 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
                 {ago(created_at)}
               </time>
               {index > 0 && mapped_cid && mapped_cid !== current && (
-                <Button disabled={swap.isPending} onClick={() => swap.mutate(mapped_cid)}>
+                <Button changes disabled={swap.isPending} onClick={() => swap.mutate(mapped_cid)}>
                   {words.again}
                 </Button>
               )}
