@@ -166,7 +166,7 @@ describe('attacks', () => {
     const rename = (name: string) => own.api.request('PATCH', `/v0/workspaces/${own.id}`, { json: { name } })
     assert.equal((await rename(hostile)).status, 200)
     await open('')
-    await page.locator('header').getByText(hostile).waitFor()
+    await page.locator('header').getByText(hostile).waitFor({ state: 'attached' })
     await own.api.pin({ cid: inlineCid(own.id).toString(), name: HOSTILE })
     await page.locator('main').getByText(`${HOSTILE} is kept`).waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
@@ -187,7 +187,7 @@ describe('attacks', () => {
     ] as const) {
       await open(path)
       await page.locator('main').getByText(shown).filter({ visible: true }).first().waitFor()
-      await page.locator('header').getByText(hostile).waitFor()
+      await page.locator('header').getByText(hostile).waitFor({ state: 'attached' })
       assert.equal(await page.evaluate('window.ran'), undefined, path)
     }
     await page.keyboard.press('Control+k')
@@ -246,7 +246,15 @@ describe('attacks', () => {
       await open(path)
       await page.locator('main h1').waitFor()
       const [wide, width] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth])
-      assert.ok((wide ?? 0) <= (width ?? 0), `${path}: ${wide} of ${width}`)
+      const outside = await page.evaluate(() =>
+        [...document.querySelectorAll('main *, header *')]
+          .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+          .map((one) => one.outerHTML.slice(0, 150)),
+      )
+      assert.ok(
+        (wide ?? 0) <= (width ?? 0),
+        `${path}: ${wide} of ${width}: ${outside.slice(0, 5).join('\n')}`,
+      )
     }
   })
   it('the browser complained of nothing', () => assert.deepEqual(complaints, []))

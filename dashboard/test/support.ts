@@ -47,7 +47,8 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
   const gateways = `.${env.BERTH_GATEWAY_DOMAIN ?? 'gateway.localhost'}`
   /** Of this Berth: the page's own origin, and previews from gateways. */
   const isOwn = ({ protocol, origin, port, hostname }: URL) =>
-    protocol === 'blob:' ||
+    // The last two are of the browser's own viewer of PDF.
+    ['blob:', 'chrome:', 'chrome-extension:'].includes(protocol) ||
     origin === new URL(url).origin ||
     (port === new URL(url).port && hostname.endsWith(gateways))
   const executablePath = await findBrowser()

@@ -92,7 +92,7 @@ export function Config() {
       {config.error && <Problem error={new Error(config.error)} />}
       <Problem error={operator.error ?? failed?.error ?? null} />
       {said?.of === text && <Verdict {...said} />}
-      <div className="sticky bottom-16 z-10 -mx-4 mt-4 flex flex-wrap items-center justify-end gap-2 border-line border-t bg-page/95 px-4 py-3 md:bottom-0">
+      <div className="sticky bottom-13.5 z-10 -mx-4 mt-4 flex flex-wrap items-center justify-end gap-2 border-line border-t bg-page px-4 py-3 md:bottom-0">
         {draft !== undefined && <span className="mr-auto text-busy text-sm">{t.unsaved}</span>}
         {draft !== undefined && <Button onClick={() => change(before)}>{t.discard}</Button>}
         <Button changes disabled={!config.value || isBusy} onClick={() => check.mutate(text)}>
