@@ -108,6 +108,7 @@ describe('the overview', () => {
   it('what happens is shown without a reload, and only what an event is about is read again', async () => {
     await open('')
     await page.getByText('Nothing has run yet.').waitFor()
+    await page.getByText('0 requests').waitFor()
     asked.length = 0
     const { operation } = await own.api.pin({
       cid: inlineCid(`seen by ${own.name}`).toString(),

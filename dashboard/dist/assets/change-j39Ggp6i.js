@@ -1,0 +1,1 @@
+import{z as e}from"./index-BEVfjBDG.js";import{j as t}from"./me-DwNri0d9.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
