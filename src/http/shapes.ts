@@ -49,7 +49,7 @@ export const order = z
   .transform((value) => (value === 'ASC' ? 'ASC' : 'DESC'))
 
 /** `?pageToken=`. */
-export const pageToken = text(255).meta({ format: 'page-token' })
+const pageToken = text(255).meta({ format: 'page-token' })
 
 /** The token of the next page: the last item's id in base64, empty on the last page. */
 export function nextPageToken(items: { id: string }[], pageSize: number): string {
