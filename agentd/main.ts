@@ -63,7 +63,7 @@ const usage = new UsageWatch(disk)
 const agent: Agent = { config, paths, gateway, log }
 const repository = new RepositoryService(agent)
 const services: Service[] = [
-  statusService(status, { gateway, scripts, disk, tasks, epoch: () => server.epoch }),
+  statusService(status, { gateway, scripts, disk, usage, tasks, epoch: () => server.epoch }),
   lifecycleService({ gateway, scripts }),
   workspaceService(agent, repository),
   repository,

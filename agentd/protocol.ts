@@ -90,6 +90,8 @@ export interface AgentStatus {
   }
   scripts: { build: ScriptStatus; start: ScriptStatus }
   disk: { usedBytes: number; limitBytes: number; hardLimit: boolean }
+  /** As it was last measured, see {@link UsageSample}. */
+  memory: { usedBytes: number; limitBytes: number | null } | null
   /** Grows whenever `GET /v1/task-runs` may have a run that it had not before; 0 before the gateway was ready. */
   taskRuns: number
 }

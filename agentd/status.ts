@@ -5,6 +5,7 @@ import type { AgentdConfig, AgentStatus } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
 import type { Service } from './server.ts'
 import type { TaskWatch } from './tasks.ts'
+import type { UsageWatch } from './usage.ts'
 
 const MAX_WAIT_MS = 60_000
 
@@ -13,6 +14,7 @@ interface Parts {
   scripts: Scripts
   disk: DiskWatch
   tasks: TaskWatch
+  usage: UsageWatch
   epoch(): number
 }
 
@@ -35,7 +37,7 @@ export class Status {
     this.#waiting.clear()
   }
 
-  read({ gateway, scripts, disk, tasks, epoch }: Parts): AgentStatus {
+  read({ gateway, scripts, disk, tasks, usage, epoch }: Parts): AgentStatus {
     return {
       agentId: this.#config.agentId,
       version: this.#version,
@@ -45,6 +47,7 @@ export class Status {
       scripts: scripts.status,
       disk: disk.status,
       taskRuns: tasks.count,
+      memory: usage.memory,
     }
   }
 

@@ -40,6 +40,11 @@ const agentStatus = z.object({
   startedAt: z.string().max(40),
   gateway: gatewayStatus,
   scripts: scriptStates,
+  // An agentd of 0.3.0 does not say it.
+  memory: z
+    .object({ usedBytes: z.int().nonnegative(), limitBytes: z.int().nonnegative().nullable() })
+    .nullable()
+    .default(null),
   // An agentd of 0.2.0 does not know of hard limits.
   disk: z.object({ usedBytes: z.number(), limitBytes: z.number(), hardLimit: z.boolean().default(false) }),
   // One of 0.3.0 tells of no runs.

@@ -5,7 +5,7 @@ import type { AgentStatus } from '../../agentd/protocol.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/agentd-status.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
-import { type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
+import { keepAgentUsage, type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
 import type { Logger } from '../../src/log.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Reason, recordRepairs } from '../../src/operations/repairs.ts'
@@ -36,6 +36,7 @@ export class AgentCheck {
   readonly #since = performance.now()
   /** Since when agentd of an agent does not answer. */
   readonly #silentSince = new Map<string, number>()
+  #used: (NonNullable<AgentStatus['memory']> & { id: string })[] = []
 
   constructor(services: AgentWorkerServices, log: Logger, taskRuns: TaskRuns, silentMs = SILENT_MS) {
     this.#services = services
@@ -56,6 +57,13 @@ export class AgentCheck {
     }
   }
 
+  /** Writes down what the agents that were looked at since the last call use. */
+  async keepUsage(): Promise<void> {
+    const used = this.#used
+    this.#used = []
+    if (used.length > 0) await keepAgentUsage.run(this.#services.pool, JSON.stringify(used))
+  }
+
   /** A deleted agent whose operation has ended without removing it. */
   async #remove({ id, agentId }: KnownAgent, signal: AbortSignal): Promise<void> {
     const { pool, prisma, runtime } = this.#services
@@ -73,6 +81,7 @@ export class AgentCheck {
     this.#silentSince.delete(agent.agentId)
     if (status.gateway.state === 'stopped') return this.#startAgain(agent, 'gateway missing', signal)
     this.#taskRuns.notice(agent.id, target, status)
+    if (status.memory) this.#used.push({ id: agent.id, ...status.memory })
     await this.#follow(agent, sandbox, status)
   }
 

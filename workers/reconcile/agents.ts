@@ -51,6 +51,7 @@ export function createAgentReconciler(
         await check.run(agent, byId.get(agent.agentId), signal)
     })
     await Promise.all(work)
+    await check.keepUsage()
     const known = new Set(agents.map(({ agentId }) => agentId))
     const unknown = [...byId.keys(), ...volumes].filter((agentId) => !known.has(agentId))
     await removeOrphans(unknown, byId, signal)

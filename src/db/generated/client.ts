@@ -251,6 +251,12 @@ export type Swap = Prisma.SwapModel
  */
 export type Agent = Prisma.AgentModel
 /**
+ * Model AgentUsage
+ * What an agent uses now, as a worker last read it: a list of agents does not ask every one. Not logged: it is read again
+ * within seconds.
+ */
+export type AgentUsage = Prisma.AgentUsageModel
+/**
  * Model Secret
  * A secret or variable in a workspace's vault; its value is encrypted (AES-256-GCM) with a key of the workspace.
  */

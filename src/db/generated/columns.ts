@@ -423,6 +423,13 @@ export const Agent = {
   taskRunsSince: 'timestamptz',
 } as const
 
+export const AgentUsage = {
+  agentId: 'uuid',
+  at: 'timestamptz',
+  memoryBytes: 'int8',
+  memoryLimitBytes: 'int8?',
+} as const
+
 export const Secret = {
   id: 'uuid',
   workspaceId: 'uuid',

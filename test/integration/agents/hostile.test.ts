@@ -38,6 +38,7 @@ it('an agentd that has news all the time is not asked all the time', async (t) =
         scripts: { build: script, start: script },
         disk: { usedBytes: 0, limitBytes: 1, hardLimit: false },
         taskRuns: 0,
+        memory: null,
       }
       res.end(JSON.stringify(status))
     }),

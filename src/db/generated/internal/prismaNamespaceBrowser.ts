@@ -87,6 +87,7 @@ export const ModelName = {
   CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
+  AgentUsage: 'AgentUsage',
   Secret: 'Secret',
   AgentSecret: 'AgentSecret',
   AgentChannel: 'AgentChannel',
@@ -647,6 +648,16 @@ export const AgentScalarFieldEnum = {
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
+
+
+export const AgentUsageScalarFieldEnum = {
+  agentId: 'agentId',
+  at: 'at',
+  memoryBytes: 'memoryBytes',
+  memoryLimitBytes: 'memoryLimitBytes'
+} as const
+
+export type AgentUsageScalarFieldEnum = (typeof AgentUsageScalarFieldEnum)[keyof typeof AgentUsageScalarFieldEnum]
 
 
 export const SecretScalarFieldEnum = {

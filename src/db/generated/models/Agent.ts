@@ -399,6 +399,7 @@ export type AgentWhereInput = {
   skills?: Prisma.AgentSkillListRelationFilter
   domains?: Prisma.DomainListRelationFilter
   snapshots?: Prisma.SnapshotListRelationFilter
+  usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
 }
 
 export type AgentOrderByWithRelationInput = {
@@ -437,6 +438,7 @@ export type AgentOrderByWithRelationInput = {
   skills?: Prisma.AgentSkillOrderByRelationAggregateInput
   domains?: Prisma.DomainOrderByRelationAggregateInput
   snapshots?: Prisma.SnapshotOrderByRelationAggregateInput
+  usage?: Prisma.AgentUsageOrderByWithRelationInput
 }
 
 export type AgentWhereUniqueInput = Prisma.AtLeast<{
@@ -478,6 +480,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   skills?: Prisma.AgentSkillListRelationFilter
   domains?: Prisma.DomainListRelationFilter
   snapshots?: Prisma.SnapshotListRelationFilter
+  usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
 }, "id" | "agentId" | "gatewayToken">
 
 export type AgentOrderByWithAggregationInput = {
@@ -586,6 +589,7 @@ export type AgentCreateInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateInput = {
@@ -624,6 +628,7 @@ export type AgentUncheckedCreateInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUpdateInput = {
@@ -662,6 +667,7 @@ export type AgentUpdateInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateInput = {
@@ -700,6 +706,7 @@ export type AgentUncheckedUpdateInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateManyInput = {
@@ -902,6 +909,20 @@ export type AgentNullableScalarRelationFilter = {
   isNot?: Prisma.AgentWhereInput | null
 }
 
+export type AgentCreateNestedOneWithoutUsageInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutUsageInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneRequiredWithoutUsageNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutUsageInput
+  upsert?: Prisma.AgentUpsertWithoutUsageInput
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutUsageInput, Prisma.AgentUpdateWithoutUsageInput>, Prisma.AgentUncheckedUpdateWithoutUsageInput>
+}
+
 export type AgentCreateNestedOneWithoutSecretsInput = {
   create?: Prisma.XOR<Prisma.AgentCreateWithoutSecretsInput, Prisma.AgentUncheckedCreateWithoutSecretsInput>
   connectOrCreate?: Prisma.AgentCreateOrConnectWithoutSecretsInput
@@ -1002,6 +1023,174 @@ export type AgentUpdateOneRequiredWithoutRoutesNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutRoutesInput, Prisma.AgentUpdateWithoutRoutesInput>, Prisma.AgentUncheckedUpdateWithoutRoutesInput>
 }
 
+export type AgentCreateWithoutUsageInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutUsageInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutUsageInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+}
+
+export type AgentUpsertWithoutUsageInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutUsageInput, Prisma.AgentUncheckedUpdateWithoutUsageInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutUsageInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutUsageInput, Prisma.AgentUncheckedUpdateWithoutUsageInput>
+}
+
+export type AgentUpdateWithoutUsageInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutUsageInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+}
+
 export type AgentCreateWithoutSecretsInput = {
   id?: string
   agentId: string
@@ -1037,6 +1226,7 @@ export type AgentCreateWithoutSecretsInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSecretsInput = {
@@ -1074,6 +1264,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSecretsInput = {
@@ -1127,6 +1318,7 @@ export type AgentUpdateWithoutSecretsInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSecretsInput = {
@@ -1164,6 +1356,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutChannelsInput = {
@@ -1201,6 +1394,7 @@ export type AgentCreateWithoutChannelsInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutChannelsInput = {
@@ -1238,6 +1432,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutChannelsInput = {
@@ -1291,6 +1486,7 @@ export type AgentUpdateWithoutChannelsInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutChannelsInput = {
@@ -1328,6 +1524,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutNotedTaskRunsInput = {
@@ -1365,6 +1562,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
@@ -1402,6 +1600,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutNotedTaskRunsInput = {
@@ -1455,6 +1654,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
@@ -1492,6 +1692,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSnapshotsInput = {
@@ -1529,6 +1730,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSnapshotsInput = {
@@ -1566,6 +1768,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSnapshotsInput = {
@@ -1619,6 +1822,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSnapshotsInput = {
@@ -1656,6 +1860,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSkillsInput = {
@@ -1693,6 +1898,7 @@ export type AgentCreateWithoutSkillsInput = {
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSkillsInput = {
@@ -1730,6 +1936,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSkillsInput = {
@@ -1783,6 +1990,7 @@ export type AgentUpdateWithoutSkillsInput = {
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSkillsInput = {
@@ -1820,6 +2028,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutDomainsInput = {
@@ -1857,6 +2066,7 @@ export type AgentCreateWithoutDomainsInput = {
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutDomainsInput = {
@@ -1894,6 +2104,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutDomainsInput = {
@@ -1947,6 +2158,7 @@ export type AgentUpdateWithoutDomainsInput = {
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutDomainsInput = {
@@ -1984,6 +2196,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutRoutesInput = {
@@ -2021,6 +2234,7 @@ export type AgentCreateWithoutRoutesInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutRoutesInput = {
@@ -2058,6 +2272,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutRoutesInput = {
@@ -2111,6 +2326,7 @@ export type AgentUpdateWithoutRoutesInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutRoutesInput = {
@@ -2148,6 +2364,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 
@@ -2271,6 +2488,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   skills?: boolean | Prisma.Agent$skillsArgs<ExtArgs>
   domains?: boolean | Prisma.Agent$domainsArgs<ExtArgs>
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
+  usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agent"]>
 
@@ -2376,6 +2594,7 @@ export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   skills?: boolean | Prisma.Agent$skillsArgs<ExtArgs>
   domains?: boolean | Prisma.Agent$domainsArgs<ExtArgs>
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
+  usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type AgentIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {}
@@ -2391,6 +2610,7 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     skills: Prisma.$AgentSkillPayload<ExtArgs>[]
     domains: Prisma.$DomainPayload<ExtArgs>[]
     snapshots: Prisma.$SnapshotPayload<ExtArgs>[]
+    usage: Prisma.$AgentUsagePayload<ExtArgs> | null
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -2881,6 +3101,7 @@ export interface Prisma__AgentClient<T, Null = never, ExtArgs extends runtime.Ty
   skills<T extends Prisma.Agent$skillsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$skillsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentSkillPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   domains<T extends Prisma.Agent$domainsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$domainsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$DomainPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   snapshots<T extends Prisma.Agent$snapshotsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$snapshotsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SnapshotPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  usage<T extends Prisma.Agent$usageArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$usageArgs<ExtArgs>>): Prisma.Prisma__AgentUsageClient<runtime.Types.Result.GetResult<Prisma.$AgentUsagePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -3496,6 +3717,25 @@ export type Agent$snapshotsArgs<ExtArgs extends runtime.Types.Extensions.Interna
   take?: number
   skip?: number
   distinct?: Prisma.SnapshotScalarFieldEnum | Prisma.SnapshotScalarFieldEnum[]
+}
+
+/**
+ * Agent.usage
+ */
+export type Agent$usageArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the AgentUsage
+   */
+  select?: Prisma.AgentUsageSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the AgentUsage
+   */
+  omit?: Prisma.AgentUsageOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.AgentUsageInclude<ExtArgs> | null
+  where?: Prisma.AgentUsageWhereInput
 }
 
 /**
