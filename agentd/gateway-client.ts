@@ -61,6 +61,8 @@ interface Waiting {
 }
 
 export interface ConnectionOptions {
+  /** Called once the gateway has said hello: its events come from now on. */
+  onOpen?(): void
   /** Called with each event of the gateway. */
   onEvent?(frame: Frame): void
   /** Called when the connection is over. */
@@ -78,7 +80,7 @@ export class Connection {
   #calls = 0
   #idle: NodeJS.Timeout | undefined
 
-  constructor(port: number, token: string, { onEvent, onClose }: ConnectionOptions = {}) {
+  constructor(port: number, token: string, { onOpen, onEvent, onClose }: ConnectionOptions = {}) {
     this.token = token
     this.#socket = new WebSocket(`ws://127.0.0.1:${port}/`)
     const challenged = Promise.withResolvers<void>()
@@ -104,7 +106,7 @@ export class Connection {
         this.close()
         throw new AgentdError('not_ready', error.message, { cause: error })
       })
-    this.#hello.catch(() => {})
+    this.#hello.then(onOpen, () => {})
   }
 
   async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {

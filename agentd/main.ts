@@ -23,6 +23,7 @@ import { Scripts } from './scripts.ts'
 import { type Agent, AgentdServer, type Service } from './server.ts'
 import { skillsService } from './skills.ts'
 import { Status, statusService } from './status.ts'
+import { TaskWatch, tasksService } from './tasks.ts'
 import { UsageWatch, usageService } from './usage.ts'
 import { makeRoot, workspaceService } from './workspace.ts'
 
@@ -49,16 +50,20 @@ const gateway = new Gateway({
   config,
   paths,
   log,
-  onChange,
+  onChange() {
+    onChange()
+    tasks.connect()
+  },
   onReady: (request) => request.scripts !== 'none' && scripts.run(request.scripts),
   beforeRun: () => scripts.stop(),
   refusal: () => disk.refusal(),
 })
+const tasks = new TaskWatch(gateway, onChange)
 const usage = new UsageWatch(disk)
 const agent: Agent = { config, paths, gateway, log }
 const repository = new RepositoryService(agent)
 const services: Service[] = [
-  statusService(status, { gateway, scripts, disk, epoch: () => server.epoch }),
+  statusService(status, { gateway, scripts, disk, usage, tasks, epoch: () => server.epoch }),
   lifecycleService({ gateway, scripts }),
   workspaceService(agent, repository),
   repository,
@@ -68,6 +73,7 @@ const services: Service[] = [
   filesService(agent),
   rpcService(agent),
   chatService(agent),
+  tasksService(agent, tasks),
   configService(agent),
   skillsService(agent),
   proxyService(agent),

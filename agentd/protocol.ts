@@ -90,6 +90,29 @@ export interface AgentStatus {
   }
   scripts: { build: ScriptStatus; start: ScriptStatus }
   disk: { usedBytes: number; limitBytes: number; hardLimit: boolean }
+  /** As it was last measured, see {@link UsageSample}. */
+  memory: { usedBytes: number; limitBytes: number | null } | null
+  /** Grows whenever `GET /v1/task-runs` may have a run that it had not before; 0 before the gateway was ready. */
+  taskRuns: number
+}
+
+/** `GET /v1/task-runs?offset=`: a page of the runs of scheduled tasks that have ended, the newest first. */
+export interface TaskRunPage {
+  runs: TaskRun[]
+  /** The offset of the next page; null where there is none. */
+  next: number | null
+}
+export interface TaskRun {
+  runId: string
+  taskId: string
+  /** Null for a task that is gone. */
+  name: string | null
+  status: 'ok' | 'error' | 'skipped'
+  startedAt: string
+  endedAt: string
+  durationMs: number | null
+  /** The engine's, without the values of secrets. */
+  error: string | null
 }
 
 /**

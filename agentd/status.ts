@@ -4,6 +4,8 @@ import type { Gateway } from './gateway.ts'
 import type { AgentdConfig, AgentStatus } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
 import type { Service } from './server.ts'
+import type { TaskWatch } from './tasks.ts'
+import type { UsageWatch } from './usage.ts'
 
 const MAX_WAIT_MS = 60_000
 
@@ -11,6 +13,8 @@ interface Parts {
   gateway: Gateway
   scripts: Scripts
   disk: DiskWatch
+  tasks: TaskWatch
+  usage: UsageWatch
   epoch(): number
 }
 
@@ -33,7 +37,7 @@ export class Status {
     this.#waiting.clear()
   }
 
-  read({ gateway, scripts, disk, epoch }: Parts): AgentStatus {
+  read({ gateway, scripts, disk, tasks, usage, epoch }: Parts): AgentStatus {
     return {
       agentId: this.#config.agentId,
       version: this.#version,
@@ -42,6 +46,8 @@ export class Status {
       gateway: gateway.status,
       scripts: scripts.status,
       disk: disk.status,
+      taskRuns: tasks.count,
+      memory: usage.memory,
     }
   }
 

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import type { DiskWatch } from './disk.ts'
 import { markedProcesses } from './processes.ts'
-import type { UsageAnswer, UsageSample } from './protocol.ts'
+import type { AgentStatus, UsageAnswer, UsageSample } from './protocol.ts'
 import type { Service } from './server.ts'
 
 const EVERY_MS = 15_000
@@ -50,6 +50,11 @@ export class UsageWatch {
       disk: { usedBytes, limitBytes },
       samples: this.#samples,
     }
+  }
+
+  /** Null until the first look. */
+  get memory(): AgentStatus['memory'] {
+    return this.#last ? { usedBytes: this.#last.memoryBytes, limitBytes: memoryLimit() } : null
   }
 
   async #sample(): Promise<void> {

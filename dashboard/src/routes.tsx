@@ -5,6 +5,7 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
+import { readCompared } from './pages/agent/snapshots/compared.ts'
 import { readShown } from './pages/agents/shown.ts'
 import type { FileSearch } from './pages/files/Files.tsx'
 import { Login } from './pages/login/Login.tsx'
@@ -109,6 +110,7 @@ const agentPages = [
   createRoute({
     ...inAgent,
     path: 'snapshots',
+    validateSearch: readCompared,
     component: lazyRouteComponent(() => import('./pages/agent/Snapshots.tsx'), 'Snapshots'),
   }),
   createRoute({

@@ -1,155 +1,110 @@
 /**
- * The list of agents, their creation, and an agent's tasks, secrets, skills, channels, devices, domains, config and
- * settings, in a real browser: one agent with a real engine for all cases, and a workspace with many rows.
+ * An agent's secrets, skills, channels, devices, domains, config and settings in a real browser, with one real engine for all
+ * cases; and what a viewer is offered of it.
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { insertAgent } from '../../test/contract/agents/rows.ts'
-import { manifest, files as templateFiles } from '../../test/contract/agents/templates.ts'
-import { REPOSITORIES } from '../../test/contract/context.ts'
+import { newAgent } from '../../test/contract/openclaw/context.ts'
 import { Device } from '../../test/contract/openclaw/device.ts'
-import { insertAgentRow } from '../../test/support/agent-row.ts'
-import { ensureEngines } from '../../test/support/engines.ts'
-import { commitTo } from '../../test/support/git-repositories.ts'
-import { cronInWords } from '../src/pages/agent/tasks/schedule.ts'
-import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
+import { actionsOn, HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
 /** A start takes half a minute, and more on a busy machine. */
 const UP_MS = 3 * HOST_MS
-const MANY = 300
 
 const context = await openDashboard()
-const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage, berth } = context
-await ensureEngines()
+const { url, own, page, complaints, look, signIn, newPage } = context
 
-const button = (name: string) => page.getByRole('button', { name, exact: true })
-const dialog = page.getByRole('dialog')
-const inDialog = (name: string) => dialog.getByRole('button', { name, exact: true })
-const row = (text: string) => page.getByRole('listitem').filter({ hasText: text })
-/** A task, not one of the runs that are listed in it. */
-const task = (text: string) => page.locator('ul[aria-label="Tasks"] > li').filter({ hasText: text })
-const isGone = () => dialog.waitFor({ state: 'detached' })
-const ranNothing = async () => assert.equal(await page.evaluate('window.ran'), undefined)
-
-let agentId = ''
+const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row } = actionsOn(page)
+const { agentId } = await newAgent(own.api, { name: 'Archivist' })
 const tab = async (name: string) => {
   await page.getByRole('navigation', { name: agentId }).getByRole('link', { name, exact: true }).click()
 }
-/** Chooses from the menu of a thing. */
-const choose = async (thing: string, item: string) => {
-  await page.getByRole('button', { name: `More about ${thing}`, exact: true }).click()
-  await page.getByRole('menuitem', { name: item, exact: true }).click()
-}
-const confirmByName = async (name: string, word: string) => {
-  assert.ok(await inDialog(word).isDisabled())
-  await dialog.getByLabel('Type its name').fill(name)
-  await inDialog(word).click()
-}
+await signIn()
 
-describe('the words for a schedule', () => {
-  for (const [expr, words] of [
-    ['0 * * * *', 'every hour'],
-    ['15 * * * *', 'every hour at :15'],
-    ['*/10 * * * *', 'every 10 minutes'],
-    ['0 */6 * * *', 'every 6 hours'],
-    ['0 9 * * 1-5', 'at 09:00 on weekdays'],
-    ['30 7 * * *', 'at 07:30 every day'],
-    ['0 9,17 * * 0,6', 'at 09:00 and 17:00 on weekends'],
-    ['0 16 * * 5', 'at 16:00 on Friday'],
-    ['0 8 1 * *', 'at 08:00 on day 1 of each month'],
-    ['0 9 * * 7', 'at 09:00 on Sunday'],
-    ['0 9 1-7 * 1', undefined],
-    ['0 9 * 2 *', undefined],
-    ['0 9 * * 5-1', undefined],
-  ] as const)
-    it(`the cron expression ${expr} is ${words ?? 'shown as it is'}`, () =>
-      assert.equal(cronInWords(expr), words))
-})
-
-describe('agents in the dashboard', () => {
-  it('the list of agents without one leads to making one', async () => {
-    await signIn()
-    await page.goto(`${url}/dashboard/agents`)
-    await page.getByText('No agents yet').waitFor()
-    await look('agents-none')
-    await page.getByRole('link', { name: 'New agent' }).click()
-    await page.getByRole('heading', { name: 'New agent' }).waitFor()
-  })
-  it('a template of a repository is added, and asks for what it needs', async () => {
-    const name = `${randomUUID()}.git`
-    const wanted = { name: 'BOOKS_API_KEY', description: HOSTILE, guideUrl: 'https://example.com/key' }
-    const tree = templateFiles(
-      manifest({
-        agent: { name: 'Librarian', description: HOSTILE, emoji: '📚' },
-        secrets: [wanted, { name: 'SHELF', required: false }],
-        template: { slug: `books-${randomUUID()}`, category: 'books', tags: ['books'] },
-      }),
+describe('an agent in the dashboard', () => {
+  it('a viewer is offered nothing that the API refuses, on any page of files and agents', async () => {
+    const { name } = await own.member('viewer')
+    const on = await newPage()
+    await on.goto(`${url}/login#token=${await own.loginToken(name)}`)
+    await on.getByRole('button', { name: 'Sign in' }).click()
+    await on.getByRole('heading', { name: 'Overview' }).waitFor()
+    const group = await own.api.post('/v3/groups/public', { name: 'Spring' })
+    assert.equal(group.status, 200)
+    const files: Record<string, string> = {}
+    for (const network of ['public', 'private']) {
+      const form = new FormData()
+      form.set('network', network)
+      form.set('file', new Blob([`for a viewer, ${network}`], { type: 'text/plain' }), `${network}.txt`)
+      const headers = { authorization: `Bearer ${own.api.key}` }
+      const answer = await fetch(`${url}/v3/files`, { method: 'POST', body: form, headers })
+      files[network] = ((await answer.json()) as { data: { id: string } }).data.id
+    }
+    const gateway = (await own.api.get('/v3/gateways')).body.data.rows[0]
+    const agent = `/agents/${agentId}`
+    const found: string[] = []
+    for (const [path, shown] of [
+      ['', /running/],
+      ['/files', 'public.txt'],
+      ['/files/pins', 'No pins under way'],
+      ['/files/groups', 'Spring'],
+      ['/files/gateways', gateway.domain],
+      [`/files/gateways/${gateway.id}`, 'Everybody reads public files here'],
+      [`/files/public/${files.public}`, 'None yet.'],
+      [`/files/private/${files.private}`, 'A private file is shown by a link'],
+      ['/agents', /running/],
+      ['/agents/new', 'Viewers look at everything'],
+      [agent, 'Viewers look at everything'],
+      [`${agent}/console`, 'Viewers look at everything'],
+      [`${agent}/files`, 'workspace'],
+      [`${agent}/snapshots`, /No snapshots yet|Newest/],
+      [`${agent}/tasks`, 'No tasks yet'],
+      [`${agent}/skills`, 'No skills yet'],
+      [`${agent}/secrets`, /CODEX_API_KEY|no secrets yet/],
+      [`${agent}/channels`, 'Discord'],
+      [`${agent}/devices`, /operator.write|None waits/],
+      [`${agent}/domains`, 'No paths yet'],
+      [`${agent}/config`, 'Your time zone'],
+      [`${agent}/logs`, 'INFO'],
+      [`${agent}/usage`, /Memory|Not measured/],
+      [`${agent}/settings`, 'gateway'],
+    ] as const) {
+      await on.goto(`${url}/dashboard${path}`)
+      const main = on.locator('main')
+      const there = main.getByText(shown).filter({ visible: true }).first()
+      await there
+        .waitFor({ timeout: HOST_MS / 3 })
+        .catch(async () => assert.fail(`${path}: ${await main.innerText()}`))
+      assert.equal(
+        await main.getByRole('alert').count(),
+        0,
+        `${path}: ${await main.getByRole('alert').allTextContents()}`,
+      )
+      const offered = await main
+        .getByRole('button', { disabled: false })
+        .evaluateAll((buttons) =>
+          buttons.map((one) => one.getAttribute('aria-label') ?? one.textContent ?? ''),
+        )
+      const other = await main
+        .locator(
+          'input[type=file], [role=switch]:enabled, form input:enabled, form textarea:enabled, form select:enabled, a[href$="/agents/new"]',
+        )
+        .count()
+      assert.equal(other, 0, path)
+      found.push(...offered.map((button) => `${path}: ${button}`))
+    }
+    // Ways to look: what is shown, in which order, copied or downloaded.
+    const harmless =
+      /: (Copy|Download|Form|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped)( \d+)?|[78930]+ days|▸.+|.+ B)$/
+    assert.deepEqual(
+      found.filter((button) => !harmless.test(button)),
+      [],
     )
-    await commitTo(`${env[REPOSITORIES.dir]}`, name, tree)
-    await button('Add a template from a repository').click()
-    await dialog.getByLabel('Address of the repository').fill(`${env[REPOSITORIES.url]}/none.git`)
-    await inDialog('Add').click()
-    await dialog.getByRole('alert').waitFor()
-    await dialog.getByLabel('Address of the repository').fill(`${env[REPOSITORIES.url]}/${name}`)
-    await inDialog('Add').click()
-    await isGone()
-    await page.getByRole('radio', { name: /^Librarian/ }).waitFor()
-    assert.ok(await page.getByRole('radio', { name: /^Librarian/ }).isChecked())
-    await page.getByLabel('BOOKS_API_KEY', { exact: true }).waitFor()
-    await page.getByLabel('SHELF (optional)').waitFor()
-    await page.getByText(HOSTILE, { exact: true }).first().waitFor()
-    await ranNothing()
-    await look('agents-new')
-  })
-  it('an agent is made of a template, and its start is seen step by step', async () => {
-    await page.getByText('Assistant', { exact: true }).click()
-    await page.getByLabel('Name', { exact: true }).fill('Archivist')
-    await page.getByLabel('Emoji').fill('📚')
-    await button('Create').click()
-    const steps = page.getByRole('list', { name: 'Its start' })
-    await steps.getByRole('listitem').filter({ hasText: 'under way' }).first().waitFor()
-    await look('agents-start')
-    await page.getByRole('link', { name: 'Talk to it' }).waitFor({ timeout: UP_MS })
-    assert.equal(await steps.getByRole('listitem').filter({ hasText: 'done' }).count(), 5)
-    agentId = new URL(page.url()).searchParams.get('made') ?? ''
-    assert.match(agentId, /^x[a-z0-9]{7}$/)
-  })
-  it('tasks of the template are there, and another one is made, run and seen to have run', async () => {
-    await page.goto(`${url}/dashboard/agents/${agentId}/tasks`)
-    await task('Morning brief').getByText('at 07:00 on weekdays').waitFor()
-    await button('New task').click()
-    await dialog.getByLabel('Name').fill(HOSTILE)
-    await dialog.getByLabel('What to tell the agent').fill(`say ${HOSTILE}`)
-    await dialog.getByLabel('When').selectOption('At an interval')
-    await dialog.getByText('Runs every hour.').waitFor()
-    await look('tasks-new')
-    await inDialog('New task').click()
-    await isGone()
-    const made = task(`say ${HOSTILE}`)
-    await made.getByText(/every hour · next in/).waitFor()
-    await made.getByRole('button', { name: 'Run now' }).click()
-    await made.getByRole('button', { name: /^done/ }).click({ timeout: 2 * HOST_MS })
-    await made.getByRole('list', { name: 'Last runs' }).getByText(/pong/).waitFor()
-    await ranNothing()
-    await look('tasks')
-  })
-  it('a task is changed, switched off, and deleted by its name', async () => {
-    await choose('Weekly review', 'Change')
-    await dialog.getByLabel('Time', { exact: true }).fill('18:30')
-    await dialog.getByRole('button', { name: 'Monday' }).click()
-    await inDialog('Save').click()
-    await isGone()
-    await task('Weekly review').getByText('at 18:30 on Monday and Friday').waitFor()
-    const made = task(`say ${HOSTILE}`)
-    await made.getByRole('switch').click()
-    await made.getByText(/· off/).waitFor()
-    await choose(HOSTILE, 'Delete')
-    await confirmByName(HOSTILE, 'Delete')
-    await made.waitFor({ state: 'detached' })
+    await on.context().close()
   })
   it('a secret is added and attached, and one that is in its way is refused with the reason', async () => {
-    await tab('Secrets')
+    await page.goto(`${url}/dashboard/agents/${agentId}/secrets`)
     await page.getByText('The workspace has no secrets yet').waitFor()
     for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
       await button('Add a secret').click()
@@ -360,73 +315,6 @@ describe('agents in the dashboard', () => {
     const open = await page.getByRole('link', { name: 'Config', exact: true }).boundingBox()
     assert.ok(open && open.x > 0 && open.x + open.width < width, JSON.stringify(open))
     await page.setViewportSize({ width: 1280, height: 800 })
-  })
-  it('three agents are seen with their states, and searched by what is said of them', async () => {
-    await insertAgentRow(
-      { query: sql },
-      {
-        workspaceId: own.id,
-        name: HOSTILE,
-        status: 'not_running',
-        statusReason: HOSTILE,
-        purgedAt: new Date(),
-      },
-    )
-    await page.goto(`${url}/dashboard/agents`)
-    await row('Keeper of books').waitFor()
-    await page.getByText(HOSTILE, { exact: true }).first().waitFor()
-    await ranNothing()
-    await look('agents')
-    await page.getByRole('searchbox').fill('onerror')
-    await row('Still').waitFor({ state: 'detached' })
-    assert.equal(await page.getByRole('list', { name: 'Agents' }).getByRole('listitem').count(), 2)
-  })
-  it('an agent is deleted by its name', async () => {
-    await page.goto(`${url}/dashboard/agents/${agentId}/settings`)
-    await button('Delete this agent').click()
-    await confirmByName('Keeper of books', 'Delete')
-    await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor()
-    await row('Still').waitFor()
-    assert.equal(await row('Keeper of books').count(), 0)
-  })
-  it(`a list of ${MANY} agents is searched, filtered and sorted, and makes only the rows that are seen`, async () => {
-    const many = await workspace()
-    await sql(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, description, engine, engine_version, gateway_token,
-         status, purged_at, created_at)
-       SELECT gen_random_uuid(), 'x' || substr(md5($1 || n::text), 1, 7), $1::uuid, gen_random_uuid(), 'Agent ' || n,
-         CASE WHEN n = 99 THEN 'The zebra' ELSE 'Number ' || n END, 'openclaw', '2026.9.6', gen_random_uuid()::text,
-         CASE WHEN n % 3 = 0 THEN 'not_running' ELSE 'running' END, now(), now() - n * interval '1 minute'
-       FROM generate_series(1, $2::int) AS n`,
-      [many.id, MANY],
-    )
-    const other = await newPage()
-    const address = (await berth('login-link', '-w', many.name)).trim()
-    await other.goto(address.replace(new URL(address).origin, url))
-    await other.getByRole('button', { name: 'Sign in' }).click()
-    await other.getByRole('heading', { name: 'Overview' }).waitFor()
-    await other.goto(`${url}/dashboard/agents?sort=oldest`)
-    const list = other.getByRole('list', { name: 'Agents' })
-    const rows = list.getByRole('listitem')
-    await rows
-      .filter({ hasText: `Agent ${MANY}` })
-      .first()
-      .waitFor()
-    assert.ok((await rows.count()) < 60, `${await rows.count()} rows`)
-    assert.equal(await rows.first().getAttribute('aria-setsize'), String(MANY))
-    await other.evaluate('window.scrollTo(0, document.body.scrollHeight)')
-    await rows.filter({ hasText: /^AAgent 1Number 1/ }).waitFor()
-    await other.getByRole('button', { name: /^stopped/ }).click()
-    await other.waitForURL(/state=not_running/)
-    await other.getByRole('searchbox').fill('zebra agent')
-    await rows.filter({ hasNotText: 'Agent 99' }).first().waitFor({ state: 'detached' })
-    await rows.filter({ hasText: 'Agent 99' }).waitFor()
-    await other.reload()
-    await rows.filter({ hasText: 'Agent 99' }).waitFor()
-    assert.equal(await rows.count(), 1)
-    await other.getByRole('searchbox').fill('nobody')
-    await other.getByText('No agent is like that.').waitFor()
-    await other.close()
   })
   it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
 })

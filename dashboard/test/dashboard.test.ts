@@ -82,7 +82,7 @@ describe('the dashboard', () => {
     own.name = `${HOSTILE}${own.id}`
     await page.reload()
     await page.getByText(HOSTILE, { exact: true }).first().waitFor()
-    await page.getByText(own.name).waitFor()
+    await page.locator('header').getByText(own.name).waitFor({ state: 'attached' })
     assert.equal(await page.evaluate('window.ran'), undefined)
     await own.api.request('PATCH', `/v0/workspaces/${own.id}`, { json: { name: `Studio ${own.id}` } })
     own.name = `Studio ${own.id}`

@@ -1,18 +1,17 @@
 /**
- * The operator's pages, the overview and the shell, in a real browser against a Berth of their own: its webhooks may be sent to
- * this machine, and one of its users is an instance admin.
+ * The operator's pages in a real browser, against a Berth of their own: its webhooks may be sent to this machine, and one of
+ * its users is an instance admin.
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, describe, it } from 'node:test'
-import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { inlineCid } from '../../test/contract/context.ts'
 import { addMember } from '../../test/contract/workspaces/rows.ts'
 import { until } from '../../test/support/processes.ts'
 import { startStack } from '../../test/support/stack.ts'
 import { startReceiver } from '../../test/support/webhook-receiver.ts'
-import { HOSTILE, openDashboard } from './support.ts'
+import { HOSTILE, openDashboard, withSecrets } from './support.ts'
 
 const receiver = await startReceiver()
 after(() => receiver.stop())
@@ -22,19 +21,10 @@ const dashboard = await openDashboard(
     env: { BERTH_RUNTIME: 'process', BERTH_WEBHOOK_ALLOW: receiver.allowed },
   }),
 )
-const { url, anonymous, berth, own, page, complaints, newPage, signIn, look } = dashboard
-const MOST_SCRIPT_BYTES = 250_000
+const { url, anonymous, berth, own, page, complaints, asked, newPage, signIn, look } = dashboard
 /** No node has it, so that a pin of it waits. */
 const ABSENT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
-
-/** Every address that any page has asked for. */
-const asked: string[] = []
-const recorded = (on: Page) => {
-  on.on('request', (request) => asked.push(request.url()))
-  on.on('framenavigated', (frame) => asked.push(frame.url()))
-  return on
-}
-recorded(page)
+await signIn()
 
 const open = (path: string, on = page) => on.goto(`${url}/dashboard${path}`)
 const tab = (name: string, on = page) =>
@@ -43,7 +33,7 @@ const dialog = (on = page) => on.getByRole('dialog')
 
 /** A page on which another user of the workspace is signed in. */
 async function signedIn(user: string): Promise<Page> {
-  const on = recorded(await newPage())
+  const on = await newPage()
   await on.goto(`${url}/login#token=${await own.loginToken(user)}`)
   await on.getByRole('button', { name: 'Sign in' }).click()
   await on.getByRole('heading', { name: 'Overview' }).waitFor()
@@ -59,129 +49,10 @@ async function readOnce(): Promise<string> {
   return shown
 }
 
-describe('the shell', () => {
-  it('the root leads a browser to the dashboard, and the first page has at most 250 KB of script', async (t) => {
-    await page.goto(url)
-    await page.getByText('npx berth login-link').waitFor()
-    assert.equal(new URL(page.url()).pathname, '/dashboard')
-    await signIn()
-    await open('')
-    await page.getByText('Nothing has run yet.').waitFor()
-    const scripts = await page.evaluate(() =>
-      performance.getEntriesByType('resource').flatMap(({ name }) => (name.endsWith('.js') ? [name] : [])),
-    )
-    assert.ok(scripts.length > 0)
-    const sizes = await Promise.all(
-      scripts.map(async (script) => gzipSync(Buffer.from(await (await fetch(script)).arrayBuffer())).length),
-    )
-    const total = sizes.reduce((sum, size) => sum + size, 0)
-    const shown = await page.evaluate(() => {
-      const [{ domInteractive }] = performance.getEntriesByType('navigation') as [PerformanceNavigationTiming]
-      const paints = performance.getEntriesByName('first-contentful-paint')
-      return { domInteractive, painted: paints[0]?.startTime ?? 0 }
-    })
-    t.diagnostic(
-      `${scripts.length} scripts, ${total} bytes gzipped; interactive after ${Math.round(shown.domInteractive)} ms, painted after ${Math.round(shown.painted)} ms`,
-    )
-    assert.ok(total <= MOST_SCRIPT_BYTES, `${total} bytes`)
-    await look('overview-empty')
-  })
-  it('a page has a title, and a change of page moves the focus to its heading', async () => {
-    await page.getByRole('link', { name: 'Operate', exact: true }).click()
-    await page.getByRole('heading', { name: 'Operate' }).waitFor()
-    assert.equal(await page.title(), 'Operate · Berth')
-    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Operate')
-  })
-  it('an address that no page has says so', async () => {
-    await open('/nowhere/at/all')
-    await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
-    await look('not-found')
-    await page.getByRole('link', { name: 'Go to the overview' }).click()
-    await page.getByRole('heading', { name: 'Overview' }).waitFor()
-  })
-  it('the palette finds pages by typing, and leads there by the keyboard alone', async () => {
-    await page.keyboard.press('Control+k')
-    await dialog().getByPlaceholder('Go to a page').waitFor()
-    await page.keyboard.type('webhoo')
-    await dialog().getByRole('option', { name: 'Overview' }).waitFor({ state: 'detached' })
-    await dialog().getByRole('option', { name: 'Operate: Webhooks' }).waitFor()
-    await look('palette')
-    await page.keyboard.press('Enter')
-    await page.getByText('No webhooks yet').waitFor()
-    await page.keyboard.press('Control+k')
-    await dialog().waitFor()
-    await page.keyboard.press('Escape')
-    await dialog().waitFor({ state: 'detached' })
-  })
-  it('keys of the keyboard lead to pages, and ? lists them', async () => {
-    await page.keyboard.press('?')
-    await dialog().getByText('Go to Agents').waitFor()
-    await look('keyboard')
-    await page.keyboard.press('Escape')
-    await dialog().waitFor({ state: 'detached' })
-    await page.keyboard.press('g')
-    await page.keyboard.press('a')
-    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
-    await page.keyboard.press('g')
-    await page.keyboard.press('o')
-    await page.getByRole('heading', { name: 'Overview' }).waitFor()
-  })
-  it('the colours that were chosen stay behind a reload', async () => {
-    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
-    const light = await background()
-    await page.getByRole('button', { name: 'Dark' }).click()
-    const dark = await background()
-    assert.notEqual(dark, light)
-    await page.reload()
-    await page.getByRole('heading', { name: 'Overview' }).waitFor()
-    assert.equal(await background(), dark)
-    await page.getByRole('button', { name: 'As the system has it' }).click()
-    assert.equal(await background(), light)
-  })
-})
-
-describe('the overview', () => {
-  it('what happens is shown without a reload, and only what an event is about is read again', async () => {
-    await open('')
-    await page.getByText('Nothing has run yet.').waitFor()
-    asked.length = 0
-    const { operation } = await own.api.pin({
-      cid: inlineCid(`seen by ${own.name}`).toString(),
-      name: 'Seen',
-    })
-    await own.api.finished(operation)
-    await page.getByText('Seen is kept').waitFor()
-    await page.getByText('Pin a CID').first().waitFor()
-    await page.getByText('1 file').waitFor()
-    assert.ok(asked.some((address) => address.includes('/v0/operations')))
-    assert.deepEqual(
-      asked.filter((address) => /\/v0\/(agents|me)|analytics|readyz/.test(address)),
-      [],
-    )
-    await look('overview-used')
-  })
-  it('a pin that waits is shown with what it does', async () => {
-    await own.api.pin({ cid: ABSENT, name: 'Absent' })
-    await page.getByText('looking for who has it').waitFor()
-  })
-  it('a cut stream is told, and goes on behind the last event that was seen', async () => {
-    const resumed = page.waitForRequest(
-      (request) => request.url().includes('/v0/events') && request.headers()['last-event-id'] !== undefined,
-    )
-    await page.context().setOffline(true)
-    await page.getByText('Berth cannot be reached.').waitFor()
-    await look('offline')
-    const { status } = await own.api.post('/v3/groups/public', { name: 'made meanwhile' })
-    assert.equal(status, 200)
-    await page.context().setOffline(false)
-    await page.getByText('Back again.').waitFor()
-    await page.getByText('made meanwhile was made').waitFor()
-    assert.match((await resumed).headers()['last-event-id'] ?? '', /^\d+$/)
-  })
-})
-
 describe('operations', () => {
   it('they are listed by state and kind, which stand in the address', async () => {
+    await own.api.pin({ cid: inlineCid(own.id).toString(), name: 'There' })
+    await own.api.pin({ cid: ABSENT, name: 'Absent' })
     await open('/operate/operations')
     await page.getByRole('cell', { name: 'done' }).waitFor()
     await page.getByLabel('State').selectOption('succeeded')
@@ -509,107 +380,10 @@ async function tryAll(workspaceId: string) {
   return statuses
 }
 
-describe('attacks', () => {
-  it('names with markup are shown as text and run nothing', async () => {
-    const hostile = `${HOSTILE}${own.id}`
-    assert.equal(
-      (await own.api.post('/v3/pinata/keys', { keyName: HOSTILE, permissions: { admin: true } })).status,
-      200,
-    )
-    const where = `${receiver.url}?q=${encodeURIComponent(HOSTILE)}`
-    receiver.answerWith((response) => response.writeHead(500).end(HOSTILE))
-    const webhook = await own.api.post('/v0/webhooks', { url: where, events: ['*'] })
-    assert.equal(webhook.status, 201)
-    assert.equal((await own.api.post('/v3/groups/public', { name: HOSTILE })).status, 200)
-    const invited = await own.api.post(`/v0/workspaces/${own.id}/invitations`, { role: 'viewer' })
-    const accepted = { token: invited.body.data.token, name: hostile }
-    assert.equal((await anonymous.post('/v0/invitations/accept', accepted)).status, 201)
-    const rename = (name: string) => own.api.request('PATCH', `/v0/workspaces/${own.id}`, { json: { name } })
-    assert.equal((await rename(hostile)).status, 200)
-    await open('')
-    await page.locator('header').getByText(hostile).waitFor()
-    await own.api.pin({ cid: inlineCid(own.id).toString(), name: HOSTILE })
-    await page.locator('main').getByText(`${HOSTILE} is kept`).waitFor()
-    assert.equal(await page.evaluate('window.ran'), undefined)
-    for (const [path, shown] of [
-      ['/operate/operations', 'Pin a CID'],
-      ['/operate/keys', HOSTILE],
-      ['/operate/members', hostile],
-      ['/operate/webhooks', where],
-      [`/operate/webhooks/${webhook.body.data.id}`, where],
-      ['/operate/audit', 'renameWorkspace'],
-      ['/operate/workspaces', hostile],
-      [`/operate/operations/${encodeURIComponent(HOSTILE)}`, 'operation'],
-      [
-        `/operate/audit?action=${encodeURIComponent(HOSTILE)}&of=${encodeURIComponent(HOSTILE)}`,
-        'Nothing is like that.',
-      ],
-      [`/${encodeURIComponent(HOSTILE)}`, 'There is no such page'],
-    ] as const) {
-      await open(path)
-      await page.locator('main').getByText(shown).filter({ visible: true }).first().waitFor()
-      await page.locator('header').getByText(hostile).waitFor()
-      assert.equal(await page.evaluate('window.ran'), undefined, path)
-    }
-    await page.keyboard.press('Control+k')
-    await dialog().getByPlaceholder('Go to a page').fill('<img')
-    await dialog().getByRole('option').filter({ hasText: HOSTILE }).waitFor()
-    assert.equal(await page.evaluate('window.ran'), undefined)
-    await page.keyboard.press('Escape')
-    assert.equal((await rename(own.name)).status, 200)
-  })
-  it('no page may be framed by another one', async () => {
-    for (const path of ['/login', '/dashboard', '/dashboard/operate/keys']) {
-      const { headers } = await fetch(`${url}${path}`)
-      assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, path)
-    }
-    const other = await (await newPage()).context().newPage()
-    await other.setContent(`<iframe src="${url}/dashboard"></iframe>`)
-    const framed = await other.waitForSelector('iframe')
-    const frame = await framed.contentFrame()
-    assert.equal(await frame?.locator('#root').count(), 0)
-    await other.context().close()
-  })
-  it('the sign-in leads nowhere else, whatever its address says', async () => {
-    for (const query of [
-      '?next=https://example.org',
-      '?redirect=//example.org',
-      '?returnTo=javascript:alert(1)',
-    ]) {
-      const on = recorded(await newPage())
-      const address = await dashboard.link()
-      await on.goto(address.replace('/login#', `/login${query}#`))
-      await on.getByRole('button', { name: 'Sign in' }).click()
-      await on.getByRole('heading', { name: 'Overview' }).waitFor()
-      assert.equal(on.url(), `${url}/dashboard`)
-      await on.context().close()
-    }
-    for (const path of ['//example.org/dashboard', '/dashboard//example.org', '/login/../..//example.org']) {
-      const { status, headers } = await fetch(`${url}${path}`, { redirect: 'manual' })
-      assert.ok(!/example\.org/.test(headers.get('location') ?? ''), `${path}: ${status}`)
-    }
-  })
-  it('no address that a page asked for has a token, a secret or a key in it', () => {
+describe('everything', () => {
+  it('no address that a page of the operator asked for has a token, a secret or a key in it', () => {
     assert.ok(asked.length > 100)
-    const told = asked.filter((address) => /eyJ[\w-]+\.eyJ|whsec_|[?&](token|key|secret)=/.test(address))
-    assert.deepEqual(told, [])
-  })
-  it('pages fit on a phone', async () => {
-    await page.setViewportSize({ width: 390, height: 780 })
-    for (const path of [
-      '',
-      '/operate/operations',
-      '/operate/keys',
-      '/operate/members',
-      '/operate/webhooks',
-      '/operate/audit',
-      '/operate/workspaces',
-    ]) {
-      await open(path)
-      await page.locator('main h1').waitFor()
-      const [wide, width] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth])
-      assert.ok((wide ?? 0) <= (width ?? 0), `${path}: ${wide} of ${width}`)
-    }
+    assert.deepEqual(withSecrets(asked), [])
   })
   it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
 })

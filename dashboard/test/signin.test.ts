@@ -118,6 +118,13 @@ describe('passkeys', () => {
     await dialog.getByLabel('Name').fill(HOSTILE)
     await dialog.getByRole('button', { name: 'Continue' }).click()
     await page.getByRole('cell', { name: HOSTILE }).waitFor()
+    // On a phone what can be done with it is in sight.
+    await page.setViewportSize({ width: 390, height: 780 })
+    const [wide, width] = await page.evaluate(() => [document.body.scrollWidth, innerWidth])
+    const remove = await page.getByRole('button', { name: 'Delete' }).boundingBox()
+    assert.ok(remove && remove.x > 0 && remove.x + remove.width <= 390, JSON.stringify(remove))
+    assert.ok((wide ?? 0) <= (width ?? 0), `${wide} of ${width}`)
+    await page.setViewportSize({ width: 1280, height: 800 })
     assert.equal(await page.evaluate('window.ran'), undefined)
     // The same device again, which keeps one for each user.
     await page.getByRole('button', { name: 'Add a passkey' }).click()

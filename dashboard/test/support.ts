@@ -27,6 +27,8 @@ export interface Dashboard extends Context {
   page: Page
   /** What the browser refused or complained about; empty where all is well. */
   complaints: string[]
+  /** Every address that any page has asked for. */
+  asked: string[]
   newPage(): Promise<Page>
   /** A link that signs in to the workspace. */
   link(): Promise<string>
@@ -45,7 +47,8 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
   const gateways = `.${env.BERTH_GATEWAY_DOMAIN ?? 'gateway.localhost'}`
   /** Of this Berth: the page's own origin, and previews from gateways. */
   const isOwn = ({ protocol, origin, port, hostname }: URL) =>
-    protocol === 'blob:' ||
+    // The last two are of the browser's own viewer of PDF.
+    ['blob:', 'chrome:', 'chrome-extension:'].includes(protocol) ||
     origin === new URL(url).origin ||
     (port === new URL(url).port && hostname.endsWith(gateways))
   const executablePath = await findBrowser()
@@ -54,6 +57,7 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
   const browser = await chromium.launch({ executablePath, args })
   after(() => browser.close())
   const complaints: string[] = []
+  const asked: string[] = []
 
   async function newPage(): Promise<Page> {
     const context = await browser.newContext({
@@ -62,7 +66,9 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
     })
     const page = await context.newPage()
     page.setDefaultTimeout(HOST_MS)
+    page.on('framenavigated', (frame) => asked.push(frame.url()))
     page.on('request', (request) => {
+      asked.push(request.url())
       // What a page has made itself, such as a preview, is asked of nobody.
       if (!isOwn(new URL(request.url()))) complaints.push(`asked ${request.url()}`)
     })
@@ -99,5 +105,34 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
     await page.screenshot({ path: join(shots, `${name}-phone.png`) })
     await page.setViewportSize({ width: 1280, height: 800 })
   }
-  return { ...context, own, browser, page, complaints, newPage, link, signIn, look }
+  return { ...context, own, browser, page, complaints, asked, newPage, link, signIn, look }
+}
+
+/** Those of the addresses that have a token, a secret or a key in them. */
+export const withSecrets = (asked: string[]) =>
+  asked.filter((address) => /eyJ[\w-]+\.eyJ|whsec_|[?&](token|key|secret)=/.test(address))
+
+/** What the tests do on a page with things that have a menu, and with dialogs. */
+export function actionsOn(page: Page) {
+  const dialog = page.getByRole('dialog')
+  const inDialog = (name: string) => dialog.getByRole('button', { name, exact: true })
+  return {
+    dialog,
+    inDialog,
+    button: (name: string) => page.getByRole('button', { name, exact: true }),
+    row: (text: string) => page.getByRole('listitem').filter({ hasText: text }),
+    /** The dialog is closed. */
+    isGone: () => dialog.waitFor({ state: 'detached' }),
+    ranNothing: async () => assert.equal(await page.evaluate('window.ran'), undefined),
+    /** Chooses from the menu of a thing. */
+    async choose(thing: string, item: string): Promise<void> {
+      await page.getByRole('button', { name: `More about ${thing}`, exact: true }).click()
+      await page.getByRole('menuitem', { name: item, exact: true }).click()
+    },
+    async confirmByName(name: string, word: string): Promise<void> {
+      assert.ok(await inDialog(word).isDisabled())
+      await dialog.getByLabel('Type its name').fill(name)
+      await inDialog(word).click()
+    },
+  }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, notFound } from '../errors.ts'
+import { noteCaller } from '../http/audit.ts'
 import { grants } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { setSessionCookie } from '../http/session-cookie.ts'
@@ -9,7 +10,14 @@ import type { KeyService } from './keys.ts'
 import type { OpenIdProvider } from './openid-provider.ts'
 import { relyingParty } from './passkey-routes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
-import { endSession, listSessions, openSession, type Session } from './sessions.ts'
+import {
+  endSession,
+  listMemberships,
+  listSessions,
+  moveSession,
+  openSession,
+  type Session,
+} from './sessions.ts'
 import { opened, type SignInServices, sessionLimits, signIn } from './sign-in.ts'
 import { ROLES } from './workspace-routes.ts'
 
@@ -28,6 +36,10 @@ const me = z.object({
   isInstanceAdmin: z.boolean(),
   plan: planRecord,
   session: opened.nullable().describe('Null for a key.'),
+  workspaces: z
+    .array(named.extend({ role: z.enum(ROLES) }))
+    .nullable()
+    .describe('Those in which the user is a member, by name, 1000 at most. Null for a key, which is of one.'),
 })
 const sessionRecord = z.object({
   id: z.string(),
@@ -116,15 +128,17 @@ export function sessionRoutes(
       success: { status: 200, description: 'The caller.', body: z.object({ data: me }) },
       async handle({ principal }) {
         const { userId, workspaceId, role, scopes, isInstanceAdmin, isSession, keyId, expiresAt } = principal
-        const [user, workspace] = await Promise.all([
+        const [user, workspace, workspaces] = await Promise.all([
           prisma.user.findUnique({ where: { id: userId }, select: { id: true, name: true } }),
           prisma.workspace.findUnique({ where: { id: workspaceId }, include: { plan: true } }),
+          isSession ? listMemberships(prisma, userId) : null,
         ])
         if (!user || !workspace) throw notFound('There is no such workspace')
         const data = {
           ...{ user, workspace: { id: workspace.id, name: workspace.name }, role, scopes, isInstanceAdmin },
           plan: toPlanRecord(workspace.plan),
           session: isSession && expiresAt ? { id: keyId, expiresAt: expiresAt.toISOString() } : null,
+          workspaces,
         }
         return { body: { data } }
       },
@@ -146,6 +160,29 @@ export function sessionRoutes(
         const found = await listSessions(prisma, principal, limits)
         const sessions = found.map((one) => ({ ...view(one), current: one.id === principal.keyId }))
         return { body: { data: { sessions } } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/sessions/move',
+      id: 'moveSession',
+      tag: TAG,
+      summary: 'Go on in another workspace of the user',
+      description:
+        'The session that asks ends, and the answer has the cookie of one in the other workspace, which ends when this one would ' +
+        'have. 403 for who is no member there, and for a key, which is of one workspace.',
+      scope: 'any',
+      session: true,
+      body: z.object({ workspaceId: z.uuid('must be the id of a workspace') }),
+      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      async handle({ principal, body: { workspaceId }, req, res }) {
+        const browser = { userAgent: req.headers['user-agent'], limits }
+        const { id, userId, cookie, expiresAt } = await moveSession(prisma, principal, workspaceId, browser)
+        forgetKeys()
+        // It is a sign-in there: the owners of that workspace find it in their audit.
+        noteCaller(res, { via: 'session', workspaceId, userId, keyId: id })
+        setSessionCookie(req, res, cookie, expiresAt)
+        return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
       },
     }),
     route({

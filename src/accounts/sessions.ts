@@ -5,14 +5,16 @@
 import { randomBytes } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
-import { forbidden, notFound, unauthorized } from '../errors.ts'
-import type { Principal } from '../http/principal.ts'
+import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
+import type { Principal, Role } from '../http/principal.ts'
 import type { KeyService } from './keys.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
 
 const LINK_MINUTES = 15
 /** Characters that are kept of a browser's name. */
 const MAX_USER_AGENT = 255
+/** Workspaces of a user that are listed. */
+const MAX_WORKSPACES = 1000
 
 export interface Session {
   id: string
@@ -81,9 +83,9 @@ export async function createSession(
   tx: Prisma.TransactionClient,
   { workspaceId, userId }: Whose,
   { userAgent, limits }: Browser,
+  expiresAt = new Date(Date.now() + limits.hours * 3_600_000),
 ): Promise<Opened> {
   const { publicKey, secret, secretHash } = createKeyPair()
-  const expiresAt = new Date(Date.now() + limits.hours * 3_600_000)
   const { id } = await tx.apiKey.create({
     data: {
       ...{ workspaceId, userId, publicKey, secretHash, expiresAt, name: 'session', scopes: [] },
@@ -91,6 +93,41 @@ export async function createSession(
     },
   })
   return { id, workspaceId, userId, cookie: `${id}.${secret}`, expiresAt }
+}
+
+/**
+ * Opens a session in another workspace of the user in place of theirs. It ends when that would have: nobody stays signed in for
+ * longer by it.
+ * @throws ApiError 403 for who is no member there, 401 where the session has ended meanwhile.
+ */
+export function moveSession(
+  prisma: PrismaClient,
+  { keyId, userId, expiresAt }: Pick<Principal, 'keyId' | 'userId' | 'expiresAt'>,
+  workspaceId: string,
+  browser: Browser,
+): Promise<Opened> {
+  return prisma.$transaction(async (tx) => {
+    await chooseWorkspace(tx, userId, workspaceId)
+    const { count } = await tx.apiKey.updateMany({
+      where: { id: keyId, revokedAt: null },
+      data: { revokedAt: new Date() },
+    })
+    // Of two that move it at the same time, the second one finds none.
+    if (count === 0) throw unauthorized(messages.sessionEnded, 'session_ended')
+    await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${keyId})`
+    return createSession(tx, { workspaceId, userId }, browser, expiresAt ?? undefined)
+  })
+}
+
+/** The workspaces in which a user is a member, by name. */
+export async function listMemberships(prisma: PrismaClient, userId: string) {
+  const found = await prisma.membership.findMany({
+    where: { userId },
+    orderBy: { workspace: { name: 'asc' } },
+    take: MAX_WORKSPACES,
+    select: { role: true, workspace: { select: { id: true, name: true } } },
+  })
+  return found.map(({ role, workspace }) => ({ ...workspace, role: role as Role }))
 }
 
 /**

@@ -7,7 +7,7 @@ import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-clie
 const MAX_BYTES = 524_288
 
 /** A text as PostgreSQL can store it: engines print NUL, and a text that was cut may end in half a character. */
-const storable = (max: number) =>
+export const storable = (max: number) =>
   z
     .string()
     .max(max)
@@ -40,8 +40,15 @@ const agentStatus = z.object({
   startedAt: z.string().max(40),
   gateway: gatewayStatus,
   scripts: scriptStates,
+  // An agentd of 0.3.0 does not say it.
+  memory: z
+    .object({ usedBytes: z.int().nonnegative(), limitBytes: z.int().nonnegative().nullable() })
+    .nullable()
+    .default(null),
   // An agentd of 0.2.0 does not know of hard limits.
   disk: z.object({ usedBytes: z.number(), limitBytes: z.number(), hardLimit: z.boolean().default(false) }),
+  // One of 0.3.0 tells of no runs.
+  taskRuns: z.number().int().default(0),
 })
 
 /**

@@ -27,8 +27,9 @@ import { usageRoutes } from './usage/usage-routes.ts'
 
 export function agentRoutes(services: AgentServices): Route[] {
   return [
-    // `/v0/agents/engines` before `/v0/agents/:agentId`.
+    // `/v0/agents/engines` and `/v0/agents/usage` before `/v0/agents/:agentId`.
     ...runRoutes(services),
+    ...usageRoutes(services),
     ...lifecycleRoutes(services),
     ...secretRoutes(services),
     ...skillRoutes(services),
@@ -36,7 +37,6 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...clawhubRoutes(services),
     ...tokenRoutes(services),
     ...logRoutes(services),
-    ...usageRoutes(services),
     ...conversationRoutes(services),
     ...consoleRoutes(services),
     ...agentFileRoutes(services),

@@ -4,16 +4,14 @@ import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, type RouteResponse, route } from '../http/route.ts'
-import { pageOf, paging, readPageToken, text, toPage } from '../http/shapes.ts'
+import { pageOf, paging, readPageToken, text, time, toPage } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
 
 const JSON_LINES = 'application/x-ndjson'
 const EXPORT = `With \`Accept: ${JSON_LINES}\`: all that fit, a JSON object in each line, without pages.`
 
-const time = z.iso
-  .datetime({ offset: true, error: 'must be a time as in RFC 3339' })
-  .transform((value) => new Date(value))
+const moment = time.transform((value) => new Date(value))
 
 const id = z.uuid('must be a UUID')
 const filters = {
@@ -30,8 +28,8 @@ const filters = {
     .describe(
       'Only what was done, or only what was refused or failed, or only that of which it is not known.',
     ),
-  from: time.optional().describe('Only entries from this time on.'),
-  to: time.optional().describe('Only entries before this time.'),
+  from: moment.optional().describe('Only entries from this time on.'),
+  to: moment.optional().describe('Only entries before this time.'),
   ...paging(100, 1000),
 }
 

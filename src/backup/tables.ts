@@ -14,7 +14,7 @@ const TURN_TRIES = 12
 const TURN_MS = 250
 
 /**
- * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, sums that
+ * Tables that are not copied: what migrations write, what processes say of themselves, of agents and of this machine, sums that
  * triggers make anew of the rows of `file`, sign-ins that are good for minutes, and events with their deliveries: who followed
  * them has seen what a restore takes back.
  */
@@ -23,6 +23,7 @@ const LEFT_OUT = [
   'restore_under_way',
   'worker',
   'engine_version',
+  'agent_usage',
   'upload_reservation',
   'login_link',
   'passkey_challenge',

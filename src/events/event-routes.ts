@@ -6,7 +6,9 @@ import { readEventSpan, readEvents } from '../db/statements/events.ts'
 import { ApiError, badRequest } from '../errors.ts'
 import { openEventStream } from '../http/event-stream.ts'
 import { type Route, route } from '../http/route.ts'
+import { time } from '../http/shapes.ts'
 import { type StoredEvent, toEvent } from './event.ts'
+import { idAt } from './partitions.ts'
 import { type EventTail, type Told, tell } from './tail.ts'
 import { matchesType, maySee, typePattern, type Viewer } from './visibility.ts'
 
@@ -37,6 +39,11 @@ const query = z.object({
     .optional()
     .describe('Only events of this resource; `agent:<id>` has those of what belongs to the agent as well.'),
   after: eventId.optional().describe('As `Last-Event-ID`, for clients that cannot send it.'),
+  from: time
+    .optional()
+    .describe(
+      'First what was published from this time on, as far as it is kept. `Last-Event-ID` and `after` win over it.',
+    ),
 })
 type Filter = Pick<z.output<typeof query>, 'type' | 'resource'>
 
@@ -51,7 +58,7 @@ export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Ro
       tag: 'Events',
       summary: 'Follow what changes, as server-sent events',
       description:
-        'From now on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of ' +
+        'From now on; with `from` from that time on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of ' +
         'Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from ' +
         'falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.',
       scope: ['org:files:read', 'org:groups:read', 'org:gateways:read', 'org:agents:read'],
@@ -62,9 +69,10 @@ export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Ro
         mediaType: 'text/event-stream',
       },
       errors: [410],
-      async handle({ principal, query: { after, ...filter }, req, res, signal }) {
-        const from = lastEventId(req.get('last-event-id')) ?? after
-        if (from !== undefined) await refuseGone(pool, from)
+      async handle({ principal, query: { after, from: time, ...filter }, req, res, signal }) {
+        const id = lastEventId(req.get('last-event-id')) ?? after
+        if (id !== undefined) await refuseGone(pool, id)
+        const from = id ?? (time && (await idBefore(pool, Date.parse(time))))
         const until = AbortSignal.any([signal, tail.closing])
         await stream({ pool, tail }, { viewer: principal, filter, from }, res, until)
         return undefined
@@ -90,6 +98,14 @@ async function refuseGone(pool: Pool, id: string): Promise<void> {
     'events_gone',
     'Last-Event-ID: events behind it are not kept any more; read what you follow, and begin anew without it',
   )
+}
+
+/** The id behind which events from a time on are: one that is kept, and that was given. */
+async function idBefore(pool: Pool, ms: number): Promise<string> {
+  const { first, last } = await readEventSpan.one(pool)
+  const [asked, least, most] = [idAt(ms) - 1n, BigInt(first) - 1n, BigInt(last)]
+  if (asked < least) return String(least)
+  return String(asked > most ? most : asked)
 }
 
 interface Reader {

@@ -1,8 +1,8 @@
 /**
  * Every type of event, declared once: what it tells, the shape of its `data`, and who may see it. `docs/events.md` has the
  * table (`npm run docs:events`). The rows are written by triggers (migrations 0032 to 0042) and, of
- * what is no change of a row, by `noteQuotaReached` and `noteLowDisk`; a test has each of them
- * write, and compares.
+ * what is no change of a row, by `noteQuotaReached`, `noteLowDisk` and `noteTaskRuns`; a test has
+ * each of them write, and compares.
  */
 import { z } from 'zod'
 import { OPERATION_KINDS, OPERATION_STATES } from '../operations/catalog.ts'
@@ -226,6 +226,33 @@ const types = {
   'channel.created': { summary: 'A channel was connected to an agent.', ...ofChannel },
   'channel.updated': { summary: 'The settings or tokens of a channel were changed.', ...ofChannel },
   'channel.deleted': { summary: 'A channel was taken from an agent.', ...ofChannel },
+  'task.ran': {
+    summary: 'A run of a scheduled task has ended, by its schedule or by hand.',
+    audience: 'agents',
+    resource: 'task',
+    resourceId: 'the agent and the task, with `/` between them',
+    data: z.object({
+      agentId,
+      taskId: z.string(),
+      /** Null for a task that is gone, as one that runs once is after its run. */
+      name: z.string().nullable(),
+      runId: z.string(),
+      status: z.enum(['ok', 'error', 'skipped']),
+      startedAt: z.string(),
+      durationMs: z.number().nullable(),
+      error: z.string().nullable(),
+    }),
+    example: {
+      agentId: 'x1a2b3c4',
+      taskId: 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277',
+      name: 'Morning report',
+      runId: 'manual:c16e2a5d-7d81-430d-a96b-8dfb5b60c277:1795590000000:1',
+      status: 'ok',
+      startedAt: '2026-11-25T08:00:00.000Z',
+      durationMs: 4210,
+      error: null,
+    },
+  },
   'operation.progress': {
     summary: 'An operation got further, or ended. Of a pin, progress is told twice a second at most.',
     audience: 'operation',

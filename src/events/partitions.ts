@@ -13,7 +13,7 @@ const PER_MS = 1024n
 const DETACH_MS = 3_600_000
 
 /** The first id that an event of this time may have. */
-const idAt = (ms: number): bigint => BigInt(ms) * PER_MS
+export const idAt = (ms: number): bigint => BigInt(ms) * PER_MS
 
 /** Whether an event was refused since there is no partition for it. */
 export const isWithoutPartition = (error: unknown): boolean => {

@@ -72,7 +72,10 @@ describe('who sees events', () => {
       scopes: ['org:agents:write'],
       agent: { agentId: 'x1a2b3c4', ...token },
     }
-    assert.deepEqual(seenBy(viewer), startingWith('agent.', 'snapshot.', 'domain.', 'channel.', 'operation.'))
+    assert.deepEqual(
+      seenBy(viewer),
+      startingWith('agent.', 'snapshot.', 'domain.', 'channel.', 'task.', 'operation.'),
+    )
     assert.deepEqual(seenBy({ ...viewer, agent: { agentId: 'x0000000', ...token } }), [])
   })
 

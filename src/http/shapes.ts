@@ -29,6 +29,9 @@ export const pathId = z
   .meta({ format: 'uuid' })
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
+/** A moment, in RFC 3339. */
+export const time = z.iso.datetime({ offset: true, error: 'must be a time as in RFC 3339' })
+
 /** `?limit=`: how many items a page has. */
 export const limit = (fallback: number, max: number) =>
   z
@@ -46,7 +49,7 @@ export const order = z
   .transform((value) => (value === 'ASC' ? 'ASC' : 'DESC'))
 
 /** `?pageToken=`. */
-export const pageToken = text(255).meta({ format: 'page-token' })
+const pageToken = text(255).meta({ format: 'page-token' })
 
 /** The token of the next page: the last item's id in base64, empty on the last page. */
 export function nextPageToken(items: { id: string }[], pageSize: number): string {

@@ -57,6 +57,9 @@ export type CrashPoint =
   /** In a round of deliveries: they are sent; their results are written. */
   | 'webhook-before-note'
   | 'webhook-after-note'
+  /** Of runs of an agent's tasks: they are read; they are noted. */
+  | 'task-runs-before-note'
+  | 'task-runs-after-note'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

@@ -21,6 +21,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   gateway: ['servers', 'kubo'],
   users: ['servers', 'kubo'],
   events: ['servers'],
+  audit: ['servers'],
   images: [],
   hollow: [],
   memory: ['servers', 'kubo'],

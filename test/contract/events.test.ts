@@ -52,6 +52,28 @@ describe('the stream of events', () => {
     )
   })
 
+  it('a reader of a time gets what was published from then on and is kept, and an id wins over the time', async () => {
+    const type = 'type=group.created'
+    const from = (time: string) => `${type}&from=${encodeURIComponent(time)}`
+    const { api: young } = await context.workspace()
+    await makeGroup(young, 'one')
+    await makeGroup(young, 'two')
+    // Longer ago than any Berth has been there.
+    const all = await follow(young, from('1970-01-01T00:00:00Z'))
+    const [one, two] = await all.has(2)
+    assert.deepEqual(names(all), ['one', 'two'])
+    // Where it begins is an id that may be given back.
+    const again = await follow(young, type, { 'last-event-id': all.lastId })
+    const behind = await follow(young, from('1970-01-01T00:00:00Z'), { 'last-event-id': one?.id ?? '' })
+    const later = new Date(Number(BigInt(two?.id ?? 0) / 1024n) + 1)
+    const none = await follow(young, from(later.toISOString()))
+    const ahead = await follow(young, from('9999-12-31T23:59:59+01:00'))
+    await makeGroup(young, 'three')
+    await Promise.all([again.has(1), behind.has(2), none.has(1), ahead.has(1)])
+    assert.deepEqual(names(behind), ['two', 'three'])
+    for (const reader of [again, none, ahead]) assert.deepEqual(names(reader), ['three'])
+  })
+
   it('the stream of events tells of a pin how it goes', async () => {
     const reader = await follow(api, 'type=file.*,pin.*')
     const { record } = await api.pin({ cid: `${inlineCid('followed')}`, name: 'one' }, { wait: 120 })
@@ -129,6 +151,15 @@ describe('the stream of events', () => {
       names,
       Array.from({ length: count }, (_, i) => i + 1),
     )
+  })
+
+  it('the stream of events tells a reader who gets none how far it is', async () => {
+    const reader = await follow(api, 'type=group.created')
+    const quiet = await follow(api, 'type=swap.*')
+    await makeGroup(api, 'of others')
+    const [event] = await reader.has(1)
+    await until('it is told', () => BigInt(quiet.lastId) >= BigInt(event?.id ?? ''))
+    assert.deepEqual(quiet.events, [])
   })
 
   it('the stream of events is filtered by resource, an agent with all that belongs to it', async () => {
@@ -213,6 +244,7 @@ describe('what is refused of events', () => {
     [{ after: 'x' }, /^after: must be the id of an event/],
     [{ after: '-1' }, /^after: /],
     [{ after: '9999999999999999999' }, /^after: /],
+    [{ from: 'yesterday' }, /^from: must be a time as in RFC 3339/],
   ]
   for (const [query, field] of bad)
     it(`events with ${new URLSearchParams(query)} are 400`, async () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../support/agent-host.ts'
 import { assertError } from '../support/client.ts'
+import { until } from '../support/processes.ts'
 import { openContext, type Workspace } from './context.ts'
 import { addMember } from './workspaces/rows.ts'
 
@@ -173,6 +174,93 @@ describe('a session', () => {
     assertError(await own.api.delete(`/v0/workspaces/${own.id}/keys/${id}`), 404, /key/)
     const [row] = await sql('SELECT k::text AS text FROM api_key k WHERE id = $1', [id])
     assert.ok(row && !String(row.text).includes(cookie.split('.')[1] ?? ''))
+  })
+})
+
+describe('a session of a user of several workspaces', () => {
+  /** A viewer of one workspace who is a member of another one. */
+  async function memberOfTwo() {
+    const [first, second] = [await workspace(), await workspace()]
+    const user = await addMember(first, 'viewer')
+    await berth('users', 'add', user.name, '-w', second.name)
+    return { first, second, user, ...(await signIn(first, user.name)) }
+  }
+  const move = ({ ask }: Awaited<ReturnType<typeof signIn>>, workspaceId: string, headers = {}) =>
+    ask('POST', '/v0/sessions/move', headers, { workspaceId })
+
+  it('a session lists the workspaces of its user, a key does not', async () => {
+    const { ask, first, second, user } = await memberOfTwo()
+    const { workspaces } = (await ask('GET', '/v0/me')).body.data
+    const known = [
+      { id: first.id, name: first.name, role: 'viewer' },
+      { id: second.id, name: second.name, role: 'member' },
+    ]
+    assert.deepEqual(
+      workspaces,
+      known.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    )
+    assert.equal((await user.api.get('/v0/me')).body.data.workspaces, null)
+  })
+  it('a session goes on in another workspace, with the role there, no longer than before, and ends here', async () => {
+    const session = await memberOfTwo()
+    const { second, user, ask, id } = session
+    await sql(`UPDATE api_key SET expires_at = now() + interval '3 hours' WHERE id = $1`, [id])
+    await sql(`SELECT pg_notify('berth_api_key', $1::text)`, [id])
+    const [{ expires_at: expires }] = (await sql('SELECT expires_at FROM api_key WHERE id = $1', [id])) as [
+      any,
+    ]
+    await until('the change is known', async () => {
+      const { body } = await ask('GET', '/v0/me')
+      return Date.parse(body.data.session.expiresAt) === (expires as Date).getTime()
+    })
+    const moved = await move(session, second.id)
+    assert.equal(moved.status, 200, JSON.stringify(moved.body))
+    assert.equal(Date.parse(moved.body.data.expiresAt), (expires as Date).getTime())
+    const setCookie = moved.headers.get('set-cookie') ?? ''
+    assert.match(setCookie, /^__Host-berth-session=[\w.-]+; .*HttpOnly; Secure; SameSite=Strict$/)
+    const headers = { cookie: setCookie.split(';')[0] ?? '', ...OF_DASHBOARD }
+    const { data } = (await anonymous.get('/v0/me', undefined, headers)).body
+    assert.deepEqual([data.user.id, data.workspace.id, data.role], [user.id, second.id, 'member'])
+    assertError(await ask('GET', '/v0/me'), 401, ENDED)
+    assertError(await move(session, second.id), 401, ENDED)
+    const entries = await sql(
+      'SELECT via, user_id, key_id, resource FROM audit WHERE workspace_id = $1 AND action = $2',
+      [second.id, 'moveSession'],
+    )
+    const entry = { via: 'session', user_id: user.id, key_id: moved.body.data.id }
+    assert.deepEqual(entries, [{ ...entry, resource: `sessions/move/${moved.body.data.id}` }])
+  })
+  it('a session of which two requests make another one at the same time gives one', async () => {
+    const session = await memberOfTwo()
+    const replies = await Promise.all(Array.from({ length: 6 }, () => move(session, session.second.id)))
+    const statuses = replies.map(({ status }) => status)
+    assert.deepEqual(statuses.toSorted(), [200, ...Array(5).fill(401)])
+    const rows = await sql(
+      'SELECT FROM session JOIN api_key ON id = key_id WHERE user_id = $1 AND revoked_at IS NULL',
+      [session.user.id],
+    )
+    assert.equal(rows.length, 1)
+  })
+  it('a session goes to no workspace of others, for no other origin, and a key goes nowhere', async () => {
+    const session = await memberOfTwo()
+    const { ask, second, user, cookie } = session
+    const stranger = await workspace()
+    const NO_MEMBER = 'You are no member of this workspace: ask an owner for an invitation'
+    for (const id of [stranger.id, '0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5'])
+      assertError(await move(session, id), 403, NO_MEMBER)
+    for (const id of ['x', '', 7, undefined])
+      assertError(await move(session, id as string), 400, /^workspaceId: /)
+    assertError(await move(session, second.id, { origin: 'https://evil.example' }), 403, OTHER)
+    const bare = { json: { workspaceId: second.id }, headers: { cookie } }
+    assertError(await anonymous.request('POST', '/v0/sessions/move', bare), 403, OTHER)
+    assertError(
+      await user.api.post('/v0/sessions/move', { workspaceId: second.id }),
+      403,
+      'Workspace permission denied',
+    )
+    assert.equal((await ask('GET', '/v0/me')).status, 200)
+    await second.api.delete(`/v0/workspaces/${second.id}/members/${user.id}`)
+    assertError(await move(session, second.id), 403, NO_MEMBER)
   })
 })
 

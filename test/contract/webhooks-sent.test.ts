@@ -49,7 +49,11 @@ describe('a webhook over http', () => {
       assert.equal(status, 201)
       return body.data as { id: string; secret: string }
     }
-    const [first, second] = [await create(`http://127.0.0.1:${port}/`), await create(receiver.url)]
+    // A URL brings no header in.
+    const [first, second] = [
+      await create(`http://127.0.0.1:${port}/`),
+      await create(`${receiver.url}?\r\nx-injected: yes\r\n`),
+    ]
     const env = { ...process.env, PORT: `${port}`, WEBHOOK_SECRET: first.secret }
     const running = run(process.execPath, [program], { env })
     after(() => running.end('SIGTERM'))
@@ -75,6 +79,16 @@ describe('a webhook over http', () => {
       [event.type, event.workspaceId, event.resource, event.data.cid, event.data.size],
       ['file.created', workspaceId, { type: 'file', id: file.id }, file.cid, file.size],
     )
+    assert.deepEqual(Object.keys(headers).sort(), [
+      'connection',
+      'content-length',
+      'content-type',
+      'host',
+      'user-agent',
+      'webhook-id',
+      'webhook-signature',
+      'webhook-timestamp',
+    ])
     assert.deepEqual(
       [headers['content-type'], headers['user-agent']?.split('/')[0]],
       ['application/json', 'Berth'],

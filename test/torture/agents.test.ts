@@ -99,6 +99,44 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
+  for (const point of ['task-runs-before-note', 'task-runs-after-note', undefined] as const)
+    fault(
+      `a run of a task is told once after a worker is killed ${point ? `at ${point}` : 'before it'}`,
+      async () => {
+        const schedule = { kind: 'every', everyMs: 86_400_000 }
+        const payload = { kind: 'agentTurn', message: 'Good morning' }
+        const tasks = `/v0/agents/${one()}/tasks`
+        const created = await agents.insist('POST', tasks, { name: 'Morning', schedule, payload })
+        const { id } = (await created.json()) as { id: string }
+        const runs = () =>
+          agents.world.query<{ run: string }>(
+            `SELECT data ->> 'runId' AS run FROM event WHERE type = 'task.ran' AND data ->> 'taskId' = $1 ORDER BY id`,
+            [id],
+          )
+        const mark = point && (await agents.world.arm(worker(), point))
+        const ask = async () =>
+          (await (await agents.insist('POST', `${tasks}/${id}/run`)).json()) as { runId: string }
+        if (!mark) worker().pause()
+        const first = await ask()
+        if (mark) await crashed(mark)
+        else {
+          await until('the run has ended', async () => {
+            const response = await agents.insist('GET', `${tasks}/${id}/runs`)
+            return ((await response.json()) as { entries: object[] }).entries.length > 0
+          })
+          assert.deepEqual(await runs(), [])
+          worker().kill()
+        }
+        // What is told of another run comes behind whatever else there is to tell of the first one.
+        await until('the run is told', async () => (await runs()).length > 0)
+        const second = await ask()
+        await until('the other run is told', async () => (await runs()).length > 1)
+        assert.deepEqual(await runs(), [{ run: first.runId }, { run: second.runId }])
+        await agents.insist('DELETE', `${tasks}/${id}`)
+        await agents.assertSettled(kept)
+      },
+    )
+
   fault('a gateway that is killed comes back', async () => {
     const token = (await agents.exec(one(), 'echo $OPENCLAW_GATEWAY_TOKEN'))?.trim()
     const response = await agents.insist('GET', `/v0/agents/${one()}/status`)

@@ -5,13 +5,14 @@ import type { AgentStatus } from '../../agentd/protocol.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/agentd-status.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
-import { type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
+import { keepAgentUsage, type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
 import type { Logger } from '../../src/log.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Reason, recordRepairs } from '../../src/operations/repairs.ts'
 import type { Sandbox } from '../../src/sandboxes/port.ts'
 import { isSilent } from '../agents/failure.ts'
 import type { AgentWorkerServices } from '../services.ts'
+import type { TaskRuns } from './task-runs.ts'
 
 type KnownAgent = Awaited<ReturnType<typeof readKnownAgents.run>>['rows'][number]
 
@@ -30,14 +31,17 @@ const BACKOFF_MS = 2000
 export class AgentCheck {
   readonly #services: AgentWorkerServices
   readonly #log: Logger
+  readonly #taskRuns: TaskRuns
   readonly #silentMs: number
   readonly #since = performance.now()
   /** Since when agentd of an agent does not answer. */
   readonly #silentSince = new Map<string, number>()
+  #used: (NonNullable<AgentStatus['memory']> & { id: string })[] = []
 
-  constructor(services: AgentWorkerServices, log: Logger, silentMs = SILENT_MS) {
+  constructor(services: AgentWorkerServices, log: Logger, taskRuns: TaskRuns, silentMs = SILENT_MS) {
     this.#services = services
     this.#log = log
+    this.#taskRuns = taskRuns
     this.#silentMs = silentMs
   }
 
@@ -51,6 +55,13 @@ export class AgentCheck {
     } catch (error) {
       if (!signal.aborted) this.#log.warn({ err: error, agentId: agent.agentId }, 'cannot check an agent')
     }
+  }
+
+  /** Writes down what the agents that were looked at since the last call use. */
+  async keepUsage(): Promise<void> {
+    const used = this.#used
+    this.#used = []
+    if (used.length > 0) await keepAgentUsage.run(this.#services.pool, JSON.stringify(used))
   }
 
   /** A deleted agent whose operation has ended without removing it. */
@@ -69,6 +80,8 @@ export class AgentCheck {
     if (!status) return
     this.#silentSince.delete(agent.agentId)
     if (status.gateway.state === 'stopped') return this.#startAgain(agent, 'gateway missing', signal)
+    this.#taskRuns.notice(agent.id, target, status)
+    if (status.memory) this.#used.push({ id: agent.id, ...status.memory })
     await this.#follow(agent, sandbox, status)
   }
 

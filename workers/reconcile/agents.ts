@@ -12,6 +12,7 @@ import { recordRepairs } from '../../src/operations/repairs.ts'
 import type { Sandbox } from '../../src/sandboxes/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { AgentCheck } from './agent-check.ts'
+import { startTaskRunLoop, TaskRuns } from './task-runs.ts'
 
 const PASS_MS = 120_000
 /** Agents that are looked at side by side. */
@@ -24,14 +25,18 @@ export interface AgentReconciler {
   pass(signal: AbortSignal): Promise<void>
 }
 
-/** @param options.silentMs how long an agentd may keep silent, for tests. */
+/**
+ * @param options.silentMs how long an agentd may keep silent, for tests.
+ * @param options.taskRuns is given notice of each status.
+ */
 export function createAgentReconciler(
   services: AgentWorkerServices,
   log: Logger,
-  options: { silentMs?: number } = {},
+  options: { silentMs?: number; taskRuns?: TaskRuns } = {},
 ): AgentReconciler {
   const { pool, prisma, runtime } = services
-  const check = new AgentCheck(services, log, options.silentMs)
+  const { silentMs, taskRuns = new TaskRuns(services, log) } = options
+  const check = new AgentCheck(services, log, taskRuns, silentMs)
   const warnedOf = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {
@@ -46,6 +51,7 @@ export function createAgentReconciler(
         await check.run(agent, byId.get(agent.agentId), signal)
     })
     await Promise.all(work)
+    await check.keepUsage()
     const known = new Set(agents.map(({ agentId }) => agentId))
     const unknown = [...byId.keys(), ...volumes].filter((agentId) => !known.has(agentId))
     await removeOrphans(unknown, byId, signal)
@@ -84,10 +90,11 @@ export function createAgentReconciler(
   }
 }
 
-/** Compares after every interval, and as soon as a sandbox ends or is removed. */
+/** Compares after every interval, and as soon as a sandbox ends or is removed; tells of the runs of tasks meanwhile. */
 export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop {
   const { runtime, config } = services
-  const reconciler = createAgentReconciler(services, log)
+  const taskRuns = new TaskRuns(services, log)
+  const reconciler = createAgentReconciler(services, log, { taskRuns })
   let wake = new AbortController()
   const events = startLoop('agent events', GAP_MS, log, async (signal) => {
     for await (const { type } of runtime.events({ signal })) if (type !== 'started') wake.abort()
@@ -100,7 +107,8 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
     const woken = AbortSignal.any([signal, wake.signal])
     await delay(config.BERTH_AGENT_RECONCILE_SECONDS * 1000, undefined, { signal: woken }).catch(() => {})
   })
-  return { stop: async () => void (await Promise.all([events.stop(), passes.stop()])) }
+  const told = startTaskRunLoop(taskRuns, log)
+  return { stop: async () => void (await Promise.all([events.stop(), passes.stop(), told.stop()])) }
 }
 
 /** Writes down which versions of the engine are at hand here, for `web`, which cannot ask. */

@@ -8,9 +8,6 @@ export interface Part {
   change?: Change | undefined
 }
 
-/** An id of an event behind which are those from a time on. */
-export const idAt = (ms: number): string => String(BigInt(Math.floor(ms)) * 1024n - 1n)
-
 /**
  * Reads `GET /v0/events`.
  * @param options.opened is given the server's time when the stream is there.

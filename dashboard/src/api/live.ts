@@ -2,7 +2,7 @@
 import type { QueryClient } from '@tanstack/react-query'
 import { collectReads } from './about.ts'
 import { RequestError } from './client.ts'
-import { idAt, type Part, readEvents } from './event-stream.ts'
+import { type Part, readEvents } from './event-stream.ts'
 import { noteChange, setLink } from './told.ts'
 
 /** From how long ago events are shown when the page opens. */
@@ -23,7 +23,8 @@ export function followChanges(queries: QueryClient): () => void {
 
 async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void> {
   const reads = collectReads(queries)
-  let after: string | undefined = idAt(Date.now() - BEFORE_MS)
+  const from = new Date(Date.now() - BEFORE_MS).toISOString()
+  let after: string | undefined
   let failures = 0
   /** When the page opened, by the server's clock. */
   let since: number | undefined
@@ -35,7 +36,7 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
   while (!stopped.aborted) {
     await untilVisible(stopped)
     try {
-      for await (const { id, change } of readWhileSeen(after, stopped, opened)) {
+      for await (const { id, change } of readWhileSeen({ from, after }, stopped, opened)) {
         after = id ?? after
         if (!change) continue
         noteChange(change)
@@ -46,9 +47,9 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
       // The session has ended: the shell asks who is signed in, and shows how to sign in.
       if (status === 401) reads.key(['me'])
       if (status === 410) {
-        // What was missed is not kept: the next stream begins now, and all is read again.
+        // What was missed is not kept: all is read again.
         after = undefined
-        if (since !== undefined) reads.all()
+        reads.all()
         continue
       }
     }
@@ -61,7 +62,7 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
 
 /** The stream, until it is silent for too long, the network is gone, or nobody sees the page. */
 async function* readWhileSeen(
-  after: string | undefined,
+  { from, after }: { from: string; after: string | undefined },
   stopped: AbortSignal,
   opened: (date: number) => void,
 ): AsyncGenerator<Part> {
@@ -76,7 +77,7 @@ async function* readWhileSeen(
   window.addEventListener('offline', end)
   document.addEventListener('visibilitychange', endHidden)
   try {
-    yield* readEvents(AbortSignal.any([stopped, cut.signal]), { after, opened, heard })
+    yield* readEvents(AbortSignal.any([stopped, cut.signal]), { query: { from }, after, opened, heard })
   } finally {
     clearTimeout(timer)
     cut.abort()

@@ -8,7 +8,7 @@ export interface paths {
         };
         /**
          * Follow what changes, as server-sent events
-         * @description From now on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.
+         * @description From now on; with `from` from that time on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.
          *
          *     Scope: `org:files:read` or `org:groups:read` or `org:gateways:read` or `org:agents:read`.
          *
@@ -1345,6 +1345,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/sessions/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on in another workspace of the user
+         * @description The session that asks ends, and the answer has the cookie of one in the other workspace, which ends when this one would have. 403 for who is no member there, and for a key, which is of one workspace.
+         *
+         *     Any key will do.
+         */
+        post: operations["moveSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/sessions/{sessionId}": {
         parameters: {
             query?: never;
@@ -2261,6 +2283,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List how much memory each agent uses now
+         * @description Of those that run and answer, in the order of the list of agents and with pages as there. A worker reads it every few seconds of agents that measure every 15 seconds.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     A platform token that is good for the workspace will do.
+         */
+        get: operations["listAgentUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what an agent uses: memory, processor, disk
+         * @description As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["readAgentUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents": {
         parameters: {
             query?: never;
@@ -2909,30 +2979,6 @@ export interface paths {
          *     The agent’s own gateway token will do as well.
          */
         get: operations["followAgentLogs"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v0/agents/{agentId}/usage": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read what an agent uses: memory, processor, disk
-         * @description As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.
-         *
-         *     Scope: `org:agents:read`.
-         *
-         *     The agent’s own gateway token will do as well.
-         */
-        get: operations["readAgentUsage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3818,6 +3864,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/{agentId}/snapshots/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare two snapshots of an agent
+         * @description What is other in `to` than in `from`, whichever is the older one. The agent compares them in its repository, so it has to run; 409 where that does not have one of them any more, as behind a restore.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         *
+         *     A platform token that is good for the workspace will do.
+         */
+        get: operations["compareSnapshots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/snapshots/sync": {
         parameters: {
             query?: never;
@@ -4532,6 +4604,8 @@ export interface operations {
                 resource?: string;
                 /** @description As `Last-Event-ID`, for clients that cannot send it. */
                 after?: number;
+                /** @description First what was published from this time on, as far as it is kept. `Last-Event-ID` and `after` win over it. */
+                from?: string;
             };
             header?: never;
             path?: never;
@@ -10093,7 +10167,19 @@ export interface operations {
                      *         "session": {
                      *           "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
                      *           "expiresAt": "2026-11-28T11:40:02.116Z"
-                     *         }
+                     *         },
+                     *         "workspaces": [
+                     *           {
+                     *             "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
+                     *             "name": "catalogues",
+                     *             "role": "owner"
+                     *           },
+                     *           {
+                     *             "id": "0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5",
+                     *             "name": "reading room",
+                     *             "role": "viewer"
+                     *           }
+                     *         ]
                      *       }
                      *     }
                      */
@@ -10131,6 +10217,13 @@ export interface operations {
                                 id: string;
                                 expiresAt: string;
                             } | null;
+                            /** @description Those in which the user is a member, by name, 1000 at most. Null for a key, which is of one. */
+                            workspaces: {
+                                id: string;
+                                name: string;
+                                /** @enum {string} */
+                                role: "owner" | "member" | "viewer";
+                            }[] | null;
                         };
                     };
                 };
@@ -10197,6 +10290,65 @@ export interface operations {
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    moveSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "workspaceId": "0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5"
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    workspaceId: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The session. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
+                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            id: string;
+                            expiresAt: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
@@ -11173,7 +11325,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url: string;
-                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
+                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     /**
                      * @description Only events about this agent.
                      * @default null
@@ -11383,7 +11535,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url?: string;
-                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
+                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     agentId?: string | null;
                     groupId?: string | null;
                     enabled?: boolean;
@@ -13578,6 +13730,137 @@ export interface operations {
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listAgentUsage: {
+        parameters: {
+            query?: {
+                /** @description How many items a page has. */
+                limit?: number;
+                /** @description The `next_page_token` of the page before. */
+                pageToken?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the agents of the workspace use. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "usage": [
+                     *         {
+                     *           "agentId": "x7f3k2ab",
+                     *           "at": "2026-11-21T11:12:33.120Z",
+                     *           "memoryBytes": 702545920,
+                     *           "memoryLimitBytes": 2147483648
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        usage: {
+                            agentId: string;
+                            /** @description When it was read. */
+                            at: string;
+                            memoryBytes: number;
+                            /** @description Null where the agent has no limit of its own: as a process. */
+                            memoryLimitBytes: number | null;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    readAgentUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What it uses. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "memoryLimitBytes": 2147483648,
+                     *       "disk": {
+                     *         "usedBytes": 14155776,
+                     *         "limitBytes": 10737418240
+                     *       },
+                     *       "samples": [
+                     *         {
+                     *           "at": "2026-11-21T11:12:30.004Z",
+                     *           "memoryBytes": 702545920,
+                     *           "cpus": 0.021,
+                     *           "diskBytes": 14155776,
+                     *           "processes": 9
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description Null where the agent has no limit of its own: as a process. */
+                        memoryLimitBytes: number | null;
+                        disk: {
+                            usedBytes: number;
+                            limitBytes: number;
+                        };
+                        /** @description Oldest first. */
+                        samples: {
+                            at: string;
+                            /** @description Resident memory of all its processes. */
+                            memoryBytes: number;
+                            /** @description Processors used on average since the sample before. */
+                            cpus: number;
+                            diskBytes: number;
+                            processes: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
@@ -16615,80 +16898,6 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-        };
-    };
-    readAgentUsage: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The id of the agent, 8 characters.
-                 * @example x7f3k2ab
-                 */
-                agentId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What it uses. */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "memoryLimitBytes": 2147483648,
-                     *       "disk": {
-                     *         "usedBytes": 14155776,
-                     *         "limitBytes": 10737418240
-                     *       },
-                     *       "samples": [
-                     *         {
-                     *           "at": "2026-11-21T11:12:30.004Z",
-                     *           "memoryBytes": 702545920,
-                     *           "cpus": 0.021,
-                     *           "diskBytes": 14155776,
-                     *           "processes": 9
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": {
-                        /** @description Null where the agent has no limit of its own: as a process. */
-                        memoryLimitBytes: number | null;
-                        disk: {
-                            usedBytes: number;
-                            limitBytes: number;
-                        };
-                        /** @description Oldest first. */
-                        samples: {
-                            at: string;
-                            /** @description Resident memory of all its processes. */
-                            memoryBytes: number;
-                            /** @description Processors used on average since the sample before. */
-                            cpus: number;
-                            diskBytes: number;
-                            processes: number;
-                        }[];
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
@@ -20342,6 +20551,67 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    compareSnapshots: {
+        parameters: {
+            query: {
+                /** @description Of the history of this agent; any version and base. */
+                from: string;
+                /** @description Of the history of this agent; any version and base. */
+                to: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The difference. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agentId": "x7f3k2ab",
+                     *       "from": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *       "to": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *       "diff": "diff --git a/workspace/MEMORY.md b/workspace/MEMORY.md\n--- a/workspace/MEMORY.md\n+++ b/workspace/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due on Friday.\n",
+                     *       "truncated": false
+                     *     }
+                     */
+                    "application/json": {
+                        agentId: string;
+                        from: string;
+                        to: string;
+                        /** @description Unified, as git has it; empty where both are the same. At most 256 KiB. */
+                        diff: string;
+                        /** @description Whether there is more of it. */
+                        truncated: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

@@ -1,8 +1,20 @@
 import * as Dropdown from '@radix-ui/react-dropdown-menu'
 import type { ReactNode } from 'react'
+import { useMayChange } from './rights.tsx'
 
 /** What else can be done with a thing: a button with three dots, and a menu. */
-export function Menu({ label, children }: { label: string; children: ReactNode }) {
+export function Menu({
+  label,
+  children,
+  changes = false,
+}: {
+  label: string
+  children: ReactNode
+  /** Left out for who may change nothing here. */
+  changes?: boolean
+}) {
+  const mayChange = useMayChange()
+  if (changes && !mayChange) return null
   return (
     // Not modal: the lock of scrolling would put a <style> into the page, which its policy refuses.
     <Dropdown.Root modal={false}>
@@ -33,13 +45,18 @@ export function MenuItem({
   children,
   look = 'plain',
   disabled = false,
+  changes = false,
   onSelect,
 }: {
   children: ReactNode
   look?: 'plain' | 'danger'
   disabled?: boolean
+  /** Left out for who may change nothing here. */
+  changes?: boolean
   onSelect: () => void
 }) {
+  const mayChange = useMayChange()
+  if (changes && !mayChange) return null
   return (
     <Dropdown.Item
       disabled={disabled}

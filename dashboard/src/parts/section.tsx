@@ -53,7 +53,7 @@ export function Row({ children, actions }: { children: ReactNode; actions?: Reac
 /** A word beside a name, such as a version. */
 export function Tag({ children }: { children: ReactNode }) {
   return (
-    <span className="inline-block max-w-full truncate rounded border border-line bg-tint px-1.5 py-px align-middle text-xs">
+    <span className="inline-block max-w-full truncate rounded border border-line bg-page px-1.5 py-px align-middle text-soft text-xs">
       {children}
     </span>
   )

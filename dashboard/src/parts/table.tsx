@@ -1,6 +1,9 @@
-import type { ReactNode } from 'react'
+import type { CSSProperties, ReactNode } from 'react'
 
-/** A table that scrolls sideways where it does not fit. `label` names it to screen readers. */
+/**
+ * A table; on a phone each row is a block whose values stand below each other behind the names of their columns (styles.css).
+ * `label` names it to screen readers.
+ */
 export function Table({
   label,
   columns,
@@ -16,7 +19,7 @@ export function Table({
       tabIndex={0}
       className="overflow-x-auto rounded-xl border border-line bg-card"
     >
-      <table aria-label={label} className="w-full text-left text-sm">
+      <table aria-label={label} style={namesOf(columns)} className="stacked w-full text-left text-sm">
         <thead className="border-line border-b text-soft">
           <tr>
             {columns.map((column) => (
@@ -31,6 +34,10 @@ export function Table({
     </div>
   )
 }
+
+/** The names of the columns, as styles read them. */
+const namesOf = (columns: string[]) =>
+  Object.fromEntries(columns.map((name, i) => [`--column-${i + 1}`, JSON.stringify(name)])) as CSSProperties
 
 export function Cell({ children, className = '' }: { children: ReactNode; className?: string }) {
   return <td className={`px-4 py-3 ${className}`}>{children}</td>

@@ -1,19 +1,28 @@
 /** The small parts of every page. */
 import { type ComponentProps, type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { texts } from '../texts.ts'
+import { useMayChange } from './rights.tsx'
 
-type Look = 'main' | 'plain' | 'danger'
+type Look = 'main' | 'plain' | 'danger' | 'bare'
 const LOOKS: Record<Look, string> = {
   main: 'bg-accent text-on-accent hover:opacity-90',
   plain: 'border border-line bg-card hover:border-accent',
+  bare: '',
   danger: 'bg-bad text-page hover:opacity-90',
 }
 
 export function Button({
   look = 'plain',
   className = '',
+  changes = false,
   ...rest
-}: ComponentProps<'button'> & { look?: Look }) {
+}: ComponentProps<'button'> & {
+  look?: Look
+  /** Left out for who may change nothing here. */
+  changes?: boolean
+}) {
+  const mayChange = useMayChange()
+  if (changes && !mayChange) return null
   return (
     <button
       type="button"
@@ -121,13 +130,29 @@ const TONES: Record<string, string> = {
   expired: 'text-bad',
 }
 
-/** A state in a word, with a dot of its colour. */
+const LIVE = ['running']
+const DONE = ['succeeded', 'success', 'pinned', 'verified']
+
+/** A state in a word, with a sign of its colour: a tick for what is done, a lit dot for what goes on, a dot for the rest. */
 export function State({ state, label = state }: { state: string; label?: string | undefined }) {
   return (
     <span
       className={`inline-flex items-center gap-1.5 whitespace-nowrap text-sm ${TONES[state] ?? 'text-soft'}`}
     >
-      <span aria-hidden className="size-2 rounded-full bg-current" />
+      {DONE.includes(state) ? (
+        <svg
+          aria-hidden="true"
+          viewBox="0 0 12 12"
+          className="-mx-0.5 size-3 fill-none stroke-2 stroke-current"
+        >
+          <path d="m2 6.5 2.7 2.7L10 3.4" />
+        </svg>
+      ) : (
+        <span
+          aria-hidden="true"
+          className={`size-2 rounded-full bg-current ${LIVE.includes(state) ? 'ring-3 ring-current/25' : ''}`}
+        />
+      )}
       {label}
     </span>
   )

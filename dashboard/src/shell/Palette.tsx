@@ -5,6 +5,7 @@ import { Command } from 'cmdk'
 import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react'
 import { api, unwrap } from '../api/client.ts'
 import { useRights } from '../api/me.ts'
+import { useWorkspaces } from '../api/workspaces.ts'
 import { operateTabs } from '../pages/operate/tabs.ts'
 import { shorten } from '../parts/format.ts'
 import { texts } from '../texts.ts'
@@ -38,6 +39,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     ...operateTabs(rights).map(({ to, label }): [string, string] => [`${texts.nav.operate}: ${label}`, to]),
     [texts.nav.account, '/dashboard/account'],
   ]
+  const { workspaces, current, move } = useWorkspaces()
   const actions: [string, string][] = rights.mayWrite
     ? [
         [texts.agents.create, '/dashboard/agents/new'],
@@ -68,6 +70,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
           <Found go={go} typed={typed} />
           <Group heading={t.actions} rows={actions} go={go} />
           <Group heading={t.pages} rows={pages} go={go} />
+          <Group
+            heading={texts.account.workspaces.title}
+            rows={workspaces.filter(({ id }) => id !== current).map(({ id, name }) => [t.moveTo(name), id])}
+            go={move.mutate}
+          />
         </Command.List>
       </Command>
     </dialog>

@@ -1,18 +1,20 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
-import { lazy, Suspense, useCallback, useEffect, useState } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { api, RequestError, unwrap } from '../api/client.ts'
 import { followChanges } from '../api/live.ts'
 import { useMe } from '../api/me.ts'
 import { forgetChanges } from '../api/told.ts'
 import { Login } from '../pages/login/Login.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { ForMembers } from '../parts/rights.tsx'
 import { Button, Problem } from '../parts/ui.tsx'
 import { texts } from '../texts.ts'
 import { Help } from './Help.tsx'
 import { useKeys } from './keys.ts'
 import { LinkNotice } from './LinkNotice.tsx'
 import { ThemeSwitch } from './ThemeSwitch.tsx'
+import { WorkspaceChoice } from './WorkspaceChoice.tsx'
 
 const PAGES = [
   ['/dashboard', texts.nav.overview, 'overview'],
@@ -37,6 +39,15 @@ export function Shell() {
       forgetChanges()
     }
   }, [isIn, queries])
+  const workspaceId = me.data?.data.workspace.id
+  const first = useRef<string>(undefined)
+  useEffect(() => {
+    if (!workspaceId || isOut) first.current = undefined
+    else if (first.current && workspaceId !== first.current) {
+      // Another tab has gone on in another workspace: nothing that is shown here is of that one.
+      location.assign('/dashboard')
+    } else first.current = workspaceId
+  }, [workspaceId, isOut])
   if (isOut) return <Login />
   if (!me.data) return <main className="p-8">{me.error ? <Problem error={me.error} /> : texts.loading}</main>
   return (
@@ -49,7 +60,9 @@ export function Shell() {
       </a>
       <Frame {...me.data.data} />
       <main id="content" tabIndex={-1} className="mx-auto w-full min-w-0 max-w-6xl p-4 outline-none md:p-8">
-        <Outlet />
+        <ForMembers>
+          <Outlet />
+        </ForMembers>
       </main>
       <LinkNotice />
     </div>
@@ -57,7 +70,15 @@ export function Shell() {
 }
 
 /** On wide screens a column on the left; on a phone a bar above, and the pages below, where the thumb is. */
-function Frame({ user, workspace }: { user: { name: string }; workspace: { name: string } }) {
+function Frame({
+  user,
+  workspace,
+  role,
+}: {
+  user: { name: string }
+  workspace: { name: string }
+  role: string
+}) {
   const queries = useQueryClient()
   const [open, setOpen] = useState<'palette' | 'help'>()
   const onPalette = useCallback(() => setOpen('palette'), [])
@@ -104,13 +125,16 @@ function Frame({ user, workspace }: { user: { name: string }; workspace: { name:
           ))}
         </nav>
         <div className="flex items-center gap-2 text-sm md:mt-auto md:flex-col md:items-stretch md:gap-3">
+          <WorkspaceChoice name={workspace.name} />
           <Link
             to="/dashboard/account"
             className="min-w-0 rounded-lg p-1.5 hover:text-accent aria-[current=page]:text-accent md:px-2"
           >
             <Icon name="account" className="size-5 md:hidden" />
-            <span className="block max-md:sr-only md:truncate md:font-medium">{workspace.name}</span>
-            <span className="block text-soft max-md:sr-only md:truncate">{user.name}</span>
+            <span className="block text-soft max-md:sr-only md:truncate">
+              {user.name}
+              {role === 'viewer' && ` · ${texts.shell.viewer}`}
+            </span>
           </Link>
           <div className="flex items-center justify-between gap-2">
             <ThemeSwitch />

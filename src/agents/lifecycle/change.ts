@@ -45,6 +45,7 @@ export function deleteAgent(prisma: PrismaClient, agent: Agent): Promise<string>
     await tx.agentSecret.deleteMany(ofAgent)
     await tx.agentSkill.deleteMany(ofAgent)
     await tx.agentChannel.deleteMany(ofAgent)
+    await tx.notedTaskRun.deleteMany(ofAgent)
     await removeSnapshots(tx, agent)
     await forgetArchived(tx, agent.workspaceId)
     // The agent's custom domains are free for others at once, its subdomains for the workspace's other agents.

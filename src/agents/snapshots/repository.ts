@@ -115,6 +115,9 @@ export async function* readChanges(
   for await (const line of jsonLines(readWithin(response), LINE_BYTES)) yield checked(change, line)
 }
 
+/** Where a text is read, which needs no epoch: nothing changes by it. */
+type Reading = Omit<RepositoryAccess, 'epoch'>
+
 /** A text of the repository, at most `max` bytes of it. */
 interface Cut {
   text: string
@@ -123,7 +126,7 @@ interface Cut {
 
 /** The unified diff of two commits, or of one against nothing. @throws AgentdError */
 export function readDiff(
-  access: RepositoryAccess,
+  access: Reading,
   { from, to, max }: { from: string | undefined; to: string; max: number },
 ): Promise<Cut> {
   const query = new URLSearchParams({ ...(from && { from }), to, max: `${max}` })
@@ -131,18 +134,11 @@ export function readDiff(
 }
 
 /** The files of a commit, a line `<size> <path>` each. @throws AgentdError */
-export function readFiles(
-  access: RepositoryAccess,
-  { commit, max }: { commit: string; max: number },
-): Promise<Cut> {
+export function readFiles(access: Reading, { commit, max }: { commit: string; max: number }): Promise<Cut> {
   return readText(access, `/v1/repository/files?${new URLSearchParams({ commit, max: `${max}` })}`, max)
 }
 
-async function readText(
-  { agentd, target, signal }: RepositoryAccess,
-  path: string,
-  max: number,
-): Promise<Cut> {
+async function readText({ agentd, target, signal }: Reading, path: string, max: number): Promise<Cut> {
   const { body, headers } = await agentd.bytes(target, { path, timeoutMs: TEXT_MS, maxBytes: max, signal })
   return { text: storable(body.toString('utf8')), truncated: headers.truncated === 'true' }
 }

@@ -1,17 +1,30 @@
 import { z } from 'zod'
-import { contractError, messages, notFound } from '../../errors.ts'
+import { ApiError, contractError, messages, notFound } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
-import { reset, resetBody, resetting, snapshotList, synced, syncing, syncStatus } from './snapshot-schema.ts'
+import { askAgent } from '../engine-call.ts'
+import { readDiff } from './repository.ts'
+import {
+  diff,
+  diffQuery,
+  reset,
+  resetBody,
+  resetting,
+  snapshotList,
+  synced,
+  syncing,
+  syncStatus,
+} from './snapshot-schema.ts'
 import { findSnapshot, lastFailure, readPage, SHOWN } from './snapshot-store.ts'
 
 const TAG = 'Snapshots'
 const SNAPSHOTS = '/v0/agents/:agentId/snapshots'
+const MAX_DIFF_BYTES = 262_144
 const NETWORK_SETTING = 'BERTH_SNAPSHOT_NETWORK'
 
 /** The history of an agent's workspace (contract 4.3). */
-export function snapshotRoutes({ pool, prisma, config, operations }: AgentServices): Route[] {
+export function snapshotRoutes({ pool, prisma, config, agentd, operations }: AgentServices): Route[] {
   const isConfigured = config.BERTH_SNAPSHOT_NETWORK !== 'none'
 
   /** @throws ApiError 400 where the settings say that there are no snapshots. */
@@ -48,6 +61,35 @@ export function snapshotRoutes({ pool, prisma, config, operations }: AgentServic
           ...(next && { headers: { 'Next-Page-Token': next } }),
           body: { agentId: agent.agentId, snapshots },
         }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${SNAPSHOTS}/diff`,
+      id: 'compareSnapshots',
+      tag: TAG,
+      summary: 'Compare two snapshots of an agent',
+      description:
+        'What is other in `to` than in `from`, whichever is the older one. The agent compares them in its repository, so it has ' +
+        'to run; 409 where that does not have one of them any more, as behind a restore.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      bound: 'agentFiles',
+      query: diffQuery,
+      success: { status: 200, description: 'The difference.', body: diff },
+      errors: [404, 409, 503],
+      async handle({ agent, query, signal }) {
+        const { from, to } = query
+        const [a, b] = await Promise.all([findSnapshot(prisma, agent, from), findSnapshot(prisma, agent, to)])
+        if (!a || !b) throw notFound(messages.snapshotNotFound)
+        const commits = { from: a.commitSha, to: b.commitSha, max: MAX_DIFF_BYTES }
+        const { text, truncated } = await askAgent(
+          agent,
+          'Failed to compare the snapshots',
+          () => readDiff({ agentd, target: agent, signal }, commits),
+          { not_found: commitGone },
+        )
+        return { body: { agentId: agent.agentId, from, to, diff: text, truncated } }
       },
     }),
     agentRoute({
@@ -144,6 +186,11 @@ export function snapshotRoutes({ pool, prisma, config, operations }: AgentServic
     }),
   ]
 }
+
+const commitGone = (cause: Error) =>
+  new ApiError(409, 'snapshot_gone', 'The repository of the agent does not have both snapshots any more', {
+    cause,
+  })
 
 /** Statuses of failures that are not 500, by the operation's code. */
 const STATUSES: Record<string, number> = {

@@ -41,19 +41,29 @@ export const syncing = z.object({
   operation: startedOperation,
 })
 
-export const resetBody = z.object({
-  snapshotCid: cid
-    .transform((text, context) => {
-      try {
-        return canonicalCid(parseCid(text))
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error
-        context.addIssue({ code: 'custom', message: error.message.replace(/^cid: /, '') })
-        return z.NEVER
-      }
-    })
-    .describe('Of the history of this agent; any version and base.'),
+/** CIDv1 in base32. */
+const ofHistory = cid
+  .transform((text, context) => {
+    try {
+      return canonicalCid(parseCid(text))
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      context.addIssue({ code: 'custom', message: error.message.replace(/^cid: /, '') })
+      return z.NEVER
+    }
+  })
+  .describe('Of the history of this agent; any version and base.')
+
+export const diffQuery = z.object({ from: ofHistory, to: ofHistory })
+export const diff = z.object({
+  agentId: z.string(),
+  from: z.string(),
+  to: z.string(),
+  diff: z.string().describe('Unified, as git has it; empty where both are the same. At most 256 KiB.'),
+  truncated: z.boolean().describe('Whether there is more of it.'),
 })
+
+export const resetBody = z.object({ snapshotCid: ofHistory })
 
 export const reset = z.object({
   success: z.literal(true),

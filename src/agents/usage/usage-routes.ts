@@ -1,5 +1,7 @@
 import { z } from 'zod'
-import type { Route } from '../../http/route.ts'
+import { listAgentUsage } from '../../db/statements/agents.ts'
+import { type Route, route } from '../../http/route.ts'
+import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { AgentdError } from '../agentd-client.ts'
 import { askAgent, restartNeeded } from '../engine-call.ts'
@@ -27,8 +29,42 @@ const usage = z.object({
     .describe('Oldest first.'),
 })
 
-export function usageRoutes({ agentd }: AgentServices): Route[] {
+const usageNow = z.object({
+  agentId: z.string(),
+  at: z.string().describe('When it was read.'),
+  memoryBytes: bytes,
+  memoryLimitBytes: usage.shape.memoryLimitBytes,
+})
+
+export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
   return [
+    route({
+      method: 'get',
+      path: '/v0/agents/usage',
+      id: 'listAgentUsage',
+      tag: 'Agents',
+      summary: 'List how much memory each agent uses now',
+      description:
+        'Of those that run and answer, in the order of the list of agents and with pages as there. A worker reads it every few ' +
+        'seconds of agents that measure every 15 seconds.',
+      scope: 'org:agents:read',
+      callers: ['workspace'],
+      query: z.object(paging(1000, 1000)),
+      success: {
+        status: 200,
+        description: 'What the agents of the workspace use.',
+        body: z.object({ usage: z.array(usageNow) }),
+      },
+      async handle({ principal, query: { limit, pageToken } }) {
+        const after = readPageToken(pageToken) ?? null
+        const { rows } = await listAgentUsage.run(pool, principal.workspaceId, after, limit + 1)
+        const next = nextPageToken(rows, limit)
+        return {
+          ...(next && { headers: { 'Next-Page-Token': next } }),
+          body: { usage: rows.slice(0, limit).map(({ id: _, ...row }) => row) },
+        }
+      },
+    }),
     agentRoute({
       method: 'get',
       path: '/v0/agents/:agentId/usage',

@@ -227,6 +227,12 @@ export type Swap = Prisma.SwapModel
  */
 export type Agent = Prisma.AgentModel
 /**
+ * Model AgentUsage
+ * What an agent uses now, as a worker last read it: a list of agents does not ask every one. Not logged: it is read again
+ * within seconds.
+ */
+export type AgentUsage = Prisma.AgentUsageModel
+/**
  * Model Secret
  * A secret or variable in a workspace's vault; its value is encrypted (AES-256-GCM) with a key of the workspace.
  */
@@ -241,6 +247,11 @@ export type AgentSecret = Prisma.AgentSecretModel
  * A messaging channel of an agent; tokens are encrypted like secrets.
  */
 export type AgentChannel = Prisma.AgentChannelModel
+/**
+ * Model NotedTaskRun
+ * The last runs of an agent's scheduled tasks of which events tell.
+ */
+export type NotedTaskRun = Prisma.NotedTaskRunModel
 /**
  * Model EngineVersion
  * A version of an engine that a worker has at hand, as an image or as a folder.

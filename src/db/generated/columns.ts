@@ -420,6 +420,14 @@ export const Agent = {
   fileManifest: 'text?',
   templateId: 'text?',
   manifest: 'text?',
+  taskRunsSince: 'timestamptz',
+} as const
+
+export const AgentUsage = {
+  agentId: 'uuid',
+  at: 'timestamptz',
+  memoryBytes: 'int8',
+  memoryLimitBytes: 'int8?',
 } as const
 
 export const Secret = {
@@ -446,6 +454,12 @@ export const AgentChannel = {
   settings: 'jsonb',
   ciphertext: 'bytea?',
   updatedAt: 'timestamptz',
+} as const
+
+export const NotedTaskRun = {
+  agentId: 'uuid',
+  runId: 'text',
+  endedAt: 'timestamptz',
 } as const
 
 export const EngineVersion = {

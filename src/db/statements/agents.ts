@@ -65,6 +65,22 @@ export const listAgentRows = statement({
     ORDER BY workspace_id, id LIMIT $3`,
 })
 
+/** A worker reads every few seconds what agents use: what is older than this is of one that does not answer. */
+const USAGE_SECONDS = 60
+
+/** What the running agents of a workspace (`$1`) use now, the oldest agent first: `$3` of those younger than `$2`. */
+export const listAgentUsage = statement({
+  name: 'agent-usage',
+  parameters: ['uuid', 'uuid?', 'int8'],
+  columns: { id: 'uuid', agentId: 'text', at: 'text', memoryBytes: 'float8', memoryLimitBytes: 'float8?' },
+  text: `SELECT agent.id, agent.agent_id AS "agentId", ${isoMillis('u.at')} AS at,
+      u.memory_bytes::float8 AS "memoryBytes", u.memory_limit_bytes::float8 AS "memoryLimitBytes"
+    FROM agent JOIN agent_usage u ON u.agent_id = agent.id
+    WHERE workspace_id = $1 AND deleted_at IS NULL AND id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
+      AND status <> 'not_running' AND u.at > now() - interval '${USAGE_SECONDS} s'
+    ORDER BY workspace_id, id LIMIT $3`,
+})
+
 /** No row where it was deleted. Rows that refer to the agent can be written meanwhile. */
 export const lockAgentRow = statement({
   name: 'agent-lock',

@@ -45,6 +45,19 @@ export const readKnownAgents = statement({
     FROM agent a WHERE a.purged_at IS NULL`,
 })
 
+/** Writes down what agents use now: `$1` is JSON, a list of `{id, usedBytes, limitBytes}`. */
+export const keepAgentUsage = statement({
+  name: 'worker-usage',
+  parameters: ['text'],
+  columns: {},
+  text: `INSERT INTO agent_usage (agent_id, memory_bytes, memory_limit_bytes)
+    SELECT seen.id, seen."usedBytes", seen."limitBytes"
+    FROM json_to_recordset($1::text::json) AS seen (id uuid, "usedBytes" bigint, "limitBytes" bigint)
+      JOIN agent ON agent.id = seen.id
+    ON CONFLICT (agent_id) DO UPDATE
+      SET at = now(), memory_bytes = EXCLUDED.memory_bytes, memory_limit_bytes = EXCLUDED.memory_limit_bytes`,
+})
+
 /** How often the reconciler alone has restarted the agent `$1` in the last `$2` ms, and how long ago the last one ended. */
 export const readRestarts = statement({
   name: 'worker-restarts',

@@ -1,6 +1,6 @@
 /** Shapes of the IPFS Pinning Service API 1.0.0 (https://ipfs.github.io/pinning-services-api-spec/). */
 import { z } from 'zod'
-import { cid, limit, pathId, text } from '../../http/shapes.ts'
+import { cid, limit, pathId, text, time } from '../../http/shapes.ts'
 import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
 import { FAILURES } from '../pins/pin-record.ts'
 
@@ -95,8 +95,6 @@ function parseJson(value: unknown): unknown {
     return null
   }
 }
-
-const time = z.iso.datetime({ offset: true, error: 'must be a time as in RFC 3339' })
 
 export const pinsQuery = z.object({
   cid: cidList

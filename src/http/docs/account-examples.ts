@@ -202,8 +202,16 @@ export const accountExamples: Record<string, Example> = {
         isInstanceAdmin: true,
         plan: PLAN_EXAMPLE,
         session: { id: session.id, expiresAt: session.expiresAt },
+        workspaces: [
+          { id: WORKSPACE, name: 'catalogues', role: 'owner' },
+          { id: '0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5', name: 'reading room', role: 'viewer' },
+        ],
       },
     },
+  },
+  moveSession: {
+    request: { workspaceId: '0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5' },
+    response: { data: { id: session.id, expiresAt: session.expiresAt } },
   },
   listSessions: { response: { data: { sessions: [session] } } },
   revokeSession: { response: { data: null } },

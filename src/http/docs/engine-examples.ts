@@ -87,6 +87,18 @@ export const engineExamples: Record<string, Example> = {
       message: 'http server listening',
     })}\n\n`,
   },
+  listAgentUsage: {
+    response: {
+      usage: [
+        {
+          agentId: 'x7f3k2ab',
+          at: '2026-11-21T11:12:33.120Z',
+          memoryBytes: 702_545_920,
+          memoryLimitBytes: 2_147_483_648,
+        },
+      ],
+    },
+  },
   readAgentUsage: {
     response: {
       memoryLimitBytes: 2_147_483_648,

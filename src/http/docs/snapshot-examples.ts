@@ -3,6 +3,10 @@ import type { Example } from './example.ts'
 
 const AGENT = 'x7f3k2ab'
 const CID = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
+const OLDER = 'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
+const DIFF =
+  'diff --git a/workspace/MEMORY.md b/workspace/MEMORY.md\n--- a/workspace/MEMORY.md\n' +
+  '+++ b/workspace/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due on Friday.\n'
 const COMMIT = '4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01'
 const SAVED = '2026-11-21T11:20:41.377Z'
 
@@ -19,12 +23,19 @@ export const snapshotExamples: Record<string, Example> = {
           ...saved,
           userId: '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60',
           changeSummary: '1 changed',
-          contentDiff:
-            'diff --git a/workspace/MEMORY.md b/workspace/MEMORY.md\n--- a/workspace/MEMORY.md\n' +
-            '+++ b/workspace/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due on Friday.\n',
+          contentDiff: DIFF,
           createdAt: SAVED,
         },
       ],
+    },
+  },
+  compareSnapshots: {
+    response: {
+      agentId: AGENT,
+      from: OLDER,
+      to: CID,
+      diff: DIFF,
+      truncated: false,
     },
   },
   getSyncStatus: {

@@ -97,6 +97,22 @@ describe('the history', () => {
   })
 })
 
+describe('the difference of two snapshots', () => {
+  it('the difference of two snapshots is 400 without both, and 404 for one that is not of this agent’s history', async () => {
+    const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
+    await insertSnapshot(agent)
+    const of = `${agent.path}/snapshots/diff`
+    assertError(await api.get(of, { from: UNKNOWN }), 400, /^to: /)
+    assertError(await api.get(of, { from: 'latest', to: UNKNOWN }), 400, /^from: /)
+    const both = { from: UNKNOWN, to: UNKNOWN }
+    assertError(await api.get(`${sibling.path}/snapshots/diff`, both), 404, 'Snapshot not found')
+    assertError(await api.get(of, both), 503, 'The agent is not running')
+    assertError(await other.api.get(of, both), 401, /./)
+    assertError(await sibling.gateway.get(of, both), 401, /./)
+    assertError(await (await keyed('org:files:read')).get(of, both), 403, 'Missing scope: org:agents:read')
+  })
+})
+
 describe('the state of syncs', () => {
   it('the state of syncs says that they are configured', async () => {
     const { path, agentId } = await insertAgent(context, own)
@@ -212,6 +228,39 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
     assert.match(record.lastSync, MILLIS)
     assert.match(record.snapshotsUpdatedAt, MILLIS)
     assert.match(record.fileManifest, /^4 workspace\/snapshot-note\.txt$/m)
+  })
+  it('two snapshots of an agent’s workspace are compared, in either direction', async () => {
+    const first = await sync()
+    await exec('echo 1 > between.txt')
+    await sync()
+    await exec('rm between.txt && printf "two\\n%.0s" $(seq 100000) > snapshot-note.txt')
+    const last = await sync()
+    const compare = async (from: string, to: string) => {
+      const { status, body } = await agent.gateway.get(`${path}/snapshots/diff`, { from, to })
+      assert.equal(status, 200, JSON.stringify(body))
+      return body
+    }
+    const { diff, truncated, ...rest } = await compare(first.snapshotCid, last.snapshotCid)
+    assert.deepEqual(rest, { agentId, from: first.snapshotCid, to: last.snapshotCid })
+    assert.match(diff, /^diff --git a\/workspace\/snapshot-note.txt b\/workspace\/snapshot-note.txt\n/)
+    assert.match(diff, /\n-one\n\+two\n/)
+    assert.doesNotMatch(diff, /between/)
+    assert.equal(truncated, true)
+    assert.ok(diff.length <= 262_144 && diff.length > 200_000, `${diff.length}`)
+    assert.match((await compare(last.snapshotCid, first.snapshotCid)).diff, /\n-two\n/)
+    const same = await compare(last.snapshotCid, last.snapshotCid)
+    assert.deepEqual([same.diff, same.truncated], ['', false])
+    const pretend = (commit: string) =>
+      sql(
+        'UPDATE snapshot SET commit_sha = $3 WHERE cid = $1 AND agent_id = (SELECT id FROM agent WHERE agent_id = $2)',
+        [first.snapshotCid, agentId, commit],
+      )
+    await pretend('0'.repeat(40))
+    const gone = await api.get(`${path}/snapshots/diff`, { from: first.snapshotCid, to: last.snapshotCid })
+    assertError(gone, 409, /does not have both snapshots/)
+    await pretend(first.commitSha)
+    await exec('echo one > snapshot-note.txt')
+    await sync()
   })
   it('an agent’s workspace that has not changed is not saved twice', async () => {
     const before = await sync()

@@ -1,8 +1,9 @@
 /** Scheduled tasks (contract 4.3, 7.2). */
 import assert from 'node:assert/strict'
-import { afterEach, describe, it } from 'node:test'
+import { after, afterEach, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { assertError, type Reply } from '../../support/client.ts'
+import { EventReader } from '../../support/event-stream.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
@@ -12,6 +13,8 @@ const INVALID = 'Invalid parameters'
 const NOT_FOUND = 'There is no such task'
 const DAILY = { kind: 'cron', expr: '0 9 * * *', tz: 'Europe/Berlin' }
 const TURN = { kind: 'agentTurn', message: 'Good morning' }
+/** Text that a page must show as it is. */
+const HOSTILE = '<img src=x onerror=alert(1)>'
 const TASK = { name: 'Morning', schedule: DAILY, payload: TURN }
 
 const context = await openContext()
@@ -213,6 +216,37 @@ describe('running a task', () => {
     assert.deepEqual(await runsOf(id, { limit: '1' }), [])
     for (const limit of ['0', '201', 'many'])
       assertError(await shared.get(at(id, '/runs'), { limit }), 400, /^limit: /)
+  })
+})
+
+describe('the event of a run', () => {
+  it('a run by its schedule and one by hand are told once each', async () => {
+    const reader = await EventReader.open(shared, `type=task.ran&resource=agent:${agent.agentId}`)
+    after(() => reader.stop())
+    const name = `By hand ${HOSTILE}`
+    const { id } = await create({ name })
+    const once = await create({
+      name: 'Scheduled',
+      schedule: { kind: 'at', at: new Date(Date.now() + 3000).toISOString() },
+    })
+    const { runId } = (await shared.post(at(id, '/run'), {})).body
+    const told = (taskId: string) => reader.events.filter(({ data }) => data.taskId === taskId)
+    for (const taskId of [id, once.id])
+      await until(`${taskId} is told`, () => told(taskId).length > 0, 180_000)
+    // What is told of another run comes behind whatever else there is to tell of these.
+    const again = (await shared.post(at(id, '/run'), {})).body.runId
+    await until('the other run is told', () => told(id).length > 1, 180_000)
+
+    const [first, second] = told(id)
+    assert.deepEqual([told(id).length, told(once.id).length], [2, 1])
+    assert.deepEqual([first?.data.runId, second?.data.runId], [runId, again])
+    const { startedAt, durationMs, ...data } = first?.data ?? {}
+    assert.deepEqual(data, { agentId: agent.agentId, taskId: id, name, runId, status: 'ok', error: null })
+    assert.equal(new Date(String(startedAt)).toISOString(), startedAt)
+    assert.ok(Number(durationMs) >= 0)
+    assert.deepEqual(first?.resource, { type: 'task', id: `${agent.agentId}/${id}` })
+    assert.deepEqual([told(once.id)[0]?.data.status, told(once.id)[0]?.data.name], ['ok', null])
+    assert.equal(new Set(reader.events.map((event) => event.data.runId)).size, reader.events.length)
   })
 })
 

@@ -37,6 +37,8 @@ it('an agentd that has news all the time is not asked all the time', async (t) =
         gateway: { state: 'starting', ...gateway },
         scripts: { build: script, start: script },
         disk: { usedBytes: 0, limitBytes: 1, hardLimit: false },
+        taskRuns: 0,
+        memory: null,
       }
       res.end(JSON.stringify(status))
     }),

@@ -68,6 +68,20 @@ describe('the reconciler of agents', () => {
     assert.deepEqual([await waiting(agentId), await repairs(agentId)], [[], []])
   })
 
+  it('the reconciler of agents writes down what they use', async () => {
+    const { id } = await up()
+    const read = async () => (await sql('SELECT * FROM agent_usage WHERE agent_id = $1', [id]))[0]
+    const first = await until('it was measured', async () => {
+      await pass()
+      return read()
+    })
+    // Node alone takes some 40 MB, twice: agentd and the engine.
+    assert.ok(Number(first.memory_bytes) > 3e7 && Number(first.memory_bytes) < 1e9, `${first.memory_bytes}`)
+    assert.equal(first.memory_limit_bytes, null, 'as a process it has no limit')
+    await pass()
+    assert.ok(((await read())?.at as Date) > (first.at as Date))
+  })
+
   for (const [what, reason, harm] of [
     ['whose sandbox ended', 'container ended', (id: string) => world.runtime.stop(id, { graceMs: 0 })],
     [

@@ -5,6 +5,7 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { transaction } from '../../../src/db/pool.ts'
 import { giveUpDomains, noteTakenDomain } from '../../../src/db/statements/domains.ts'
+import { noteTaskRuns } from '../../../src/db/statements/task-runs.ts'
 import { EVENT_TYPES, type EventType, eventTypes } from '../../../src/events/event-types.ts'
 import { tellQuotaReached } from '../../../src/files/uploads/quota-events.ts'
 import { tellLowDisks } from '../../../src/health/disk-events.ts'
@@ -333,6 +334,33 @@ describe('events of what is no change', () => {
       { type: 'domain.failed', resource: `domain:${old}`, data: { ...data, reason: 'unproven' } },
       { type: 'domain.failed', resource: `domain:${young}`, data: { ...data, reason: 'taken' } },
     ])
+  })
+
+  it('a run of a task leaves an event once, whatever the clock of its agent says, and none of an agent that is deleted', async () => {
+    const { id, agentId } = await insertAgentRow(database.pool, { workspaceId })
+    await left()
+    const run = {
+      runId: 'run',
+      taskId: 'task',
+      name: '<b>"; DROP TABLE event',
+      status: 'error',
+      startedAt: '2026-11-25T08:00:00.000Z',
+      endedAt: '9999-01-01T00:00:00.000Z',
+      durationMs: null,
+      error: 'it failed',
+    }
+    const note = (...runs: object[]) => noteTaskRuns.run(database.pool, id, JSON.stringify(runs))
+    await note(run)
+    await note({ ...run, runId: 'second' }, run)
+    const { endedAt, ...data } = { ...run, agentId }
+    const resource = `task:${agentId}/task`
+    assert.deepEqual(await left(), [
+      { type: 'task.ran', resource, data },
+      { type: 'task.ran', resource, data: { ...data, runId: 'second' } },
+    ])
+    await database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [id])
+    await note({ ...run, runId: 'third' })
+    assert.deepEqual(await leftTypes(), ['agent.deleted'])
   })
 
   it('a disk that is low leaves an event where an admin of the instance is an owner, once for each state', async () => {

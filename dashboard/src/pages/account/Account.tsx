@@ -5,6 +5,7 @@ import { texts } from '../../texts.ts'
 import { Identities } from './Identities.tsx'
 import { Passkeys } from './Passkeys.tsx'
 import { Sessions } from './Sessions.tsx'
+import { Workspaces } from './Workspaces.tsx'
 
 /** How the user signs in, and where they are signed in. */
 export function Account() {
@@ -14,6 +15,7 @@ export function Account() {
     <>
       <PageHead title={texts.account.title} />
       <div className="space-y-10">
+        <Workspaces />
         {ways.data && <Passkeys canAdd={passkey === true} />}
         {oidc && <Identities provider={oidc.name} />}
         <Sessions />

@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ChangeEvent, type DragEvent, useRef, useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { FormDialog } from '../../parts/forms.tsx'
+import { useMayChange } from '../../parts/rights.tsx'
 import { Button, Empty, Field, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { writeContents } from './files/contents.ts'
@@ -19,6 +20,7 @@ export function AgentFiles() {
   const [chosen, setChosen] = useState<string>()
   const [isNew, setNew] = useState(false)
   const input = useRef<HTMLInputElement>(null)
+  const mayChange = useMayChange()
   const upload = useMutation({
     async mutationFn(files: File[]) {
       for (const file of files) await writeContents(agentId, `${UPLOADS}/${file.name}`, file, undefined)
@@ -37,11 +39,13 @@ export function AgentFiles() {
     // biome-ignore lint/a11y/noStaticElementInteractions: files may also be chosen by the button
     <div onDragOver={(event) => event.preventDefault()} onDrop={drop} className="space-y-3">
       <div className="flex flex-wrap items-center gap-2">
-        <Button onClick={() => setNew(true)}>{words.create}</Button>
-        <Button disabled={upload.isPending} onClick={() => input.current?.click()}>
+        <Button changes onClick={() => setNew(true)}>
+          {words.create}
+        </Button>
+        <Button changes disabled={upload.isPending} onClick={() => input.current?.click()}>
           {upload.isPending ? words.uploading : words.upload}
         </Button>
-        <input ref={input} type="file" multiple hidden onChange={choose} />
+        {mayChange && <input ref={input} type="file" multiple hidden onChange={choose} />}
         <p className="text-soft text-sm">{words.uploadHint(UPLOADS)}</p>
       </div>
       <Problem error={upload.error} />

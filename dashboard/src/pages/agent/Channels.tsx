@@ -49,15 +49,19 @@ function ChannelRow({
       actions={
         channel ? (
           <>
-            <Button onClick={() => setDialog('connect')}>{t.change}</Button>
-            <Menu label={texts.agents.more(label)}>
+            <Button changes onClick={() => setDialog('connect')}>
+              {t.change}
+            </Button>
+            <Menu changes label={texts.agents.more(label)}>
               <MenuItem look="danger" onSelect={() => setDialog('remove')}>
                 {t.remove}
               </MenuItem>
             </Menu>
           </>
         ) : (
-          <Button onClick={() => setDialog('connect')}>{t.connect}</Button>
+          <Button changes onClick={() => setDialog('connect')}>
+            {t.connect}
+          </Button>
         )
       }
     >

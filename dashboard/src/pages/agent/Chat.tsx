@@ -3,6 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { api, unwrap } from '../../api/client.ts'
+import { useMayChange } from '../../parts/rights.tsx'
 import { Button } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Composer } from './chat/Composer.tsx'
@@ -53,9 +54,11 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
   })
   const messages = history.data?.messages ?? []
   const results = resultsOf(messages)
+  const last = messages.findLast(({ role }) => role !== 'tool')
   const writing = Object.entries(reply.texts)
   const isEmpty = history.data && messages.length === 0 && !isBusy && !reply.said
   const place = useStayAtEnd()
+  const mayChange = useMayChange()
   return (
     <section
       aria-label={texts.chat.title}
@@ -89,7 +92,12 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
             return [
               text && <Answer key={id} text={text} isError={isError} time={createdAt} />,
               ...toolCalls.map((call) => (
-                <ToolCall key={`${id} ${call.id}`} call={call} result={results.get(call)} />
+                <ToolCall
+                  key={`${id} ${call.id}`}
+                  call={call}
+                  result={results.get(call)}
+                  isRunning={isBusy && message === last && writing.length === 0}
+                />
               )),
             ]
           })}
@@ -107,7 +115,11 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
         error={reply.error ?? stop.error ?? history.error}
         isEngine={reply.hasFailed}
       />
-      <Composer isBusy={isBusy} onSay={say} onStop={() => stop.mutate()} />
+      {mayChange ? (
+        <Composer isBusy={isBusy} onSay={say} onStop={() => stop.mutate()} />
+      ) : (
+        <p className="border-line border-t p-4 text-center text-soft text-sm">{texts.shell.viewersOnly}.</p>
+      )}
     </section>
   )
 }

@@ -4,6 +4,7 @@ import { useAgent } from '../../api/agent.ts'
 import { useChange } from '../../api/change.ts'
 import { api, unwrap } from '../../api/client.ts'
 import { Choice } from '../../parts/choice.tsx'
+import { Fields } from '../../parts/rights.tsx'
 import { Note, Section } from '../../parts/section.tsx'
 import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
@@ -76,10 +77,12 @@ export function Config() {
     >
       {view === 'form' &&
         (config.value ? (
-          <ConfigForm
-            config={config.value}
-            onChange={(next) => change(`${JSON.stringify(next, null, 2)}\n`)}
-          />
+          <Fields>
+            <ConfigForm
+              config={config.value}
+              onChange={(next) => change(`${JSON.stringify(next, null, 2)}\n`)}
+            />
+          </Fields>
         ) : (
           <Note>{t.notJson}</Note>
         ))}
@@ -89,13 +92,14 @@ export function Config() {
       {config.error && <Problem error={new Error(config.error)} />}
       <Problem error={operator.error ?? failed?.error ?? null} />
       {said?.of === text && <Verdict {...said} />}
-      <div className="mt-4 flex flex-wrap items-center justify-end gap-2">
+      <div className="sticky bottom-13.5 z-10 -mx-4 mt-4 flex flex-wrap items-center justify-end gap-2 border-line border-t bg-page px-4 py-3 md:bottom-0">
         {draft !== undefined && <span className="mr-auto text-busy text-sm">{t.unsaved}</span>}
         {draft !== undefined && <Button onClick={() => change(before)}>{t.discard}</Button>}
-        <Button disabled={!config.value || isBusy} onClick={() => check.mutate(text)}>
+        <Button changes disabled={!config.value || isBusy} onClick={() => check.mutate(text)}>
           {check.isPending ? t.checking : t.check}
         </Button>
         <Button
+          changes
           look="main"
           disabled={draft === undefined || !config.value || isBusy}
           onClick={() => save.mutate(text)}

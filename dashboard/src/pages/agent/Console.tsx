@@ -3,7 +3,8 @@ import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
 import { useEffect, useRef, useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
-import { Button } from '../../parts/ui.tsx'
+import { useMayChange } from '../../parts/rights.tsx'
+import { Button, Empty } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Shell } from './console/shell.ts'
 import { allowStyles } from './console/styles.ts'
@@ -23,8 +24,17 @@ const THEME = {
   cyan: '#67e8f9',
 }
 
-/** Commands in the agent, with their output as it comes. */
+/** Commands in the agent, for those who may run any. */
 export function Console() {
+  return useMayChange() ? (
+    <Commands />
+  ) : (
+    <Empty title={texts.shell.viewersOnly} hint={texts.shell.viewersOnlyHint} />
+  )
+}
+
+/** Commands in the agent, with their output as it comes. */
+function Commands() {
   const { agentId } = useAgent()
   const place = useRef<HTMLDivElement>(null)
   const shell = useRef<Shell>(null)

@@ -47,7 +47,7 @@ export function Devices() {
         hint={t.pendingHint}
         actions={
           pending.length > 1 && (
-            <Button look="main" disabled={approveAll.isPending} onClick={() => approveAll.mutate()}>
+            <Button changes look="main" disabled={approveAll.isPending} onClick={() => approveAll.mutate()}>
               {t.approveAll(pending.length)}
             </Button>
           )
@@ -93,7 +93,7 @@ function PendingRow({ agentId, device }: { agentId: string; device: Found['pendi
   return (
     <Row
       actions={
-        <Button look="main" disabled={approve.isPending} onClick={() => approve.mutate()}>
+        <Button changes look="main" disabled={approve.isPending} onClick={() => approve.mutate()}>
           {t.approve}
         </Button>
       }

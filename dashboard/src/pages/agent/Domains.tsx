@@ -20,7 +20,7 @@ export function Domains() {
     queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/domains', { params: { path: { agentId } } })),
   })
   const create = (
-    <Button look="main" onClick={() => setNew(true)}>
+    <Button changes look="main" onClick={() => setNew(true)}>
       {t.create}
     </Button>
   )

@@ -21,7 +21,7 @@ export function EngineAway({
   if (status === 'starting') return <Empty title={t.starting} hint={t.startingHint} />
   return (
     <Empty title={t.title} hint={statusReason ? t.because(statusReason) : t.hint}>
-      <Button look="main" disabled={restart.isPending} onClick={() => restart.mutate()}>
+      <Button changes look="main" disabled={restart.isPending} onClick={() => restart.mutate()}>
         {t.restart}
       </Button>
       <Problem error={restart.error} />

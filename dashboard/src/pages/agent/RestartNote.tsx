@@ -12,7 +12,7 @@ export function RestartNote({ agentId, children }: { agentId: string; children: 
   return (
     <Note
       actions={
-        <Button disabled={restart.isPending} onClick={() => restart.mutate()}>
+        <Button changes disabled={restart.isPending} onClick={() => restart.mutate()}>
           {texts.agents.restart}
         </Button>
       }

@@ -33,7 +33,7 @@ export function Secrets() {
   const others = found.filter(({ id }) => !attached.has(id))
   const isStale = agent.status === 'running' && own.data?.secrets.some(({ synced }) => !synced)
   const create = (
-    <Button look="main" onClick={() => setNew(true)}>
+    <Button changes look="main" onClick={() => setNew(true)}>
       {t.create}
     </Button>
   )

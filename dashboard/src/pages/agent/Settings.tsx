@@ -1,6 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
+import { useMayChange } from '../../parts/rights.tsx'
 import { Section } from '../../parts/section.tsx'
 import { Button, Card } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
@@ -16,6 +17,7 @@ const t = texts.settings
 export function Settings() {
   const { agentId, agent } = useAgent()
   const go = useNavigate()
+  const mayChange = useMayChange()
   const [dialog, setDialog] = useState<'template' | 'delete'>()
   const close = () => setDialog(undefined)
   if (!agent) return null
@@ -23,23 +25,27 @@ export function Settings() {
     <>
       <Names key={JSON.stringify([agent.name, agent.emoji, agent.description, agent.vibe])} agent={agent} />
       <Engine agentId={agentId} />
-      <Access agentId={agentId} />
-      <Section title={t.template} hint={t.templateHint}>
-        <Card className="flex flex-wrap items-center justify-between gap-3">
-          <p className="text-sm">{agent.snapshotCid ? t.templateFrom : t.noSnapshot}</p>
-          <Button disabled={!agent.snapshotCid} onClick={() => setDialog('template')}>
-            {t.makeTemplate}
-          </Button>
-        </Card>
-      </Section>
-      <Section title={t.danger}>
-        <Card className="flex flex-wrap items-center justify-between gap-3 border-bad/50">
-          <p className="text-sm">{t.dangerHint}</p>
-          <Button look="danger" onClick={() => setDialog('delete')}>
-            {t.remove}
-          </Button>
-        </Card>
-      </Section>
+      {mayChange && (
+        <>
+          <Access agentId={agentId} />
+          <Section title={t.template} hint={t.templateHint}>
+            <Card className="flex flex-wrap items-center justify-between gap-3">
+              <p className="text-sm">{agent.snapshotCid ? t.templateFrom : t.noSnapshot}</p>
+              <Button changes disabled={!agent.snapshotCid} onClick={() => setDialog('template')}>
+                {t.makeTemplate}
+              </Button>
+            </Card>
+          </Section>
+          <Section title={t.danger}>
+            <Card className="flex flex-wrap items-center justify-between gap-3 border-bad/50">
+              <p className="text-sm">{t.dangerHint}</p>
+              <Button changes look="danger" onClick={() => setDialog('delete')}>
+                {t.remove}
+              </Button>
+            </Card>
+          </Section>
+        </>
+      )}
       {dialog === 'template' && <MakeTemplate agent={agent} onClose={close} />}
       {dialog === 'delete' && (
         <DeleteAgent agent={agent} onClose={close} onDeleted={() => void go({ to: '/dashboard/agents' })} />

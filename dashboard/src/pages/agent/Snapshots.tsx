@@ -1,4 +1,5 @@
 import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { api, RequestError, unwrap } from '../../api/client.ts'
@@ -7,9 +8,12 @@ import { ago, shorten } from '../../parts/format.ts'
 import { ConfirmByName } from '../../parts/forms.tsx'
 import { Button, Copy, Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { Compare } from './snapshots/Compare.tsx'
+import { choose } from './snapshots/compared.ts'
 import { Diff } from './snapshots/Diff.tsx'
 
 const { snapshots: words } = texts
+const FROM = '/shell/dashboard/agents/$agentId/snapshots'
 const AT_ONCE = { Prefer: 'respond-async' }
 
 async function readPage(agentId: string, pageToken: string) {
@@ -45,8 +49,13 @@ export function Snapshots() {
     onSettled: () => queries.invalidateQueries(),
   })
   const snapshots = data?.pages.flatMap((page) => page.snapshots) ?? []
+  const compared = useSearch({ from: FROM })
+  const go = useNavigate({ from: '/dashboard/agents/$agentId/snapshots' })
+  const cids = snapshots.map(({ snapshotCid }) => snapshotCid)
+  const onCompare = (cid: string) =>
+    void go({ search: choose(compared, cid, cids), replace: true, resetScroll: false })
   const button = (
-    <Button look="main" disabled={take.isPending} onClick={() => take.mutate()}>
+    <Button changes look="main" disabled={take.isPending} onClick={() => take.mutate()}>
       {words.take}
     </Button>
   )
@@ -62,6 +71,11 @@ export function Snapshots() {
           {button}
         </Empty>
       )}
+      <Compare
+        agentId={agentId}
+        compared={compared}
+        taken={new Map(snapshots.map(({ snapshotCid, createdAt }) => [snapshotCid, createdAt]))}
+      />
       <ol className="ml-2 border-line border-l">
         {snapshots.map((snapshot, index) => (
           <li key={`${snapshot.createdAt} ${snapshot.snapshotCid}`} className="relative pb-5 pl-6">
@@ -69,7 +83,12 @@ export function Snapshots() {
               aria-hidden
               className={`-left-1.5 absolute top-5 size-3 rounded-full border-2 border-page ${index === 0 ? 'bg-accent' : 'bg-soft'}`}
             />
-            <OneSnapshot snapshot={snapshot} isCurrent={index === 0} />
+            <OneSnapshot
+              snapshot={snapshot}
+              isCurrent={index === 0}
+              isCompared={[compared.from, compared.to].includes(snapshot.snapshotCid)}
+              onCompare={snapshots.length > 1 ? () => onCompare(snapshot.snapshotCid) : undefined}
+            />
           </li>
         ))}
       </ol>
@@ -82,11 +101,21 @@ export function Snapshots() {
   )
 }
 
-function OneSnapshot({ snapshot, isCurrent }: { snapshot: Snapshot; isCurrent: boolean }) {
+function OneSnapshot({
+  snapshot,
+  isCurrent,
+  isCompared,
+  onCompare,
+}: {
+  snapshot: Snapshot
+  isCurrent: boolean
+  isCompared: boolean
+  onCompare: (() => void) | undefined
+}) {
   const { snapshotCid, changeSummary, contentDiff, commitSha, createdAt } = snapshot
   const [isGoing, setGoing] = useState(false)
   return (
-    <article className="rounded-xl border border-line bg-card p-4">
+    <article className={`rounded-xl border bg-card p-4 ${isCompared ? 'border-accent' : 'border-line'}`}>
       <div className="flex flex-wrap items-start justify-between gap-3">
         <div className="min-w-0">
           <h2 className="break-words font-medium">
@@ -106,8 +135,21 @@ function OneSnapshot({ snapshot, isCurrent }: { snapshot: Snapshot; isCurrent: b
           </p>
         </div>
         <div className="flex gap-2">
+          {onCompare && (
+            <Button
+              aria-pressed={isCompared}
+              className="aria-pressed:border-accent aria-pressed:text-accent"
+              onClick={onCompare}
+            >
+              {isCompared ? words.comparing : words.compare}
+            </Button>
+          )}
           <Copy text={snapshotCid} />
-          {!isCurrent && <Button onClick={() => setGoing(true)}>{words.reset}</Button>}
+          {!isCurrent && (
+            <Button changes onClick={() => setGoing(true)}>
+              {words.reset}
+            </Button>
+          )}
         </div>
       </div>
       {contentDiff && (

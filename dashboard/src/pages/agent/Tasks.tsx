@@ -25,7 +25,7 @@ export function Tasks() {
     refetchInterval: ({ state }) => (state.data?.some(({ isRunning }) => isRunning) ? RUNNING_MS : QUIET_MS),
   })
   const create = (
-    <Button look="main" onClick={() => setEdited('new')}>
+    <Button changes look="main" onClick={() => setEdited('new')}>
       {t.create}
     </Button>
   )

@@ -7,15 +7,25 @@ import { ago } from '../../parts/format.ts'
 import { Menu, MenuItem } from '../../parts/menu.tsx'
 import { Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
-import { type Agent, stateWord } from './agents.ts'
+import { type Agent, stateWord, type Usage, type Used } from './agents.ts'
 import { DeleteAgent } from './DeleteAgent.tsx'
+import { Memory } from './Memory.tsx'
 import { stageOf } from './Progress.tsx'
 
 const ROW_PX = 65
-const COLUMNS = 'md:grid-cols-[minmax(0,1fr)_10rem_7rem_8rem_2.25rem]'
+const COLUMNS =
+  'md:grid-cols-[minmax(0,1fr)_6rem_8rem_2.25rem] xl:grid-cols-[minmax(0,1fr)_10rem_8rem_6rem_7rem_2.25rem]'
 
 /** Rows of agents, of which only those are made that are seen. */
-export function AgentRows({ agents, steps }: { agents: Agent[]; steps: Map<string, string> }) {
+export function AgentRows({
+  agents,
+  steps,
+  usage,
+}: {
+  agents: Agent[]
+  steps: Map<string, string>
+  usage: Usage | undefined
+}) {
   const list = useRef<HTMLUListElement>(null)
   const [scrollMargin, setMargin] = useState(0)
   useEffect(() => setMargin(list.current?.offsetTop ?? 0), [])
@@ -35,8 +45,9 @@ export function AgentRows({ agents, steps }: { agents: Agent[]; steps: Map<strin
       >
         <span>{columns.name}</span>
         <span>{columns.state}</span>
-        <span>{columns.engine}</span>
-        <span>{columns.created}</span>
+        <span>{columns.memory}</span>
+        <span className="max-xl:hidden">{columns.engine}</span>
+        <span className="max-xl:hidden">{columns.created}</span>
       </div>
       <ul
         ref={list}
@@ -57,7 +68,7 @@ export function AgentRows({ agents, steps }: { agents: Agent[]; steps: Map<strin
                 className="absolute inset-x-0 top-0 border-line border-b last:border-b-0 focus-within:z-10"
                 style={{ transform: `translateY(${start - scrollMargin}px)` }}
               >
-                <AgentRow agent={agent} step={steps.get(agent.agentId)} />
+                <AgentRow agent={agent} step={steps.get(agent.agentId)} used={usage?.get(agent.agentId)} />
               </li>
             )
           )
@@ -67,7 +78,7 @@ export function AgentRows({ agents, steps }: { agents: Agent[]; steps: Map<strin
   )
 }
 
-function AgentRow({ agent, step }: { agent: Agent; step: string | undefined }) {
+function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefined; used: Used | undefined }) {
   const { agentId, name, status, statusReason, emoji, description } = agent
   const [isGoing, setGoing] = useState(false)
   const restart = useChange(() =>
@@ -100,20 +111,22 @@ function AgentRow({ agent, step }: { agent: Agent; step: string | undefined }) {
           <p className="truncate text-soft text-xs">{description || <code>{agentId}</code>}</p>
         </div>
       </div>
-      <div className="order-last col-span-2 min-w-0 pl-12 md:order-none md:col-span-1 md:pl-0">
+      <div className="order-last min-w-0 pl-12 max-md:col-span-2 max-md:flex max-md:flex-wrap max-md:items-center max-md:gap-x-4 md:order-none md:pl-0">
         <State state={status} label={stateWord(status)} />
         {(doing ?? statusReason) && (
           <p className="truncate text-soft text-xs" title={statusReason ?? undefined}>
             {doing ?? statusReason}
           </p>
         )}
+        <Memory used={used} className="md:hidden" />
       </div>
-      <span className="hidden truncate text-soft text-sm tabular-nums md:block">{agent.agentVersion}</span>
-      <span className="hidden truncate text-soft text-sm md:block" title={agent.createdAt}>
+      <Memory used={used} className="max-md:hidden" />
+      <span className="truncate text-soft text-sm tabular-nums max-xl:hidden">{agent.agentVersion}</span>
+      <span className="truncate text-soft text-sm max-xl:hidden" title={agent.createdAt}>
         {ago(agent.createdAt)}
       </span>
       <div className="relative">
-        <Menu label={texts.agents.more(name)}>
+        <Menu changes label={texts.agents.more(name)}>
           <MenuItem disabled={restart.isPending} onSelect={() => restart.mutate()}>
             {texts.agents.restart}
           </MenuItem>

@@ -2,10 +2,11 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { api, unwrap } from '../../api/client.ts'
 import { Choice, Search } from '../../parts/choice.tsx'
+import { useMayChange } from '../../parts/rights.tsx'
 import { Empty, PageHead, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AgentRows } from './AgentRows.tsx'
-import { type Agent, select, stateWord, useAgents } from './agents.ts'
+import { type Agent, select, stateWord, useAgents, useUsage } from './agents.ts'
 import { type Shown, SORTS, type Sort, STATES, type StateName } from './shown.ts'
 
 const FROM = '/shell/dashboard/agents'
@@ -15,7 +16,7 @@ const CREATE =
 /** The agents of the workspace: searched, by state, in order. */
 export function Agents() {
   const { data, error } = useAgents()
-  const create = (
+  const create = useMayChange() && (
     <Link to="/dashboard/agents/new" className={CREATE}>
       {texts.agents.create}
     </Link>
@@ -52,7 +53,8 @@ function List({ agents }: { agents: Agent[] }) {
     void go({ search: (before: Shown) => ({ ...before, ...change }) as Shown, replace: true })
   const count = (state: StateName) => agents.filter(({ status }) => status === state).length
   const steps = useSteps(count('starting') > 0)
-  const found = select(agents, shown)
+  const { data: usage } = useUsage()
+  const found = select(agents, shown, usage)
   return (
     <>
       <div className="mb-3 flex flex-wrap items-center gap-3">
@@ -82,7 +84,7 @@ function List({ agents }: { agents: Agent[] }) {
       {found.length === 0 ? (
         <Empty title={texts.agents.nothing} />
       ) : (
-        <AgentRows agents={found} steps={steps} />
+        <AgentRows agents={found} steps={steps} usage={usage} />
       )}
     </>
   )

@@ -4,8 +4,9 @@ import { type FormEvent, useState } from 'react'
 import { AT_ONCE, useChange } from '../../api/change.ts'
 import { api, unwrap } from '../../api/client.ts'
 import { TextArea } from '../../parts/forms.tsx'
+import { useMayChange } from '../../parts/rights.tsx'
 import { Section } from '../../parts/section.tsx'
-import { Button, Card, Field, PageHead, Problem, State } from '../../parts/ui.tsx'
+import { Button, Card, Empty, Field, PageHead, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AskedSecrets, useSecrets } from './AskedSecrets.tsx'
 import { stateWord } from './agents.ts'
@@ -17,13 +18,16 @@ const t = texts.agents
 /** Makes an agent: what it begins with, what it is called, what it gets; then how far its start is. */
 export function NewAgent() {
   const { made } = useSearch({ from: '/shell/dashboard/agents/new' })
+  const mayChange = useMayChange()
   return (
     <>
       <Link to="/dashboard/agents" className="mb-2 inline-block text-soft text-sm hover:text-ink">
         ← {t.title}
       </Link>
       <PageHead title={t.create} />
-      {made ? <Made agentId={made} /> : <Form />}
+      {made && <Made agentId={made} />}
+      {!made && mayChange && <Form />}
+      {!made && !mayChange && <Empty title={texts.shell.viewersOnly} hint={texts.shell.viewersOnlyHint} />}
     </>
   )
 }

@@ -5,26 +5,42 @@ import { texts } from '../../texts.ts'
 import { type Shown, type Sort, STATES } from './shown.ts'
 
 const PAGE = 1000
+/** As often as agents are measured. */
+const USAGE_MS = 15_000
+
+type PageQuery = { params: { query: { limit: number; pageToken?: string } } }
+
+/** All pages of a list whose answers have the token of the next one in a header. */
+async function readAll<Page>(
+  get: (query: PageQuery) => Promise<{ data?: Page; error?: unknown; response: Response }>,
+): Promise<Page[]> {
+  const pages: Page[] = []
+  for (let pageToken = ''; ; ) {
+    const answer = await get({ params: { query: { limit: PAGE, ...(pageToken && { pageToken }) } } })
+    pages.push(await unwrap(Promise.resolve(answer)))
+    pageToken = answer.response.headers.get('next-page-token') ?? ''
+    if (!pageToken) return pages
+  }
+}
 
 async function readAgents() {
-  const all = []
-  for (let pageToken = ''; ; ) {
-    let next = ''
-    const query = { limit: PAGE, ...(pageToken && { pageToken }) }
-    const page = await unwrap(
-      api.GET('/v0/agents', { params: { query } }).then((answer) => {
-        next = answer.response.headers.get('next-page-token') ?? ''
-        return answer
-      }),
-    )
-    all.push(...page.agents)
-    if (!next) return { agents: all, agentLimit: page.agentLimit }
-    pageToken = next
-  }
+  const pages = await readAll((query) => api.GET('/v0/agents', query))
+  return { agents: pages.flatMap(({ agents }) => agents), agentLimit: pages[0]?.agentLimit ?? null }
 }
 export type Agent = Awaited<ReturnType<typeof readAgents>>['agents'][number]
 
 export const useAgents = () => useQuery({ queryKey: ['agents'], queryFn: readAgents })
+
+async function readUsage() {
+  const pages = await readAll((query) => api.GET('/v0/agents/usage', query))
+  return new Map(pages.flatMap(({ usage }) => usage).map((one) => [one.agentId, one]))
+}
+export type Usage = Awaited<ReturnType<typeof readUsage>>
+export type Used = Usage extends Map<string, infer One> ? One : never
+
+/** What agents use now, by agent. */
+export const useUsage = () =>
+  useQuery({ queryKey: ['agents', 'usage'], queryFn: readUsage, refetchInterval: USAGE_MS })
 
 /** The newest operation that has an agent start; events have it read again at each step. */
 export const useStart = (agentId: string, isOn = true) =>
@@ -40,20 +56,26 @@ export const useStart = (agentId: string, isOn = true) =>
     },
   })
 
-const ORDERS: Record<Sort, (a: Agent, b: Agent) => number> = {
+type Order = (a: Agent, b: Agent) => number
+const ORDERS: Record<Exclude<Sort, 'memory'>, Order> = {
   name: (a, b) => a.name.localeCompare(b.name, 'en', { numeric: true, sensitivity: 'base' }),
   newest: (a, b) => b.createdAt.localeCompare(a.createdAt),
   oldest: (a, b) => a.createdAt.localeCompare(b.createdAt),
   state: (a, b) => STATES.indexOf(b.status) - STATES.indexOf(a.status) || ORDERS.name(a, b),
 }
 
-export function select(agents: Agent[], { q = '', state, sort = 'name' }: Shown): Agent[] {
+export function select(
+  agents: Agent[],
+  { q = '', state, sort = 'name' }: Shown,
+  usage: Usage = new Map(),
+): Agent[] {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean)
   const found = agents.filter(({ agentId, name, description, status }) => {
     const text = `${name} ${description ?? ''} ${agentId}`.toLowerCase()
     return (!state || status === state) && words.every((word) => text.includes(word))
   })
-  return found.sort(ORDERS[sort])
+  const used = ({ agentId }: Agent) => usage.get(agentId)?.memoryBytes ?? 0
+  return found.sort(sort === 'memory' ? (a, b) => used(b) - used(a) || ORDERS.name(a, b) : ORDERS[sort])
 }
 
 export const stateWord = (state: string): string => texts.overview.states[state] ?? state

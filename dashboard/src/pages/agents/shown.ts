@@ -1,7 +1,7 @@
 /** What of the list of agents the address asks for. */
 export const STATES = ['running', 'starting', 'not_running'] as const
 export type StateName = (typeof STATES)[number]
-export const SORTS = ['name', 'newest', 'oldest', 'state'] as const
+export const SORTS = ['name', 'newest', 'oldest', 'state', 'memory'] as const
 export type Sort = (typeof SORTS)[number]
 
 /** What of the list is shown: stands in the address. */

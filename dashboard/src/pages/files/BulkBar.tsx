@@ -25,8 +25,12 @@ export function BulkBar(props: Chosen) {
       className="sticky top-0 z-10 mb-3 flex flex-wrap items-center gap-2 rounded-xl border border-accent bg-card px-4 py-2.5 text-sm shadow-lg"
     >
       <p className="mr-auto w-full font-medium md:w-auto">{words.selected(files.length)}</p>
-      <Button onClick={() => setOpen('group')}>{words.group}</Button>
-      <Button onClick={() => setOpen('delete')}>{texts.files.remove}</Button>
+      <Button changes onClick={() => setOpen('group')}>
+        {words.group}
+      </Button>
+      <Button changes onClick={() => setOpen('delete')}>
+        {texts.files.remove}
+      </Button>
       <Button onClick={onDone}>{words.clear}</Button>
       {open === 'delete' && <DeleteDialog {...props} onClose={close} />}
       {open === 'group' && <GroupDialog {...props} onClose={close} />}

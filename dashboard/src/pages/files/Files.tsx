@@ -2,6 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
+import { useMayChange } from '../../parts/rights.tsx'
 import { Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { BulkBar } from './BulkBar.tsx'
@@ -30,6 +31,7 @@ export function Files() {
   const { network = 'public', name, group, type, order = 'DESC' } = search
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const navigate = useNavigate({ from: '/dashboard/files' })
+  const mayChange = useMayChange()
   const set = (changes: FileSearch) => {
     setSelected(new Set())
     void navigate({ search: { ...search, ...changes }, replace: true })
@@ -55,7 +57,7 @@ export function Files() {
   const chosen = files.filter(({ id }) => selected.has(id))
   return (
     <>
-      <UploadArea network={network} groupId={group && group !== 'null' ? group : undefined} />
+      {mayChange && <UploadArea network={network} groupId={group && group !== 'null' ? group : undefined} />}
       <Filters search={search} onChange={set} />
       <Problem error={list.error} />
       {list.data && files.length === 0 && (

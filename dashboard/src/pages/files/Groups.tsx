@@ -20,7 +20,7 @@ export function Groups() {
   const [edited, setEdited] = useState<Group | 'new'>()
   const [removed, setRemoved] = useState<Group>()
   const create = (
-    <Button look="main" onClick={() => setEdited('new')}>
+    <Button changes look="main" onClick={() => setEdited('new')}>
       {words.create}
     </Button>
   )
@@ -54,13 +54,14 @@ export function Groups() {
               </Cell>
               <Cell className="whitespace-nowrap">
                 <Button
+                  changes
                   className="mr-2"
                   aria-label={words.editNamed(group.name)}
                   onClick={() => setEdited(group)}
                 >
                   {words.edit}
                 </Button>
-                <Button aria-label={words.removeNamed(group.name)} onClick={() => setRemoved(group)}>
+                <Button changes aria-label={words.removeNamed(group.name)} onClick={() => setRemoved(group)}>
                   {words.remove}
                 </Button>
               </Cell>

@@ -27,7 +27,7 @@ export function Pins() {
   })
   const pins = data?.pages.flatMap(({ data }) => data.jobs) ?? []
   const pin = (
-    <Button look="main" onClick={() => setPinning(true)}>
+    <Button changes look="main" onClick={() => setPinning(true)}>
       {words.add}
     </Button>
   )
@@ -95,11 +95,11 @@ function Pin({ pin: { id, name, cid, status, date_queued, host_nodes } }: { pin:
         </div>
         <State state={isUnderWay ? status : 'failed'} label={words.states[status] ?? status} />
         {!isUnderWay && (
-          <Button disabled={again.isPending} onClick={() => again.mutate()}>
+          <Button changes disabled={again.isPending} onClick={() => again.mutate()}>
             {words.again}
           </Button>
         )}
-        <Button disabled={withdraw.isPending} onClick={() => withdraw.mutate()}>
+        <Button changes disabled={withdraw.isPending} onClick={() => withdraw.mutate()}>
           {isUnderWay ? words.withdraw : words.dismiss}
         </Button>
       </div>

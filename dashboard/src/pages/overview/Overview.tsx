@@ -20,14 +20,14 @@ export function Overview() {
     <>
       <PageHead title={texts.overview.title} />
       {isEmpty && <FirstSteps />}
-      <div className="grid gap-4 md:grid-cols-2 xl:grid-cols-4">
+      <div className="grid grid-cols-2 gap-3 max-md:*:first:col-span-2 max-md:*:last:col-span-2 md:gap-4 xl:grid-cols-4">
         <AgentsCard data={agents.data} error={agents.error} />
         <StorageCard data={workspace.data} error={workspace.error} />
         <TrafficCard />
         <HealthCard />
       </div>
       <RunningNow />
-      <div className="mt-4 grid gap-4 lg:grid-cols-2">
+      <div className="mt-4 grid grid-cols-1 gap-4 lg:grid-cols-2">
         <LastOperations />
         <LastEvents />
       </div>

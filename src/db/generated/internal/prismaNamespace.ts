@@ -433,9 +433,11 @@ export const ModelName = {
   CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
+  AgentUsage: 'AgentUsage',
   Secret: 'Secret',
   AgentSecret: 'AgentSecret',
   AgentChannel: 'AgentChannel',
+  NotedTaskRun: 'NotedTaskRun',
   EngineVersion: 'EngineVersion',
   Snapshot: 'Snapshot',
   Skill: 'Skill',
@@ -460,7 +462,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -3128,6 +3130,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    AgentUsage: {
+      payload: Prisma.$AgentUsagePayload<ExtArgs>
+      fields: Prisma.AgentUsageFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.AgentUsageFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.AgentUsageFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>
+        }
+        findFirst: {
+          args: Prisma.AgentUsageFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.AgentUsageFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>
+        }
+        findMany: {
+          args: Prisma.AgentUsageFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>[]
+        }
+        create: {
+          args: Prisma.AgentUsageCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>
+        }
+        createMany: {
+          args: Prisma.AgentUsageCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.AgentUsageCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>[]
+        }
+        delete: {
+          args: Prisma.AgentUsageDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>
+        }
+        update: {
+          args: Prisma.AgentUsageUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>
+        }
+        deleteMany: {
+          args: Prisma.AgentUsageDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.AgentUsageUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.AgentUsageUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>[]
+        }
+        upsert: {
+          args: Prisma.AgentUsageUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$AgentUsagePayload>
+        }
+        aggregate: {
+          args: Prisma.AgentUsageAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateAgentUsage>
+        }
+        groupBy: {
+          args: Prisma.AgentUsageGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AgentUsageGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.AgentUsageCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AgentUsageCountAggregateOutputType> | number
+        }
+      }
+    }
     Secret: {
       payload: Prisma.$SecretPayload<ExtArgs>
       fields: Prisma.SecretFieldRefs
@@ -3347,6 +3423,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         count: {
           args: Prisma.AgentChannelCountArgs<ExtArgs>
           result: runtime.Types.Utils.Optional<Prisma.AgentChannelCountAggregateOutputType> | number
+        }
+      }
+    }
+    NotedTaskRun: {
+      payload: Prisma.$NotedTaskRunPayload<ExtArgs>
+      fields: Prisma.NotedTaskRunFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.NotedTaskRunFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.NotedTaskRunFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        findFirst: {
+          args: Prisma.NotedTaskRunFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.NotedTaskRunFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        findMany: {
+          args: Prisma.NotedTaskRunFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>[]
+        }
+        create: {
+          args: Prisma.NotedTaskRunCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        createMany: {
+          args: Prisma.NotedTaskRunCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.NotedTaskRunCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>[]
+        }
+        delete: {
+          args: Prisma.NotedTaskRunDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        update: {
+          args: Prisma.NotedTaskRunUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        deleteMany: {
+          args: Prisma.NotedTaskRunDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.NotedTaskRunUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.NotedTaskRunUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>[]
+        }
+        upsert: {
+          args: Prisma.NotedTaskRunUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NotedTaskRunPayload>
+        }
+        aggregate: {
+          args: Prisma.NotedTaskRunAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateNotedTaskRun>
+        }
+        groupBy: {
+          args: Prisma.NotedTaskRunGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NotedTaskRunGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.NotedTaskRunCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NotedTaskRunCountAggregateOutputType> | number
         }
       }
     }
@@ -4579,10 +4729,21 @@ export const AgentScalarFieldEnum = {
   syncedAt: 'syncedAt',
   fileManifest: 'fileManifest',
   templateId: 'templateId',
-  manifest: 'manifest'
+  manifest: 'manifest',
+  taskRunsSince: 'taskRunsSince'
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
+
+
+export const AgentUsageScalarFieldEnum = {
+  agentId: 'agentId',
+  at: 'at',
+  memoryBytes: 'memoryBytes',
+  memoryLimitBytes: 'memoryLimitBytes'
+} as const
+
+export type AgentUsageScalarFieldEnum = (typeof AgentUsageScalarFieldEnum)[keyof typeof AgentUsageScalarFieldEnum]
 
 
 export const SecretScalarFieldEnum = {
@@ -4618,6 +4779,15 @@ export const AgentChannelScalarFieldEnum = {
 } as const
 
 export type AgentChannelScalarFieldEnum = (typeof AgentChannelScalarFieldEnum)[keyof typeof AgentChannelScalarFieldEnum]
+
+
+export const NotedTaskRunScalarFieldEnum = {
+  agentId: 'agentId',
+  runId: 'runId',
+  endedAt: 'endedAt'
+} as const
+
+export type NotedTaskRunScalarFieldEnum = (typeof NotedTaskRunScalarFieldEnum)[keyof typeof NotedTaskRunScalarFieldEnum]
 
 
 export const EngineVersionScalarFieldEnum = {
@@ -5089,9 +5259,11 @@ export type GlobalOmitConfig = {
   cidSignature?: Prisma.CidSignatureOmit
   swap?: Prisma.SwapOmit
   agent?: Prisma.AgentOmit
+  agentUsage?: Prisma.AgentUsageOmit
   secret?: Prisma.SecretOmit
   agentSecret?: Prisma.AgentSecretOmit
   agentChannel?: Prisma.AgentChannelOmit
+  notedTaskRun?: Prisma.NotedTaskRunOmit
   engineVersion?: Prisma.EngineVersionOmit
   snapshot?: Prisma.SnapshotOmit
   skill?: Prisma.SkillOmit

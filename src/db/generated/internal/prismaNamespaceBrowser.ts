@@ -87,9 +87,11 @@ export const ModelName = {
   CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
+  AgentUsage: 'AgentUsage',
   Secret: 'Secret',
   AgentSecret: 'AgentSecret',
   AgentChannel: 'AgentChannel',
+  NotedTaskRun: 'NotedTaskRun',
   EngineVersion: 'EngineVersion',
   Snapshot: 'Snapshot',
   Skill: 'Skill',
@@ -641,10 +643,21 @@ export const AgentScalarFieldEnum = {
   syncedAt: 'syncedAt',
   fileManifest: 'fileManifest',
   templateId: 'templateId',
-  manifest: 'manifest'
+  manifest: 'manifest',
+  taskRunsSince: 'taskRunsSince'
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
+
+
+export const AgentUsageScalarFieldEnum = {
+  agentId: 'agentId',
+  at: 'at',
+  memoryBytes: 'memoryBytes',
+  memoryLimitBytes: 'memoryLimitBytes'
+} as const
+
+export type AgentUsageScalarFieldEnum = (typeof AgentUsageScalarFieldEnum)[keyof typeof AgentUsageScalarFieldEnum]
 
 
 export const SecretScalarFieldEnum = {
@@ -680,6 +693,15 @@ export const AgentChannelScalarFieldEnum = {
 } as const
 
 export type AgentChannelScalarFieldEnum = (typeof AgentChannelScalarFieldEnum)[keyof typeof AgentChannelScalarFieldEnum]
+
+
+export const NotedTaskRunScalarFieldEnum = {
+  agentId: 'agentId',
+  runId: 'runId',
+  endedAt: 'endedAt'
+} as const
+
+export type NotedTaskRunScalarFieldEnum = (typeof NotedTaskRunScalarFieldEnum)[keyof typeof NotedTaskRunScalarFieldEnum]
 
 
 export const EngineVersionScalarFieldEnum = {

@@ -60,6 +60,7 @@ export type AgentMinAggregateOutputType = {
   fileManifest: string | null
   templateId: string | null
   manifest: string | null
+  taskRunsSince: Date | null
 }
 
 export type AgentMaxAggregateOutputType = {
@@ -88,6 +89,7 @@ export type AgentMaxAggregateOutputType = {
   fileManifest: string | null
   templateId: string | null
   manifest: string | null
+  taskRunsSince: Date | null
 }
 
 export type AgentCountAggregateOutputType = {
@@ -118,6 +120,7 @@ export type AgentCountAggregateOutputType = {
   fileManifest: number
   templateId: number
   manifest: number
+  taskRunsSince: number
   _all: number
 }
 
@@ -156,6 +159,7 @@ export type AgentMinAggregateInputType = {
   fileManifest?: true
   templateId?: true
   manifest?: true
+  taskRunsSince?: true
 }
 
 export type AgentMaxAggregateInputType = {
@@ -184,6 +188,7 @@ export type AgentMaxAggregateInputType = {
   fileManifest?: true
   templateId?: true
   manifest?: true
+  taskRunsSince?: true
 }
 
 export type AgentCountAggregateInputType = {
@@ -214,6 +219,7 @@ export type AgentCountAggregateInputType = {
   fileManifest?: true
   templateId?: true
   manifest?: true
+  taskRunsSince?: true
   _all?: true
 }
 
@@ -331,6 +337,7 @@ export type AgentGroupByOutputType = {
   fileManifest: string | null
   templateId: string | null
   manifest: string | null
+  taskRunsSince: Date
   _count: AgentCountAggregateOutputType | null
   _avg: AgentAvgAggregateOutputType | null
   _sum: AgentSumAggregateOutputType | null
@@ -384,12 +391,15 @@ export type AgentWhereInput = {
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
+  taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   channels?: Prisma.AgentChannelListRelationFilter
+  notedTaskRuns?: Prisma.NotedTaskRunListRelationFilter
   routes?: Prisma.AgentRouteListRelationFilter
   secrets?: Prisma.AgentSecretListRelationFilter
   skills?: Prisma.AgentSkillListRelationFilter
   domains?: Prisma.DomainListRelationFilter
   snapshots?: Prisma.SnapshotListRelationFilter
+  usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
 }
 
 export type AgentOrderByWithRelationInput = {
@@ -420,12 +430,15 @@ export type AgentOrderByWithRelationInput = {
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
   channels?: Prisma.AgentChannelOrderByRelationAggregateInput
+  notedTaskRuns?: Prisma.NotedTaskRunOrderByRelationAggregateInput
   routes?: Prisma.AgentRouteOrderByRelationAggregateInput
   secrets?: Prisma.AgentSecretOrderByRelationAggregateInput
   skills?: Prisma.AgentSkillOrderByRelationAggregateInput
   domains?: Prisma.DomainOrderByRelationAggregateInput
   snapshots?: Prisma.SnapshotOrderByRelationAggregateInput
+  usage?: Prisma.AgentUsageOrderByWithRelationInput
 }
 
 export type AgentWhereUniqueInput = Prisma.AtLeast<{
@@ -459,12 +472,15 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
+  taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   channels?: Prisma.AgentChannelListRelationFilter
+  notedTaskRuns?: Prisma.NotedTaskRunListRelationFilter
   routes?: Prisma.AgentRouteListRelationFilter
   secrets?: Prisma.AgentSecretListRelationFilter
   skills?: Prisma.AgentSkillListRelationFilter
   domains?: Prisma.DomainListRelationFilter
   snapshots?: Prisma.SnapshotListRelationFilter
+  usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
 }, "id" | "agentId" | "gatewayToken">
 
 export type AgentOrderByWithAggregationInput = {
@@ -495,6 +511,7 @@ export type AgentOrderByWithAggregationInput = {
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
   _count?: Prisma.AgentCountOrderByAggregateInput
   _avg?: Prisma.AgentAvgOrderByAggregateInput
   _max?: Prisma.AgentMaxOrderByAggregateInput
@@ -533,6 +550,7 @@ export type AgentScalarWhereWithAggregatesInput = {
   fileManifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
+  taskRunsSince?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
 }
 
 export type AgentCreateInput = {
@@ -563,12 +581,15 @@ export type AgentCreateInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateInput = {
@@ -599,12 +620,15 @@ export type AgentUncheckedCreateInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUpdateInput = {
@@ -635,12 +659,15 @@ export type AgentUpdateInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateInput = {
@@ -671,12 +698,15 @@ export type AgentUncheckedUpdateInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateManyInput = {
@@ -707,6 +737,7 @@ export type AgentCreateManyInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
 }
 
 export type AgentUpdateManyMutationInput = {
@@ -737,6 +768,7 @@ export type AgentUpdateManyMutationInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type AgentUncheckedUpdateManyInput = {
@@ -767,6 +799,7 @@ export type AgentUncheckedUpdateManyInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type AgentCountOrderByAggregateInput = {
@@ -797,6 +830,7 @@ export type AgentCountOrderByAggregateInput = {
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
 }
 
 export type AgentAvgOrderByAggregateInput = {
@@ -829,6 +863,7 @@ export type AgentMaxOrderByAggregateInput = {
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
 }
 
 export type AgentMinOrderByAggregateInput = {
@@ -857,6 +892,7 @@ export type AgentMinOrderByAggregateInput = {
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
+  taskRunsSince?: Prisma.SortOrder
 }
 
 export type AgentSumOrderByAggregateInput = {
@@ -871,6 +907,20 @@ export type AgentScalarRelationFilter = {
 export type AgentNullableScalarRelationFilter = {
   is?: Prisma.AgentWhereInput | null
   isNot?: Prisma.AgentWhereInput | null
+}
+
+export type AgentCreateNestedOneWithoutUsageInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutUsageInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneRequiredWithoutUsageNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutUsageInput
+  upsert?: Prisma.AgentUpsertWithoutUsageInput
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutUsageInput, Prisma.AgentUpdateWithoutUsageInput>, Prisma.AgentUncheckedUpdateWithoutUsageInput>
 }
 
 export type AgentCreateNestedOneWithoutSecretsInput = {
@@ -899,6 +949,20 @@ export type AgentUpdateOneRequiredWithoutChannelsNestedInput = {
   upsert?: Prisma.AgentUpsertWithoutChannelsInput
   connect?: Prisma.AgentWhereUniqueInput
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutChannelsInput, Prisma.AgentUpdateWithoutChannelsInput>, Prisma.AgentUncheckedUpdateWithoutChannelsInput>
+}
+
+export type AgentCreateNestedOneWithoutNotedTaskRunsInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutNotedTaskRunsInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneRequiredWithoutNotedTaskRunsNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutNotedTaskRunsInput
+  upsert?: Prisma.AgentUpsertWithoutNotedTaskRunsInput
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutNotedTaskRunsInput, Prisma.AgentUpdateWithoutNotedTaskRunsInput>, Prisma.AgentUncheckedUpdateWithoutNotedTaskRunsInput>
 }
 
 export type AgentCreateNestedOneWithoutSnapshotsInput = {
@@ -959,6 +1023,174 @@ export type AgentUpdateOneRequiredWithoutRoutesNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutRoutesInput, Prisma.AgentUpdateWithoutRoutesInput>, Prisma.AgentUncheckedUpdateWithoutRoutesInput>
 }
 
+export type AgentCreateWithoutUsageInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutUsageInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutUsageInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+}
+
+export type AgentUpsertWithoutUsageInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutUsageInput, Prisma.AgentUncheckedUpdateWithoutUsageInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutUsageInput, Prisma.AgentUncheckedCreateWithoutUsageInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutUsageInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutUsageInput, Prisma.AgentUncheckedUpdateWithoutUsageInput>
+}
+
+export type AgentUpdateWithoutUsageInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutUsageInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+}
+
 export type AgentCreateWithoutSecretsInput = {
   id?: string
   agentId: string
@@ -987,11 +1219,14 @@ export type AgentCreateWithoutSecretsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSecretsInput = {
@@ -1022,11 +1257,14 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSecretsInput = {
@@ -1073,11 +1311,14 @@ export type AgentUpdateWithoutSecretsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSecretsInput = {
@@ -1108,11 +1349,14 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutChannelsInput = {
@@ -1143,11 +1387,14 @@ export type AgentCreateWithoutChannelsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutChannelsInput = {
@@ -1178,11 +1425,14 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutChannelsInput = {
@@ -1229,11 +1479,14 @@ export type AgentUpdateWithoutChannelsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutChannelsInput = {
@@ -1264,11 +1517,182 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+}
+
+export type AgentCreateWithoutNotedTaskRunsInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutNotedTaskRunsInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+}
+
+export type AgentUpsertWithoutNotedTaskRunsInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedUpdateWithoutNotedTaskRunsInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedCreateWithoutNotedTaskRunsInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutNotedTaskRunsInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutNotedTaskRunsInput, Prisma.AgentUncheckedUpdateWithoutNotedTaskRunsInput>
+}
+
+export type AgentUpdateWithoutNotedTaskRunsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSnapshotsInput = {
@@ -1299,11 +1723,14 @@ export type AgentCreateWithoutSnapshotsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSnapshotsInput = {
@@ -1334,11 +1761,14 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSnapshotsInput = {
@@ -1385,11 +1815,14 @@ export type AgentUpdateWithoutSnapshotsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSnapshotsInput = {
@@ -1420,11 +1853,14 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSkillsInput = {
@@ -1455,11 +1891,14 @@ export type AgentCreateWithoutSkillsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSkillsInput = {
@@ -1490,11 +1929,14 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSkillsInput = {
@@ -1541,11 +1983,14 @@ export type AgentUpdateWithoutSkillsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSkillsInput = {
@@ -1576,11 +2021,14 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutDomainsInput = {
@@ -1611,11 +2059,14 @@ export type AgentCreateWithoutDomainsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutDomainsInput = {
@@ -1646,11 +2097,14 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutDomainsInput = {
@@ -1697,11 +2151,14 @@ export type AgentUpdateWithoutDomainsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutDomainsInput = {
@@ -1732,11 +2189,14 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutRoutesInput = {
@@ -1767,11 +2227,14 @@ export type AgentCreateWithoutRoutesInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutRoutesInput = {
@@ -1802,11 +2265,14 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   fileManifest?: string | null
   templateId?: string | null
   manifest?: string | null
+  taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutRoutesInput = {
@@ -1853,11 +2319,14 @@ export type AgentUpdateWithoutRoutesInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutRoutesInput = {
@@ -1888,11 +2357,14 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 
@@ -1902,6 +2374,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
 
 export type AgentCountOutputType = {
   channels: number
+  notedTaskRuns: number
   routes: number
   secrets: number
   skills: number
@@ -1911,6 +2384,7 @@ export type AgentCountOutputType = {
 
 export type AgentCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | AgentCountOutputTypeCountChannelsArgs
+  notedTaskRuns?: boolean | AgentCountOutputTypeCountNotedTaskRunsArgs
   routes?: boolean | AgentCountOutputTypeCountRoutesArgs
   secrets?: boolean | AgentCountOutputTypeCountSecretsArgs
   skills?: boolean | AgentCountOutputTypeCountSkillsArgs
@@ -1933,6 +2407,13 @@ export type AgentCountOutputTypeDefaultArgs<ExtArgs extends runtime.Types.Extens
  */
 export type AgentCountOutputTypeCountChannelsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   where?: Prisma.AgentChannelWhereInput
+}
+
+/**
+ * AgentCountOutputType without action
+ */
+export type AgentCountOutputTypeCountNotedTaskRunsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.NotedTaskRunWhereInput
 }
 
 /**
@@ -1999,12 +2480,15 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
+  notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
   routes?: boolean | Prisma.Agent$routesArgs<ExtArgs>
   secrets?: boolean | Prisma.Agent$secretsArgs<ExtArgs>
   skills?: boolean | Prisma.Agent$skillsArgs<ExtArgs>
   domains?: boolean | Prisma.Agent$domainsArgs<ExtArgs>
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
+  usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agent"]>
 
@@ -2036,6 +2520,7 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
 }, ExtArgs["result"]["agent"]>
 
 export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -2066,6 +2551,7 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
 }, ExtArgs["result"]["agent"]>
 
 export type AgentSelectScalar = {
@@ -2096,16 +2582,19 @@ export type AgentSelectScalar = {
   fileManifest?: boolean
   templateId?: boolean
   manifest?: boolean
+  taskRunsSince?: boolean
 }
 
-export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "appliedSecretVersions" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "manifest", ExtArgs["result"]["agent"]>
+export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "appliedSecretVersions" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "manifest" | "taskRunsSince", ExtArgs["result"]["agent"]>
 export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
+  notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
   routes?: boolean | Prisma.Agent$routesArgs<ExtArgs>
   secrets?: boolean | Prisma.Agent$secretsArgs<ExtArgs>
   skills?: boolean | Prisma.Agent$skillsArgs<ExtArgs>
   domains?: boolean | Prisma.Agent$domainsArgs<ExtArgs>
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
+  usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type AgentIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {}
@@ -2115,11 +2604,13 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   name: "Agent"
   objects: {
     channels: Prisma.$AgentChannelPayload<ExtArgs>[]
+    notedTaskRuns: Prisma.$NotedTaskRunPayload<ExtArgs>[]
     routes: Prisma.$AgentRoutePayload<ExtArgs>[]
     secrets: Prisma.$AgentSecretPayload<ExtArgs>[]
     skills: Prisma.$AgentSkillPayload<ExtArgs>[]
     domains: Prisma.$DomainPayload<ExtArgs>[]
     snapshots: Prisma.$SnapshotPayload<ExtArgs>[]
+    usage: Prisma.$AgentUsagePayload<ExtArgs> | null
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -2205,6 +2696,10 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      * What was applied to it of manifests, as JSON: what the next one says otherwise is applied.
      */
     manifest: string | null
+    /**
+     * No event tells of runs of its tasks that ended before.
+     */
+    taskRunsSince: Date
   }, ExtArgs["result"]["agent"]>
   composites: {}
 }
@@ -2600,11 +3095,13 @@ readonly fields: AgentFieldRefs;
 export interface Prisma__AgentClient<T, Null = never, ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs, GlobalOmitOptions = {}> extends Prisma.PrismaPromise<T> {
   readonly [Symbol.toStringTag]: "PrismaPromise"
   channels<T extends Prisma.Agent$channelsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$channelsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentChannelPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  notedTaskRuns<T extends Prisma.Agent$notedTaskRunsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$notedTaskRunsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$NotedTaskRunPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   routes<T extends Prisma.Agent$routesArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$routesArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentRoutePayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   secrets<T extends Prisma.Agent$secretsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$secretsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentSecretPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   skills<T extends Prisma.Agent$skillsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$skillsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$AgentSkillPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   domains<T extends Prisma.Agent$domainsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$domainsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$DomainPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   snapshots<T extends Prisma.Agent$snapshotsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$snapshotsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SnapshotPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  usage<T extends Prisma.Agent$usageArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$usageArgs<ExtArgs>>): Prisma.Prisma__AgentUsageClient<runtime.Types.Result.GetResult<Prisma.$AgentUsagePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -2661,6 +3158,7 @@ export interface AgentFieldRefs {
   readonly fileManifest: Prisma.FieldRef<"Agent", 'String'>
   readonly templateId: Prisma.FieldRef<"Agent", 'String'>
   readonly manifest: Prisma.FieldRef<"Agent", 'String'>
+  readonly taskRunsSince: Prisma.FieldRef<"Agent", 'DateTime'>
 }
     
 
@@ -3078,6 +3576,30 @@ export type Agent$channelsArgs<ExtArgs extends runtime.Types.Extensions.Internal
 }
 
 /**
+ * Agent.notedTaskRuns
+ */
+export type Agent$notedTaskRunsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the NotedTaskRun
+   */
+  select?: Prisma.NotedTaskRunSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the NotedTaskRun
+   */
+  omit?: Prisma.NotedTaskRunOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.NotedTaskRunInclude<ExtArgs> | null
+  where?: Prisma.NotedTaskRunWhereInput
+  orderBy?: Prisma.NotedTaskRunOrderByWithRelationInput | Prisma.NotedTaskRunOrderByWithRelationInput[]
+  cursor?: Prisma.NotedTaskRunWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.NotedTaskRunScalarFieldEnum | Prisma.NotedTaskRunScalarFieldEnum[]
+}
+
+/**
  * Agent.routes
  */
 export type Agent$routesArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -3195,6 +3717,25 @@ export type Agent$snapshotsArgs<ExtArgs extends runtime.Types.Extensions.Interna
   take?: number
   skip?: number
   distinct?: Prisma.SnapshotScalarFieldEnum | Prisma.SnapshotScalarFieldEnum[]
+}
+
+/**
+ * Agent.usage
+ */
+export type Agent$usageArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the AgentUsage
+   */
+  select?: Prisma.AgentUsageSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the AgentUsage
+   */
+  omit?: Prisma.AgentUsageOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.AgentUsageInclude<ExtArgs> | null
+  where?: Prisma.AgentUsageWhereInput
 }
 
 /**

@@ -30,7 +30,7 @@ export function Conversations({
   const [isGoing, setGoing] = useState<Listed>()
   return (
     <aside aria-label={texts.chat.conversations} className="min-w-0">
-      <Button className="mb-3 w-full" onClick={onNew}>
+      <Button changes className="mb-3 w-full" onClick={onNew}>
         {texts.chat.begin}
       </Button>
       <ul className="max-h-28 space-y-1 overflow-y-auto md:max-h-[60dvh]">
@@ -48,14 +48,15 @@ export function Conversations({
                 {one.isReplying ? texts.chat.replying : one.updatedAt && ago(one.updatedAt)}
               </span>
             </Link>
-            <button
-              type="button"
+            <Button
+              changes
+              look="bare"
               aria-label={texts.chat.remove(one.title ?? texts.chat.untitled)}
               onClick={() => setGoing(one)}
-              className="size-8 rounded-lg text-soft hover:text-bad"
+              className="size-8 text-soft hover:text-bad"
             >
               ×
-            </button>
+            </Button>
           </li>
         ))}
       </ul>

@@ -43,15 +43,21 @@ const Time = ({ time }: { time: string }) => (
   </time>
 )
 
-/** A call of a tool, folded: what was asked, and what came of it once that is known. */
+/**
+ * A call of a tool, folded: what was asked, and what came of it once that is known. The engine tells of it a moment later: until
+ * then a call that has ended says nothing.
+ */
 export function ToolCall({
   call,
   result,
+  isRunning,
 }: {
   call: Message['toolCalls'][number]
   result: Message | undefined
+  isRunning: boolean
 }) {
-  const state = !result ? words.toolRuns : result.isError ? words.toolFailed : words.toolDone
+  const pending = isRunning ? words.toolRuns : ''
+  const state = !result ? pending : result.isError ? words.toolFailed : words.toolDone
   const tone = !result ? 'text-busy' : result.isError ? 'text-bad' : 'text-good'
   return (
     <li>

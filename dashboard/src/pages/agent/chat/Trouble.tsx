@@ -38,7 +38,7 @@ export function Trouble({
       {needsRestart && (
         <div className="flex flex-wrap items-center gap-3">
           <p className="text-soft">{isDown ? texts.chat.notRunning : texts.chat.outdated}</p>
-          <Button disabled={restart.isPending} onClick={() => restart.mutate()}>
+          <Button changes disabled={restart.isPending} onClick={() => restart.mutate()}>
             {texts.chat.restart}
           </Button>
         </div>

@@ -34,7 +34,7 @@ export function Providers({ config, onChange }: { config: Json; onChange: (confi
               {name === OPERATOR ? (
                 <span className="text-soft text-xs">{t.ofOperator}</span>
               ) : (
-                <Button onClick={() => onChange(write(config, [...PROVIDERS, name], undefined))}>
+                <Button changes onClick={() => onChange(write(config, [...PROVIDERS, name], undefined))}>
                   {t.remove}
                 </Button>
               )}
@@ -42,7 +42,9 @@ export function Providers({ config, onChange }: { config: Json; onChange: (confi
           ))}
         </ul>
       )}
-      <Button onClick={() => setNew(true)}>{t.addProvider}</Button>
+      <Button changes onClick={() => setNew(true)}>
+        {t.addProvider}
+      </Button>
       {isNew && (
         <AddProvider
           onClose={() => setNew(false)}

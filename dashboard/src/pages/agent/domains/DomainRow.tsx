@@ -43,11 +43,11 @@ export function DomainRow({ domain }: { domain: Domain }) {
       actions={
         <>
           {!isVerified && (
-            <Button look="main" disabled={verify.isPending} onClick={() => verify.mutate()}>
+            <Button changes look="main" disabled={verify.isPending} onClick={() => verify.mutate()}>
               {verify.isPending ? t.checking : t.check}
             </Button>
           )}
-          <Menu label={texts.agents.more(name)}>
+          <Menu changes label={texts.agents.more(name)}>
             <MenuItem onSelect={() => setDialog('change')}>{t.change}</MenuItem>
             <MenuItem look="danger" onSelect={() => setDialog('remove')}>
               {t.remove}

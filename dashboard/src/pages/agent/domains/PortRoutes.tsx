@@ -34,7 +34,11 @@ export function PortRoutes({ agentId }: { agentId: string }) {
     () => setEdited(undefined),
   )
   const without = (routes: PortRoute[], path: string) => routes.filter((one) => one.pathPrefix !== path)
-  const create = <Button onClick={() => setEdited('new')}>{t.create}</Button>
+  const create = (
+    <Button changes onClick={() => setEdited('new')}>
+      {t.create}
+    </Button>
+  )
   return (
     <Section title={t.title} hint={t.hint} actions={data && data.mappings.length > 0 && create}>
       <Problem error={error ?? (edited ? null : save.error)} />
@@ -50,8 +54,11 @@ export function PortRoutes({ agentId }: { agentId: string }) {
               key={route.pathPrefix}
               actions={
                 <>
-                  <Button onClick={() => setEdited(route)}>{t.change}</Button>
+                  <Button changes onClick={() => setEdited(route)}>
+                    {t.change}
+                  </Button>
                   <Button
+                    changes
                     disabled={save.isPending}
                     onClick={() => save.mutate((routes) => without(routes, route.pathPrefix))}
                   >

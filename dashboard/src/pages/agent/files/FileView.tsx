@@ -28,7 +28,9 @@ export function FileView({ agentId, path, onGone }: { agentId: string; path: str
         <code className="min-w-0 break-all text-sm">{path}</code>
         <div className="flex gap-2">
           <Button onClick={() => download.mutate()}>{words.download}</Button>
-          <Button onClick={() => setGoing(true)}>{words.remove}</Button>
+          <Button changes onClick={() => setGoing(true)}>
+            {words.remove}
+          </Button>
         </div>
       </header>
       <Problem error={error ?? download.error} />

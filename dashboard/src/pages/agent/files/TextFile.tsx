@@ -53,7 +53,7 @@ export function TextFile({ agentId, path, found }: { agentId: string; path: stri
           <p className="mb-2 text-soft">{words.changedHint}</p>
           <div className="flex flex-wrap gap-2">
             <Button onClick={take}>{words.takeTheirs}</Button>
-            <Button look="main" disabled={save.isPending} onClick={store}>
+            <Button changes look="main" disabled={save.isPending} onClick={store}>
               {words.keepMine}
             </Button>
           </div>
@@ -73,7 +73,12 @@ export function TextFile({ agentId, path, found }: { agentId: string; path: stri
         <p role="status" className="text-soft text-sm">
           {isChanged ? words.unsaved : save.isSuccess ? words.saved : ''}
         </p>
-        <Button look="main" disabled={!isChanged || save.isPending || theirs !== undefined} onClick={store}>
+        <Button
+          changes
+          look="main"
+          disabled={!isChanged || save.isPending || theirs !== undefined}
+          onClick={store}
+        >
           {words.save}
         </Button>
       </div>

@@ -46,10 +46,10 @@ export function SecretRow({
     <Row
       actions={
         <>
-          <Button disabled={change.isPending} onClick={() => change.mutate()}>
+          <Button changes disabled={change.isPending} onClick={() => change.mutate()}>
             {isAttached ? t.detach : t.attach}
           </Button>
-          <Menu label={texts.agents.more(name)}>
+          <Menu changes label={texts.agents.more(name)}>
             <MenuItem onSelect={() => setDialog('value')}>{t.rotate}</MenuItem>
             <MenuItem look="danger" onSelect={() => setDialog('remove')}>
               {t.remove}

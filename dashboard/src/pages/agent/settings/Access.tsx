@@ -32,10 +32,12 @@ export function Access({ agentId }: { agentId: string }) {
           <dl className="space-y-4 text-sm">
             <Line label={t.host} shown={data.baseUrl} copied={data.baseUrl} />
             <Line label={t.gatewayToken} shown={isShown ? data.token : HIDDEN} copied={data.token}>
-              <Button aria-pressed={isShown} onClick={() => setShown(!isShown)}>
+              <Button changes aria-pressed={isShown} onClick={() => setShown(!isShown)}>
                 {isShown ? t.hide : t.reveal}
               </Button>
-              <Button onClick={() => setRotating(true)}>{t.rotate}</Button>
+              <Button changes onClick={() => setRotating(true)}>
+                {t.rotate}
+              </Button>
             </Line>
             <Line
               label={t.git}
@@ -49,7 +51,7 @@ export function Access({ agentId }: { agentId: string }) {
               copied={mint.data?.token ?? ''}
               hint={t.platformHint}
             >
-              <Button disabled={mint.isPending} onClick={() => mint.mutate()}>
+              <Button changes disabled={mint.isPending} onClick={() => mint.mutate()}>
                 {t.mint}
               </Button>
             </Line>

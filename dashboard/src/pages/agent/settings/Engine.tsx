@@ -39,7 +39,7 @@ export function Engine({ agentId }: { agentId: string }) {
       title={t.engine}
       hint={t.engineHint}
       actions={
-        <Button disabled={restart.isPending || isStarting} onClick={() => restart.mutate('')}>
+        <Button changes disabled={restart.isPending || isStarting} onClick={() => restart.mutate('')}>
           {texts.agents.restart}
         </Button>
       }
@@ -74,6 +74,7 @@ export function Engine({ agentId }: { agentId: string }) {
                     ))}
                   </select>
                   <Button
+                    changes
                     disabled={!version || restart.isPending || isStarting}
                     onClick={() => restart.mutate(version)}
                   >
@@ -100,7 +101,11 @@ export function Engine({ agentId }: { agentId: string }) {
                   )
                 )
               })}
-              <Button disabled={scripts.isPending || !data.reachable} onClick={() => scripts.mutate()}>
+              <Button
+                changes
+                disabled={scripts.isPending || !data.reachable}
+                onClick={() => scripts.mutate()}
+              >
                 {t.runScripts}
               </Button>
             </dd>

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { TextArea } from '../../../parts/forms.tsx'
+import { Fields } from '../../../parts/rights.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { Button, Card, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
@@ -45,19 +46,21 @@ export function Names({
     <Section title={t.names} hint={t.namesHint}>
       <Card>
         <form onSubmit={send}>
-          <div className="grid gap-4 md:grid-cols-[minmax(0,1fr)_8rem]">
-            <Field required maxLength={100} {...field('name')} />
-            <Field maxLength={32} {...field('emoji')} />
-            <div className="md:col-span-2">
-              <TextArea rows={2} maxLength={10_000} {...field('description')} />
+          <Fields>
+            <div className="grid gap-4 md:grid-cols-[minmax(0,1fr)_8rem]">
+              <Field required maxLength={100} {...field('name')} />
+              <Field maxLength={32} {...field('emoji')} />
+              <div className="md:col-span-2">
+                <TextArea rows={2} maxLength={10_000} {...field('description')} />
+              </div>
+              <div className="md:col-span-2">
+                <Field maxLength={200} placeholder={t.vibeExample} {...field('vibe')} />
+              </div>
             </div>
-            <div className="md:col-span-2">
-              <Field maxLength={200} placeholder={t.vibeExample} {...field('vibe')} />
-            </div>
-          </div>
+          </Fields>
           <Problem error={save.error} />
           <div className="mt-4 flex justify-end">
-            <Button look="main" type="submit" disabled={!isChanged || save.isPending}>
+            <Button changes look="main" type="submit" disabled={!isChanged || save.isPending}>
               {t.save}
             </Button>
           </div>

@@ -20,7 +20,7 @@ export function Attached({ agentId, onAdd }: { agentId: string; onAdd: () => voi
       <Problem error={error ?? updates.error} />
       {data?.skills.length === 0 && (
         <Empty title={t.empty} hint={t.emptyHint}>
-          <Button look="main" onClick={onAdd}>
+          <Button changes look="main" onClick={onAdd}>
             {t.views.hub}
           </Button>
         </Empty>
@@ -50,11 +50,13 @@ function SkillRow({ skill, update }: { skill: Skill; update: Update | undefined 
       actions={
         <>
           {(update?.updateAvailable || isOdd) && (
-            <Button look="main" onClick={() => setDialog('update')}>
+            <Button changes look="main" onClick={() => setDialog('update')}>
               {update?.updateAvailable ? t.updateTo(update.latestVersion ?? '') : t.resolve}
             </Button>
           )}
-          <Button onClick={() => setDialog('detach')}>{t.detach}</Button>
+          <Button changes onClick={() => setDialog('detach')}>
+            {t.detach}
+          </Button>
         </>
       }
     >

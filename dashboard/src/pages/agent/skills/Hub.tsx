@@ -72,10 +72,10 @@ function HubRow({ agentId, skill, isAttached }: { agentId: string; skill: HubSki
     <Row
       actions={
         <>
-          <Button disabled={install.isPending || install.isSuccess} onClick={() => install.mutate()}>
+          <Button changes disabled={install.isPending || install.isSuccess} onClick={() => install.mutate()}>
             {install.isSuccess ? t.installed : t.install}
           </Button>
-          <Button disabled={isAttached || attach.isPending} onClick={() => attach.mutate()}>
+          <Button changes disabled={isAttached || attach.isPending} onClick={() => attach.mutate()}>
             {isAttached ? t.isAttached : t.attach}
           </Button>
         </>

@@ -27,7 +27,11 @@ export function Library({ agentId }: { agentId: string }) {
   const found = skills.filter(({ name, description }) =>
     `${name} ${description}`.toLowerCase().includes(search.toLowerCase()),
   )
-  const add = <Button onClick={() => setAdding(true)}>{t.addByCid}</Button>
+  const add = (
+    <Button changes onClick={() => setAdding(true)}>
+      {t.addByCid}
+    </Button>
+  )
   return (
     <Section title={t.views.library} hint={t.libraryHint} actions={skills.length > 0 && add}>
       <Problem error={error} />
@@ -66,10 +70,10 @@ function LibraryRow({ agentId, skill, isAttached }: { agentId: string; skill: Sk
     <Row
       actions={
         <>
-          <Button disabled={isAttached || attach.isPending} onClick={() => attach.mutate()}>
+          <Button changes disabled={isAttached || attach.isPending} onClick={() => attach.mutate()}>
             {isAttached ? t.isAttached : t.attach}
           </Button>
-          <Menu label={texts.agents.more(name)}>
+          <Menu changes label={texts.agents.more(name)}>
             <MenuItem look="danger" onSelect={() => setGoing(true)}>
               {t.remove}
             </MenuItem>

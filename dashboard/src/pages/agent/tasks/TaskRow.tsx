@@ -5,6 +5,7 @@ import { api, unwrap } from '../../../api/client.ts'
 import { ago } from '../../../parts/format.ts'
 import { ConfirmByName } from '../../../parts/forms.tsx'
 import { Menu, MenuItem } from '../../../parts/menu.tsx'
+import { useMayChange } from '../../../parts/rights.tsx'
 import { Row } from '../../../parts/section.tsx'
 import { Switch } from '../../../parts/switch.tsx'
 import { Button, Problem, State } from '../../../parts/ui.tsx'
@@ -20,6 +21,7 @@ export function TaskRow({ agentId, task, onEdit }: { agentId: string; task: Task
   const { id: jobId, name, enabled, schedule, message, nextRunAtMs, lastRunAtMs } = task
   const [isGoing, setGoing] = useState(false)
   const [isOpen, setOpen] = useState(false)
+  const mayChange = useMayChange()
   const params = { path: { agentId, jobId } }
   const run = useChange(() => unwrap(api.POST('/v0/agents/{agentId}/tasks/{jobId}/run', { params })))
   const toggle = useChange((enabled: boolean) =>
@@ -29,19 +31,21 @@ export function TaskRow({ agentId, task, onEdit }: { agentId: string; task: Task
     <Row
       actions={
         <>
-          <Button disabled={run.isPending || task.isRunning} onClick={() => run.mutate()}>
+          <Button changes disabled={run.isPending || task.isRunning} onClick={() => run.mutate()}>
             {task.isRunning ? t.running : t.run}
           </Button>
           <Switch
             label={t.switch(name)}
             checked={enabled}
-            disabled={toggle.isPending}
+            disabled={toggle.isPending || !mayChange}
             onChange={(isOn) => toggle.mutate(isOn)}
           />
           <Menu label={texts.agents.more(name)}>
-            <MenuItem onSelect={onEdit}>{t.edit}</MenuItem>
+            <MenuItem changes onSelect={onEdit}>
+              {t.edit}
+            </MenuItem>
             <MenuItem onSelect={() => setOpen(!isOpen)}>{isOpen ? t.hideRuns : t.runs}</MenuItem>
-            <MenuItem look="danger" onSelect={() => setGoing(true)}>
+            <MenuItem changes look="danger" onSelect={() => setGoing(true)}>
               {t.remove}
             </MenuItem>
           </Menu>

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { ago, bytes } from '../../../parts/format.ts'
+import { Fields } from '../../../parts/rights.tsx'
 import { Card, Copy, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { type FileRecord, moveTo, type Network, useGroups } from '../files.ts'
@@ -36,7 +37,9 @@ export function Facts({ file, network }: { file: FileRecord; network: Network })
           <Fact name={words.expires}>{ago(new Date(expires_at * 1000).toISOString())}</Fact>
         )}
         <Fact name={texts.files.group}>
-          <GroupSelect file={file} network={network} />
+          <Fields>
+            <GroupSelect file={file} network={network} />
+          </Fields>
         </Fact>
       </dl>
     </Card>

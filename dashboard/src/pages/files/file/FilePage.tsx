@@ -50,8 +50,12 @@ function OneFile({ file, network }: { file: FileRecord; network: Network }) {
         <Rename file={file} network={network} onDone={() => setOpen(undefined)} />
       ) : (
         <PageHead title={title.length > MAX_TITLE ? shorten(title) : title}>
-          <Button onClick={() => setOpen('rename')}>{words.rename}</Button>
-          <Button onClick={() => setOpen('delete')}>{texts.files.remove}</Button>
+          <Button changes onClick={() => setOpen('rename')}>
+            {words.rename}
+          </Button>
+          <Button changes onClick={() => setOpen('delete')}>
+            {texts.files.remove}
+          </Button>
         </PageHead>
       )}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">

@@ -80,7 +80,7 @@ function PrivateLink({ hosts, cid }: { hosts: string[]; cid: string }) {
           </option>
         ))}
       </Select>
-      <Button look="main" disabled={make.isPending} onClick={() => make.mutate()}>
+      <Button changes look="main" disabled={make.isPending} onClick={() => make.mutate()}>
         {words.makeLink}
       </Button>
       <Problem error={make.error} />

@@ -1,4 +1,5 @@
 import { type FormEvent, useState } from 'react'
+import { Fields } from '../../../parts/rights.tsx'
 import { Button, Card, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { type FileRecord, type Network, useChange } from '../files.ts'
@@ -32,48 +33,55 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
   }
   return (
     <Card title={words.pairs}>
-      <form onSubmit={save} className="space-y-2">
-        {pairs.length === 0 && <p className="text-soft text-sm">{words.noPairs}</p>}
-        {pairs.map(({ id, key, value }, index) => (
-          <div key={id} className="flex gap-2">
-            <input
-              aria-label={words.keyOf(index + 1)}
-              placeholder={words.key}
-              value={key}
-              onChange={(event) => change(id, { key: event.target.value })}
-              className={BOX}
-            />
-            <input
-              aria-label={words.valueOf(index + 1)}
-              placeholder={words.value}
-              value={value}
-              onChange={(event) => change(id, { value: event.target.value })}
-              className={BOX}
-            />
+      <form onSubmit={save}>
+        <Fields className="space-y-2">
+          {pairs.length === 0 && <p className="text-soft text-sm">{words.noPairs}</p>}
+          {pairs.map(({ id, key, value }, index) => (
+            <div key={id} className="flex gap-2">
+              <input
+                aria-label={words.keyOf(index + 1)}
+                placeholder={words.key}
+                value={key}
+                onChange={(event) => change(id, { key: event.target.value })}
+                className={BOX}
+              />
+              <input
+                aria-label={words.valueOf(index + 1)}
+                placeholder={words.value}
+                value={value}
+                onChange={(event) => change(id, { value: event.target.value })}
+                className={BOX}
+              />
+              <Button
+                changes
+                aria-label={words.removePair(key)}
+                onClick={() => setPairs(pairs.filter((pair) => pair.id !== id))}
+              >
+                ×
+              </Button>
+            </div>
+          ))}
+          <Problem error={saving.error} />
+          <div className="flex gap-2">
             <Button
-              aria-label={words.removePair(key)}
-              onClick={() => setPairs(pairs.filter((pair) => pair.id !== id))}
+              changes
+              disabled={pairs.length >= MOST}
+              onClick={() =>
+                setPairs([
+                  ...pairs,
+                  { id: Math.max(-1, ...pairs.map(({ id }) => id)) + 1, key: '', value: '' },
+                ])
+              }
             >
-              ×
+              {words.addPair}
             </Button>
+            {isChanged && (
+              <Button changes look="main" type="submit" disabled={saving.isPending}>
+                {words.save}
+              </Button>
+            )}
           </div>
-        ))}
-        <Problem error={saving.error} />
-        <div className="flex gap-2">
-          <Button
-            disabled={pairs.length >= MOST}
-            onClick={() =>
-              setPairs([...pairs, { id: Math.max(-1, ...pairs.map(({ id }) => id)) + 1, key: '', value: '' }])
-            }
-          >
-            {words.addPair}
-          </Button>
-          {isChanged && (
-            <Button look="main" type="submit" disabled={saving.isPending}>
-              {words.save}
-            </Button>
-          )}
-        </div>
+        </Fields>
       </form>
     </Card>
   )

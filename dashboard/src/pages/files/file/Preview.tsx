@@ -1,7 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
+import { useMayChange } from '../../../parts/rights.tsx'
 import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { addressOf, type FileRecord, linkTo, type Network, useGateways } from '../files.ts'
+import { useHistory } from './swap-history.ts'
 
 const words = texts.files.preview
 /** Long enough to look at it. */
@@ -18,14 +20,20 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
   const { gateways, data } = useGateways()
   const gateway = gateways.find(({ restrict }) => network === 'private' || !restrict)
   const isShown = SHOWN.test(mime_type)
-  const host = isShown ? gateway?.host : undefined
+  const mayRead = useMayChange() || network === 'public'
+  const host = isShown && mayRead ? gateway?.host : undefined
+  const swaps = useHistory(network, cid)
+  // Behind a swap the same CID has other content, which browsers keep for a minute: they ask anew for another address.
+  const swapped = swaps.data?.[0]?.created_at
   const address = useQuery({
-    queryKey: ['preview', network, cid, host],
-    enabled: host !== undefined,
+    queryKey: ['preview', network, cid, host, swapped],
+    enabled: host !== undefined && !swaps.isLoading,
     // A link that is made again is another address, and would load again what is looked at.
     staleTime: 'static',
     queryFn: () =>
-      network === 'private' ? linkTo(host ?? '', cid, LINK_SECONDS) : `${addressOf(host ?? '')}/ipfs/${cid}`,
+      network === 'private'
+        ? linkTo(host ?? '', cid, LINK_SECONDS)
+        : `${addressOf(host ?? '')}/ipfs/${cid}${swapped ? `?swapped=${encodeURIComponent(swapped)}` : ''}`,
   })
   return (
     <Card title={words.title}>
@@ -41,7 +49,9 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
       ) : (
         <p className="rounded-lg border border-line border-dashed px-4 py-10 text-center text-soft text-sm">
           {isShown
-            ? data && !gateway && words.noGateway
+            ? mayRead
+              ? data && !gateway && words.noGateway
+              : words.noLink
             : words.noPreview(texts.files.types[mime_type] ?? mime_type)}
         </p>
       )}

@@ -36,7 +36,7 @@ export function Signature({ cid, network }: { cid: string; network: Network }) {
       <code className="mt-2 line-clamp-3 break-all text-soft text-xs">{data.signature}</code>
       <div className="mt-3 flex gap-2">
         <Copy text={data.signature} />
-        <Button disabled={remove.isPending} onClick={() => remove.mutate()}>
+        <Button changes disabled={remove.isPending} onClick={() => remove.mutate()}>
           {words.remove}
         </Button>
       </div>

@@ -1,44 +1,21 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { api, RequestError, unwrap } from '../../../api/client.ts'
+import { api, unwrap } from '../../../api/client.ts'
 import { ago, shorten } from '../../../parts/format.ts'
+import { useMayChange } from '../../../parts/rights.tsx'
 import { Button, Card, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { type FileRecord, type Network, useGateways } from '../files.ts'
+import type { FileRecord, Network } from '../files.ts'
+import { useHistory } from './swap-history.ts'
 
 const words = texts.files.swaps
-/** The plugin of gateways that serve swaps. */
-const HOT_SWAPS = 2
-
-/** What a CID was swapped to, newest first; none where it never was. */
-function useHistory(network: Network, cid: string) {
-  const { gateways } = useGateways()
-  const plugins = useQuery({
-    queryKey: ['gateway-plugins'],
-    queryFn: () => unwrap(api.GET('/v3/gateways/plugins')),
-  })
-  const having = plugins.data?.data.find(({ plugin_id }) => plugin_id === HOT_SWAPS)?.gateway_id
-  const domain = gateways.find(({ id }) => id === having)?.domain
-  return useQuery({
-    queryKey: ['swaps', network, cid, domain],
-    enabled: domain !== undefined,
-    queryFn: async () => {
-      const params = { path: { network, cid }, query: { domain: domain ?? '' } }
-      try {
-        return (await unwrap(api.GET('/v3/files/{network}/swap/{cid}', { params }))).data
-      } catch (error) {
-        if (error instanceof RequestError && error.status === 404) return []
-        throw error
-      }
-    },
-  })
-}
 
 /** What the gateways serve in place of a CID, and what they served before. */
 export function Swaps({ file: { cid }, network }: { file: FileRecord; network: Network }) {
   const queries = useQueryClient()
   const [target, setTarget] = useState('')
   const history = useHistory(network, cid)
+  const mayChange = useMayChange()
   const params = { path: { network, cid } }
   const path = '/v3/files/{network}/swap/{cid}' as const
   const swap = useMutation({
@@ -65,24 +42,26 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
           <p className="mr-auto min-w-0 break-all">
             {words.current} <code className="text-xs">{current}</code>
           </p>
-          <Button disabled={swap.isPending} onClick={() => swap.mutate(null)}>
+          <Button changes disabled={swap.isPending} onClick={() => swap.mutate(null)}>
             {words.undo}
           </Button>
         </div>
       )}
-      <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2">
-        <div className="min-w-48 flex-1">
-          <Field
-            label={words.to}
-            required
-            value={target}
-            onChange={(event) => setTarget(event.target.value)}
-          />
-        </div>
-        <Button type="submit" disabled={swap.isPending}>
-          {words.submit}
-        </Button>
-      </form>
+      {mayChange && (
+        <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2">
+          <div className="min-w-48 flex-1">
+            <Field
+              label={words.to}
+              required
+              value={target}
+              onChange={(event) => setTarget(event.target.value)}
+            />
+          </div>
+          <Button changes type="submit" disabled={swap.isPending}>
+            {words.submit}
+          </Button>
+        </form>
+      )}
       <div className="mt-3">
         <Problem error={swap.error ?? history.error} />
       </div>
@@ -97,7 +76,7 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
                 {ago(created_at)}
               </time>
               {index > 0 && mapped_cid && mapped_cid !== current && (
-                <Button disabled={swap.isPending} onClick={() => swap.mutate(mapped_cid)}>
+                <Button changes disabled={swap.isPending} onClick={() => swap.mutate(mapped_cid)}>
                   {words.again}
                 </Button>
               )}

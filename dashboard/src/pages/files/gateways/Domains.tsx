@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
+import { useMayChange } from '../../../parts/rights.tsx'
 import { Button, Card, Copy, Field, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { GatewayRecord } from './GatewayPage.tsx'
@@ -12,6 +13,7 @@ type Domain = GatewayRecord['custom_domains'][number]
 export function Domains({ gateway: { id, custom_domains } }: { gateway: GatewayRecord }) {
   const queries = useQueryClient()
   const [domain, setDomain] = useState('')
+  const mayChange = useMayChange()
   const add = useMutation({
     mutationFn: () =>
       unwrap(
@@ -34,20 +36,22 @@ export function Domains({ gateway: { id, custom_domains } }: { gateway: GatewayR
           </li>
         ))}
       </ul>
-      <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2">
-        <div className="min-w-48 flex-1">
-          <Field
-            label={words.domain}
-            placeholder="files.example.org"
-            required
-            value={domain}
-            onChange={(event) => setDomain(event.target.value)}
-          />
-        </div>
-        <Button type="submit" disabled={add.isPending}>
-          {words.addDomain}
-        </Button>
-      </form>
+      {mayChange && (
+        <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2">
+          <div className="min-w-48 flex-1">
+            <Field
+              label={words.domain}
+              placeholder="files.example.org"
+              required
+              value={domain}
+              onChange={(event) => setDomain(event.target.value)}
+            />
+          </div>
+          <Button changes type="submit" disabled={add.isPending}>
+            {words.addDomain}
+          </Button>
+        </form>
+      )}
       <div className="mt-3">
         <Problem error={add.error} />
       </div>
@@ -76,11 +80,11 @@ function OneDomain({ gatewayId: id, domain }: { gatewayId: string; domain: Domai
         <p className="mr-auto break-all font-medium">{domain.domain}</p>
         <State state={isActive ? 'ok' : 'queued'} label={isActive ? words.active : words.pending} />
         {!isActive && (
-          <Button disabled={verify.isPending} onClick={() => verify.mutate()}>
+          <Button changes disabled={verify.isPending} onClick={() => verify.mutate()}>
             {words.verify}
           </Button>
         )}
-        <Button disabled={remove.isPending} onClick={() => remove.mutate()}>
+        <Button changes disabled={remove.isPending} onClick={() => remove.mutate()}>
           {words.removeDomain}
         </Button>
       </div>

@@ -3,6 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { ConfirmByName } from '../../../parts/forms.tsx'
+import { Fields } from '../../../parts/rights.tsx'
 import { Button, Card, Copy, PageHead, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { addressOf } from '../files.ts'
@@ -29,7 +30,9 @@ export function GatewayPage() {
       {gateway && (
         <>
           <PageHead title={gateway.domain}>
-            <Button onClick={() => setGoing(true)}>{words.remove}</Button>
+            <Button changes onClick={() => setGoing(true)}>
+              {words.remove}
+            </Button>
           </PageHead>
           <div className="mb-4 flex items-center gap-2 text-sm">
             <code className="min-w-0 break-all">{addressOf(gateway.host)}</code>
@@ -39,7 +42,9 @@ export function GatewayPage() {
             <Analytics domain={gateway.domain} />
             <div className="grid items-start gap-4 lg:grid-cols-2">
               <Tokens gateway={gateway} />
-              <Serving gateway={gateway} />
+              <Fields>
+                <Serving gateway={gateway} />
+              </Fields>
             </div>
             <Domains gateway={gateway} />
           </div>

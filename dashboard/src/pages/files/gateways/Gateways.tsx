@@ -15,7 +15,7 @@ export function Gateways() {
   const { gateways, data, error } = useGateways()
   const [isNew, setNew] = useState(false)
   const create = (
-    <Button look="main" onClick={() => setNew(true)}>
+    <Button changes look="main" onClick={() => setNew(true)}>
       {words.create}
     </Button>
   )

@@ -28,14 +28,14 @@ export function Tokens({ gateway: { id, settings } }: { gateway: GatewayRecord }
           <li key={token.id} className="flex items-center gap-3 py-2">
             <code className="min-w-0 flex-1 truncate text-xs">{token.id}</code>
             <span className="text-soft text-xs">{ago(token.createdAt)}</span>
-            <Button disabled={revoke.isPending} onClick={() => revoke.mutate(token.id)}>
+            <Button changes disabled={revoke.isPending} onClick={() => revoke.mutate(token.id)}>
               {words.revoke}
             </Button>
           </li>
         ))}
       </ul>
       <Problem error={create.error ?? revoke.error} />
-      <Button className="mt-3" disabled={create.isPending} onClick={() => create.mutate()}>
+      <Button changes className="mt-3" disabled={create.isPending} onClick={() => create.mutate()}>
         {words.createToken}
       </Button>
       {create.data && (

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import { idAt, readEvents } from '../../../api/event-stream.ts'
+import { readEvents } from '../../../api/event-stream.ts'
 import { texts } from '../../../texts.ts'
 import { isOver, type Operation } from './operations.ts'
 
@@ -32,8 +32,8 @@ async function follow(
   signal: AbortSignal,
   onStep: (step: Step) => void,
 ): Promise<void> {
-  const query = { resource: `operation:${id}`, type: 'operation.progress' }
-  for await (const { change } of readEvents(signal, { query, after: idAt(Date.parse(createdAt)) })) {
+  const query = { resource: `operation:${id}`, type: 'operation.progress', from: createdAt }
+  for await (const { change } of readEvents(signal, { query })) {
     if (!change) continue
     const { state, step } = change.data as Pick<Operation, 'state' | 'step'>
     const words = state === 'running' && step ? (t.stepWords[step] ?? step) : (t.states[state] ?? state)

@@ -1,0 +1,145 @@
+import { AgentdError } from './agentd-errors.ts'
+import { Connection, GatewayClient } from './gateway-client.ts'
+import type { TaskRun, TaskRunPage } from './protocol.ts'
+import type { Agent, Call, GatewayHandle, Service } from './server.ts'
+
+/** Wait before the gateway is connected to again. */
+const RETRY_MS = 1000
+/** The engine may tell of the end of a run a moment before its history has it. */
+const SETTLE_MS = 1000
+const CALL_MS = 5000
+/** Runs of a page; they come with all that was said in them. */
+const PAGE = 50
+/** The engine lists at most so many jobs at a time. */
+const MOST_JOBS = 200
+const ID_CHARS = 200
+const ERROR_CHARS = 500
+
+/**
+ * Notices when the engine runs scheduled tasks: the engine tells its clients of what happens to them, so there is
+ * nothing to ask an engine that runs none.
+ */
+export class TaskWatch {
+  readonly #gateway: GatewayHandle
+  readonly #onChange: () => void
+  #count = 0
+  #connection: Connection | undefined
+  #retry: NodeJS.Timeout | undefined
+  #settled: NodeJS.Timeout | undefined
+
+  constructor(gateway: GatewayHandle, onChange: () => void) {
+    this.#gateway = gateway
+    this.#onChange = onChange
+  }
+
+  /** Grows whenever there may be a run that was not there before. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Connects to a gateway that is ready, unless that is done. */
+  connect(): void {
+    const { state, token, port } = this.#gateway
+    if (state !== 'ready' || token === null) return
+    if (this.#connection?.open && this.#connection.token === token) return
+    this.#connection?.close()
+    const connection = new Connection(port, token, {
+      // Whatever ran while nobody listened.
+      onOpen: () => this.#noted(),
+      onEvent: ({ event }) => event === 'cron' && this.#noted(),
+      onClose: () => {
+        if (this.#connection !== connection) return
+        clearTimeout(this.#retry)
+        this.#retry = setTimeout(() => this.connect(), RETRY_MS).unref()
+      },
+    })
+    this.#connection = connection
+  }
+
+  stop(): void {
+    clearTimeout(this.#retry)
+    clearTimeout(this.#settled)
+    const connection = this.#connection
+    this.#connection = undefined
+    connection?.close()
+  }
+
+  #noted(): void {
+    this.#add()
+    clearTimeout(this.#settled)
+    this.#settled = setTimeout(() => this.#add(), SETTLE_MS).unref()
+  }
+
+  #add(): void {
+    this.#count++
+    this.#onChange()
+  }
+}
+
+/** A job of the engine, and an entry of its history of runs. */
+interface Job {
+  id: string
+  name: string
+  declarationKey?: string
+}
+interface Entry {
+  jobId: string
+  runId?: string
+  ts: number
+  status?: string
+  error?: string
+  runAtMs?: number
+  durationMs?: number
+}
+
+/** `GET /v1/task-runs`. */
+export function tasksService({ gateway, log }: Agent, watch: TaskWatch): Service {
+  const client = new GatewayClient(gateway)
+  const ask = async <T>(method: string, params: Record<string, unknown>): Promise<T> => {
+    const answer = await client.call(method, params, CALL_MS)
+    if (!answer.ok) throw new AgentdError('engine', `${method}: ${answer.error.message}`)
+    return answer.payload as T
+  }
+
+  async function read({ url }: Call): Promise<{ body: TaskRunPage }> {
+    const offset = Number(url.searchParams.get('offset') ?? 0)
+    if (!Number.isSafeInteger(offset) || offset < 0)
+      throw new AgentdError('bad_request', 'offset: must be a whole number')
+    const { jobs } = await ask<{ jobs: Job[] }>('cron.list', { includeDisabled: true, limit: MOST_JOBS })
+    const byId = new Map(jobs.map((job) => [job.id, job]))
+    const page = { scope: 'all', sortDir: 'desc', limit: PAGE, offset }
+    const { entries, hasMore } = await ask<{ entries: Entry[]; hasMore: boolean }>('cron.runs', page)
+    const runs = entries
+      // The engine and its plugins declare jobs of their own, which are no tasks.
+      .filter(({ jobId }) => byId.get(jobId)?.declarationKey === undefined)
+      .map((entry) => toRun(entry, byId.get(entry.jobId)?.name ?? null))
+    return { body: { runs, next: hasMore ? offset + entries.length : null } }
+  }
+
+  function toRun(
+    { jobId, runId, ts, status, error, runAtMs = ts, durationMs }: Entry,
+    name: string | null,
+  ): TaskRun {
+    return {
+      runId: cut(runId ?? `${jobId}@${runAtMs}`, ID_CHARS),
+      taskId: cut(jobId, ID_CHARS),
+      name: name && cut(log.redact(name), ID_CHARS),
+      status: status === 'ok' || status === 'skipped' ? status : 'error',
+      startedAt: new Date(runAtMs).toISOString(),
+      endedAt: new Date(ts).toISOString(),
+      durationMs: durationMs === undefined ? null : Math.max(0, Math.round(durationMs)),
+      error: error === undefined ? null : cut(log.redact(error), ERROR_CHARS),
+    }
+  }
+
+  return {
+    routes: [{ method: 'GET', path: '/v1/task-runs', handle: read }],
+    async stop() {
+      watch.stop()
+      client.close()
+    },
+  }
+}
+
+const cut = (text: string, max: number) =>
+  text.length > max ? `${text.slice(0, max - 1).toWellFormed()}…` : text

@@ -1,1 +1,0 @@
-import{b as e,g as t}from"./index-DzRvqBW6.js";import{n,t as r}from"./texts-GNxKZJmP.js";var i=n(),{owners:a,ownersHint:o,admins:s,adminsHint:c}=r.operate;function l({who:n,children:r}){let{isOwner:l,isInstanceAdmin:u}=t();return n===`owners`?l?r:(0,i.jsx)(e,{title:a,hint:o}):u?r:(0,i.jsx)(e,{title:s,hint:c})}export{l as t};

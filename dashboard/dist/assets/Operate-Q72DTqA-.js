@@ -1,1 +1,0 @@
-import{A as e,C as t,g as n}from"./index-DzRvqBW6.js";import{t as r}from"./tabs-D9ErL1Hb.js";import{n as i,t as a}from"./texts-GNxKZJmP.js";import{t as o}from"./tabs-BDpYFJod.js";var s=i();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(t,{title:a.operate.title}),(0,s.jsx)(r,{label:a.operate.title,tabs:[...o(n())]}),(0,s.jsx)(e,{})]})}export{c as Operate};

@@ -1,1 +1,0 @@
-import{P as e,R as t}from"./index-DzRvqBW6.js";import{n,r}from"./client--DPwqPX6.js";function i(){let{agentId:i}=e({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=t({queryKey:[`agents`,i],queryFn:()=>r(n.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

@@ -1,1 +1,0 @@
-import{L as e}from"./index-DzRvqBW6.js";import{P as t}from"./client--DPwqPX6.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

@@ -1,1 +1,0 @@
-import{R as e}from"./index-DzRvqBW6.js";import{n as t,r as n}from"./client--DPwqPX6.js";function r(){let{data:r,error:i}=e({queryKey:[`plans`],queryFn:()=>n(t.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};

@@ -1,0 +1,13 @@
+import { useMutation } from '@tanstack/react-query'
+import { api, unwrap } from './client.ts'
+import { useMe } from './me.ts'
+
+/** The workspaces of who is signed in, and going on in another one: the whole page is loaded anew there. */
+export function useWorkspaces() {
+  const me = useMe().data?.data
+  const move = useMutation({
+    mutationFn: (workspaceId: string) => unwrap(api.POST('/v0/sessions/move', { body: { workspaceId } })),
+    onSuccess: () => location.assign('/dashboard'),
+  })
+  return { workspaces: me?.workspaces ?? [], current: me?.workspace.id, move }
+}

@@ -1,0 +1,22 @@
+/** Which snapshots are compared: by their CIDs, in the address. One alone waits for the other. */
+export interface Compared {
+  from?: string
+  to?: string
+}
+
+const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined)
+
+/** Of an address that anybody may have written. */
+export function readCompared(search: Record<string, unknown>): Compared {
+  const [from, to] = [text(search.from), text(search.to)]
+  return { ...(from && { from }), ...(to && { to }) }
+}
+
+/** What is compared once `chosen` is chosen as well, or is no more. @param newestFirst the CIDs of the history. */
+export function choose({ from, to }: Compared, chosen: string, newestFirst: string[]): Compared {
+  const kept = [from, to].filter((cid): cid is string => cid !== undefined && cid !== chosen)
+  const wasChosen = chosen === from || chosen === to
+  const both = wasChosen ? kept : [...kept.slice(-1), chosen]
+  const [older, newer] = both.toSorted((a, b) => newestFirst.lastIndexOf(b) - newestFirst.lastIndexOf(a))
+  return { ...(older && { from: older }), ...(newer && { to: newer }) }
+}

@@ -1,0 +1,22 @@
+import { createContext, type ReactNode, useContext } from 'react'
+import { useRights } from '../api/me.ts'
+
+const MayChange = createContext(true)
+
+/** Whether who looks may change what the page shows: where not, buttons that change something are left out. */
+export const useMayChange = () => useContext(MayChange)
+
+/** Pages on which viewers change nothing. */
+export function ForMembers({ children }: { children: ReactNode }) {
+  const { mayWrite } = useRights()
+  return <MayChange value={mayWrite}>{children}</MayChange>
+}
+
+/** Fields that only who may change something can fill in. */
+export function Fields({ children, className = 'contents' }: { children: ReactNode; className?: string }) {
+  return (
+    <fieldset disabled={!useMayChange()} className={className}>
+      {children}
+    </fieldset>
+  )
+}

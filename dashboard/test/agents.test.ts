@@ -1,0 +1,210 @@
+/** The list of agents, their creation with the tasks of a template, and their end, in a real browser. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { insertAgent } from '../../test/contract/agents/rows.ts'
+import { manifest, files as templateFiles } from '../../test/contract/agents/templates.ts'
+import { REPOSITORIES } from '../../test/contract/context.ts'
+import { insertAgentRow } from '../../test/support/agent-row.ts'
+import { ensureEngines } from '../../test/support/engines.ts'
+import { commitTo } from '../../test/support/git-repositories.ts'
+import { cronInWords } from '../src/pages/agent/tasks/schedule.ts'
+import { actionsOn, HOST_MS, HOSTILE, openDashboard } from './support.ts'
+
+/** A start takes half a minute, and more on a busy machine. */
+const UP_MS = 3 * HOST_MS
+const MANY = 300
+
+const context = await openDashboard()
+const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage, berth } = context
+await ensureEngines()
+
+const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row } = actionsOn(page)
+/** A task, not one of the runs that are listed in it. */
+const task = (text: string) => page.locator('ul[aria-label="Tasks"] > li').filter({ hasText: text })
+
+let agentId = ''
+
+describe('the words for a schedule', () => {
+  for (const [expr, words] of [
+    ['0 * * * *', 'every hour'],
+    ['15 * * * *', 'every hour at :15'],
+    ['*/10 * * * *', 'every 10 minutes'],
+    ['0 */6 * * *', 'every 6 hours'],
+    ['0 9 * * 1-5', 'at 09:00 on weekdays'],
+    ['30 7 * * *', 'at 07:30 every day'],
+    ['0 9,17 * * 0,6', 'at 09:00 and 17:00 on weekends'],
+    ['0 16 * * 5', 'at 16:00 on Friday'],
+    ['0 8 1 * *', 'at 08:00 on day 1 of each month'],
+    ['0 9 * * 7', 'at 09:00 on Sunday'],
+    ['0 9 1-7 * 1', undefined],
+    ['0 9 * 2 *', undefined],
+    ['0 9 * * 5-1', undefined],
+  ] as const)
+    it(`the cron expression ${expr} is ${words ?? 'shown as it is'}`, () =>
+      assert.equal(cronInWords(expr), words))
+})
+describe('agents in the dashboard', () => {
+  it('the list of agents without one leads to making one', async () => {
+    await signIn()
+    await page.goto(`${url}/dashboard/agents`)
+    await page.getByText('No agents yet').waitFor()
+    await look('agents-none')
+    await page.getByRole('link', { name: 'New agent' }).click()
+    await page.getByRole('heading', { name: 'New agent' }).waitFor()
+  })
+  it('a template of a repository is added, and asks for what it needs', async () => {
+    const name = `${randomUUID()}.git`
+    const wanted = { name: 'BOOKS_API_KEY', description: HOSTILE, guideUrl: 'https://example.com/key' }
+    const tree = templateFiles(
+      manifest({
+        agent: { name: 'Librarian', description: HOSTILE, emoji: '📚' },
+        secrets: [wanted, { name: 'SHELF', required: false }],
+        template: { slug: `books-${randomUUID()}`, category: 'books', tags: ['books'] },
+      }),
+    )
+    await commitTo(`${env[REPOSITORIES.dir]}`, name, tree)
+    await button('Add a template from a repository').click()
+    await dialog.getByLabel('Address of the repository').fill(`${env[REPOSITORIES.url]}/none.git`)
+    await inDialog('Add').click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByLabel('Address of the repository').fill(`${env[REPOSITORIES.url]}/${name}`)
+    await inDialog('Add').click()
+    await isGone()
+    await page.getByRole('radio', { name: /^Librarian/ }).waitFor()
+    assert.ok(await page.getByRole('radio', { name: /^Librarian/ }).isChecked())
+    await page.getByLabel('BOOKS_API_KEY', { exact: true }).waitFor()
+    await page.getByLabel('SHELF (optional)').waitFor()
+    await page.getByText(HOSTILE, { exact: true }).first().waitFor()
+    await ranNothing()
+    await look('agents-new')
+  })
+  it('an agent is made of a template, and its start is seen step by step', async () => {
+    await page.getByText('Assistant', { exact: true }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Archivist')
+    await page.getByLabel('Emoji').fill('📚')
+    await button('Create').click()
+    const steps = page.getByRole('list', { name: 'Its start' })
+    await steps.getByRole('listitem').filter({ hasText: 'under way' }).first().waitFor()
+    await look('agents-start')
+    await page.getByRole('link', { name: 'Talk to it' }).waitFor({ timeout: UP_MS })
+    assert.equal(await steps.getByRole('listitem').filter({ hasText: 'done' }).count(), 5)
+    agentId = new URL(page.url()).searchParams.get('made') ?? ''
+    assert.match(agentId, /^x[a-z0-9]{7}$/)
+  })
+  it('tasks of the template are there, and another one is made, run and seen to have run', async () => {
+    await page.goto(`${url}/dashboard/agents/${agentId}/tasks`)
+    await task('Morning brief').getByText('at 07:00 on weekdays').waitFor()
+    await button('New task').click()
+    await dialog.getByLabel('Name').fill(HOSTILE)
+    await dialog.getByLabel('What to tell the agent').fill(`say ${HOSTILE}`)
+    await dialog.getByLabel('When').selectOption('At an interval')
+    await dialog.getByText('Runs every hour.').waitFor()
+    await look('tasks-new')
+    await inDialog('New task').click()
+    await isGone()
+    const made = task(`say ${HOSTILE}`)
+    await made.getByText(/every hour · next in/).waitFor()
+    await made.getByRole('button', { name: 'Run now' }).click()
+    await made.getByRole('button', { name: /^done/ }).click({ timeout: 2 * HOST_MS })
+    await made.getByRole('list', { name: 'Last runs' }).getByText(/pong/).waitFor()
+    await ranNothing()
+    await look('tasks')
+  })
+  it('a task is changed, switched off, and deleted by its name', async () => {
+    await choose('Weekly review', 'Change')
+    await dialog.getByLabel('Time', { exact: true }).fill('18:30')
+    await dialog.getByRole('button', { name: 'Monday' }).click()
+    await inDialog('Save').click()
+    await isGone()
+    await task('Weekly review').getByText('at 18:30 on Monday and Friday').waitFor()
+    const made = task(`say ${HOSTILE}`)
+    await made.getByRole('switch').click()
+    await made.getByText(/· off/).waitFor()
+    await choose(HOSTILE, 'Delete')
+    await confirmByName(HOSTILE, 'Delete')
+    await made.waitFor({ state: 'detached' })
+  })
+  it('three agents are seen with their states, and searched by what is said of them', async () => {
+    await insertAgent(context, own, 'Still')
+    await insertAgentRow(
+      { query: sql },
+      {
+        workspaceId: own.id,
+        name: HOSTILE,
+        status: 'not_running',
+        statusReason: HOSTILE,
+        purgedAt: new Date(),
+      },
+    )
+    await page.goto(`${url}/dashboard/agents`)
+    // What a real agent uses is there within seconds of its start.
+    await row('Archivist')
+      .getByText(/^\d+(\.\d)? [MG]B$/)
+      .filter({ visible: true })
+      .waitFor()
+    await page.getByText(HOSTILE, { exact: true }).first().waitFor()
+    await ranNothing()
+    await look('agents')
+    await page.getByRole('searchbox').fill('onerror')
+    await row('Still').waitFor({ state: 'detached' })
+    assert.equal(await page.getByRole('list', { name: 'Agents' }).getByRole('listitem').count(), 1)
+  })
+  it('an agent is deleted by its name', async () => {
+    await page.goto(`${url}/dashboard/agents/${agentId}/settings`)
+    await button('Delete this agent').click()
+    await confirmByName('Archivist', 'Delete')
+    await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor()
+    await row('Still').waitFor()
+    assert.equal(await row('Archivist').count(), 0)
+  })
+  it(`a list of ${MANY} agents is searched, filtered and sorted, and makes only the rows that are seen`, async () => {
+    const many = await workspace()
+    await sql(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, description, engine, engine_version, gateway_token,
+         status, purged_at, created_at)
+       SELECT gen_random_uuid(), 'x' || substr(md5($1 || n::text), 1, 7), $1::uuid, gen_random_uuid(), 'Agent ' || n,
+         CASE WHEN n = 99 THEN 'The zebra' ELSE 'Number ' || n END, 'openclaw', '2026.9.6', gen_random_uuid()::text,
+         CASE WHEN n % 3 = 0 THEN 'not_running' ELSE 'running' END, now(), now() - n * interval '1 minute'
+       FROM generate_series(1, $2::int) AS n`,
+      [many.id, MANY],
+    )
+    await sql(
+      `INSERT INTO agent_usage (agent_id, at, memory_bytes, memory_limit_bytes)
+       SELECT id, now() + interval '1 hour', 3000000 * substr(name, 7)::int, 1000000000 FROM agent
+       WHERE workspace_id = $1 AND status = 'running'`,
+      [many.id],
+    )
+    const other = await newPage()
+    const address = (await berth('login-link', '-w', many.name)).trim()
+    await other.goto(address.replace(new URL(address).origin, url))
+    await other.getByRole('button', { name: 'Sign in' }).click()
+    await other.getByRole('heading', { name: 'Overview' }).waitFor()
+    await other.goto(`${url}/dashboard/agents?sort=oldest`)
+    const list = other.getByRole('list', { name: 'Agents' })
+    const rows = list.getByRole('listitem')
+    await rows
+      .filter({ hasText: `Agent ${MANY}` })
+      .first()
+      .waitFor()
+    assert.ok((await rows.count()) < 60, `${await rows.count()} rows`)
+    assert.equal(await rows.first().getAttribute('aria-setsize'), String(MANY))
+    await other.evaluate('window.scrollTo(0, document.body.scrollHeight)')
+    await rows.filter({ hasText: /^AAgent 1Number 1/ }).waitFor()
+    await other.getByLabel('Order').selectOption('Most memory first')
+    await rows.first().getByText('897 MB / 1 GB').filter({ visible: true }).waitFor()
+    await rows.first().getByText('Agent 299').waitFor()
+    await other.getByRole('button', { name: /^stopped/ }).click()
+    await other.waitForURL(/state=not_running/)
+    await other.getByRole('searchbox').fill('zebra agent')
+    await rows.filter({ hasNotText: 'Agent 99' }).first().waitFor({ state: 'detached' })
+    await rows.filter({ hasText: 'Agent 99' }).waitFor()
+    await other.reload()
+    await rows.filter({ hasText: 'Agent 99' }).waitFor()
+    assert.equal(await rows.count(), 1)
+    await other.getByRole('searchbox').fill('nobody')
+    await other.getByText('No agent is like that.').waitFor()
+    await other.close()
+  })
+  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+})

@@ -1,0 +1,135 @@
+/** Previews of content, which may be anybody's: text, video, PDF, and what tries to run. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Frame } from 'playwright-core'
+import { until } from '../../test/support/processes.ts'
+import { HOSTILE, openDashboard } from './support.ts'
+
+const { url, own, page, complaints, signIn, look } = await openDashboard()
+await signIn()
+
+/** Uploads a file, opens its page, and gives the frame of its preview. */
+async function show(
+  content: string | Uint8Array,
+  name: string,
+  type: string,
+  network = 'public',
+  fields: Record<string, string> = {},
+): Promise<Frame> {
+  const form = new FormData()
+  for (const [field, value] of Object.entries({ network, ...fields })) form.set(field, value)
+  form.set('file', new Blob([content as BlobPart], { type }), name)
+  const headers = { authorization: `Bearer ${own.api.key}` }
+  const answer = await fetch(`${url}/v3/files`, { method: 'POST', body: form, headers })
+  const { data } = (await answer.json()) as { data: { id: string } }
+  await page.goto(`${url}/dashboard/files/${network}/${data.id}`)
+  const frame = await (await page.locator('iframe').elementHandle())?.contentFrame()
+  assert.ok(frame)
+  return frame
+}
+
+/** Runs in the page: a film of half a second, 160 by 120, as WebM in base64. */
+async function recordFilm(): Promise<string> {
+  const canvas = document.createElement('canvas')
+  Object.assign(canvas, { width: 160, height: 120 })
+  const paint = canvas.getContext('2d')
+  const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: 'video/webm' })
+  const parts: Blob[] = []
+  recorder.ondataavailable = ({ data }) => parts.push(data)
+  const ended = new Promise((resolve) => {
+    recorder.onstop = resolve
+  })
+  recorder.start()
+  for (let i = 0; i < 15; i++) {
+    if (paint) paint.fillStyle = `hsl(${i * 20} 80% 50%)`
+    paint?.fillRect(0, 0, 160, 120)
+    await new Promise((resolve) => setTimeout(resolve, 40))
+  }
+  recorder.stop()
+  await ended
+  const bytes = new Uint8Array(await new Blob(parts).arrayBuffer())
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+}
+
+/** A PDF of one page with a text, and with scripts that a viewer might run when it is opened. */
+function pdfOf(text: string): string {
+  const script =
+    'app.alert(1); this.submitForm("/v0/me"); try { window.ran = 1; parent.ran = 1 } catch (e) {}'
+  const content = `BT /F1 24 Tf 72 720 Td (${text}) Tj ET`
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R /OpenAction 6 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R /Resources << /Font << /F1 4 0 R >> >> >>',
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+    `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+    `<< /S /JavaScript /JS (${script.replaceAll(/[()]/g, '\\$&')}) >>`,
+  ]
+  let pdf = '%PDF-1.4\n'
+  const at = objects.map((object, i) => {
+    const start = pdf.length
+    pdf += `${i + 1} 0 obj\n${object}\nendobj\n`
+    return start
+  })
+  const rows = at.map((start) => `${String(start).padStart(10, '0')} 00000 n \n`).join('')
+  return `${pdf}xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${rows}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${pdf.length}\n%%EOF\n`
+}
+
+describe('a preview', () => {
+  it('a private file is seen, and read by a link for as long as was chosen', async () => {
+    await show(`secret of ${own.id}`, 'secret.txt', 'text/plain', 'private')
+    await page.frameLocator('iframe').getByText(`secret of ${own.id}`).waitFor()
+    await page.getByLabel('Good for').selectOption('1 day')
+    await page.getByRole('button', { name: 'Make a link' }).click()
+    const href = await page.getByRole('link', { name: /X-Expires=86400/ }).getAttribute('href')
+    assert.match(href ?? '', /^http:.*\/files\/baf/)
+  })
+  it('a video is played, and a PDF is shown by the browser’s own viewer, which runs nothing of it here', async () => {
+    const film = Buffer.from(await page.evaluate(recordFilm), 'base64')
+    for (const network of ['public', 'private']) {
+      const frame = await show(film, 'film.webm', 'video/webm', network)
+      const video = await frame.waitForSelector('video')
+      await frame.waitForFunction((video) => (video as HTMLVideoElement).readyState >= 2, video)
+      assert.equal(await video.evaluate((video) => (video as HTMLVideoElement).videoWidth), 160)
+    }
+    await look('file-video')
+    // A viewer may let a PDF say something in a dialog; that is the browser's, and has nothing of this page.
+    page.on('dialog', (dialog) => dialog.dismiss())
+    const asked: string[] = []
+    const pdf = await show(Buffer.from(pdfOf(own.id), 'latin1'), 'paper.pdf', 'application/pdf')
+    page.on('request', (request) => asked.push(request.url()))
+    assert.notEqual(new URL(pdf.url()).origin, new URL(url).origin)
+    await until('the viewer is there', () =>
+      page.frames().some((one) => one.url().startsWith('chrome-extension:') && one.parentFrame() === pdf),
+    )
+    await look('file-pdf')
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    assert.equal(await pdf.evaluate('window.ran'), undefined)
+    assert.deepEqual(
+      asked.filter((address) => address.endsWith('/v0/me')),
+      [],
+    )
+    page.removeAllListeners('dialog')
+  })
+  it('nothing of a hostile file runs, whatever its type, and names with markup are text', async () => {
+    const script = 'window.ran=1;try{parent.ran=1;top.ran=1}catch{};fetch("/v0/me")'
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="${script.replaceAll('"', "'")}"><script>${script}</script></svg>`
+    const contents: [string, string, string][] = [
+      ['hostile.html', 'text/html', `<p>seen</p><script>${script}</script>${HOSTILE}`],
+      ['hostile.svg', 'image/svg+xml', svg],
+      ['hostile.txt', 'text/plain', HOSTILE],
+    ]
+    for (const [name, type, content] of contents) {
+      const named = { name: `${HOSTILE} ${name}`, keyvalues: JSON.stringify({ [HOSTILE]: HOSTILE }) }
+      const frame = await show(content, name, type, 'public', named)
+      await page.getByRole('heading', { name: `${HOSTILE} ${name}` }).waitFor()
+      await frame.waitForLoadState()
+      assert.notEqual(new URL(frame.url()).origin, new URL(url).origin)
+      for (const one of page.frames()) assert.equal(await one.evaluate('window.ran'), undefined, name)
+    }
+    await page.goto(`${url}/dashboard/files`)
+    await page.getByText(`${HOSTILE} hostile.txt`).waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    await look('files')
+  })
+  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+})

@@ -1,0 +1,66 @@
+/** A user of several workspaces goes from one to the other. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { HOSTILE, openDashboard } from './support.ts'
+
+const { url, own, workspace, newPage, complaints } = await openDashboard()
+
+describe('a user of several workspaces', () => {
+  it('another workspace is gone on in, by the column, the palette and the account; other tabs follow', async () => {
+    const other = await workspace()
+    const rename = (name: string) =>
+      other.api.request('PATCH', `/v0/workspaces/${other.id}`, { json: { name } })
+    const hostile = `${HOSTILE}${other.id}`
+    assert.equal((await rename(hostile)).status, 200)
+    other.name = hostile
+    const member = await own.member('member')
+    await other.member('viewer', member.name)
+    const page = await newPage()
+    await page.goto(`${url}/login#token=${await own.loginToken(member.name)}`)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    const choice = page.getByRole('combobox', { name: 'Workspace' })
+    const isIn = async (name: string, on = page) =>
+      on
+        .getByRole('combobox', { name: 'Workspace' })
+        .locator('option:checked')
+        .filter({ hasText: name })
+        .waitFor({ state: 'attached' })
+    await isIn(own.name)
+    const tab = await page.context().newPage()
+    await tab.goto(`${url}/dashboard/agents`)
+    await tab.getByRole('link', { name: 'New agent' }).waitFor()
+    await page.bringToFront()
+    await choice.selectOption(hostile)
+    await isIn(hostile)
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    // As a viewer it is offered less. Its new session is one alone.
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByText('No agents yet').waitFor()
+    const body = await page.evaluate(async () => (await fetch('/v0/sessions')).json())
+    assert.deepEqual([body.data.sessions.length, body.data.sessions[0].current], [1, true])
+    // The browser shows it to the other tab when somebody looks there.
+    await tab.bringToFront()
+    await tab.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+    await tab.getByRole('link', { name: 'Files', exact: true }).click()
+    await tab.getByRole('link', { name: 'Account' }).or(tab.getByText(member.name)).first().waitFor()
+    await tab.reload()
+    await isIn(hostile, tab)
+    await tab.close()
+    await page.keyboard.press('Control+k')
+    await page.getByPlaceholder('Go to a page').fill(own.name)
+    await page.getByRole('option', { name: `Go to the workspace ${own.name}` }).click()
+    await isIn(own.name)
+    await page.setViewportSize({ width: 390, height: 780 })
+    await page.goto(`${url}/dashboard/account`)
+    const workspaces = page.getByRole('list', { name: 'Workspaces' })
+    await workspaces.getByRole('listitem').filter({ hasText: own.name }).getByText('this one').waitFor()
+    await workspaces.getByRole('button', { name: 'Go there' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await isIn(hostile)
+    await page.context().close()
+  })
+  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+})

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { insertAgentRow } from '../../support/agent-row.ts'
+import { assertError } from '../../support/client.ts'
+import { openContext } from '../context.ts'
+import { AGENT_ONLY } from './rows.ts'
+
+const USAGE = '/v0/agents/usage'
+const context = await openContext()
+const { sql, anonymous, workspace } = context
+const { api, id: workspaceId, keyed } = await workspace()
+
+/** An agent whose memory was read so many seconds ago. */
+async function measured(ofWorkspace: string, status: string, memoryBytes: number, secondsAgo = 0) {
+  const agent = await insertAgentRow(
+    { query: sql },
+    { workspaceId: ofWorkspace, name: 'Row', status, purgedAt: new Date() },
+  )
+  await sql(
+    `INSERT INTO agent_usage (agent_id, at, memory_bytes, memory_limit_bytes)
+     VALUES ($1, now() - $2 * interval '1 second', $3, 2147483648)`,
+    [agent.id, secondsAgo, memoryBytes],
+  )
+  return agent
+}
+
+describe('what agents use now', () => {
+  it('what agents use is listed in pages: of those that run and answer, of the workspace alone', async () => {
+    const other = await workspace()
+    const first = await measured(workspaceId, 'running', 700_000_000)
+    const second = await measured(workspaceId, 'starting', 300_000_000)
+    await measured(workspaceId, 'not_running', 1)
+    await measured(workspaceId, 'running', 2, 3600)
+    const deleted = await measured(workspaceId, 'running', 3)
+    await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [deleted.id])
+    await measured(other.id, 'running', 4)
+    const { status, body, headers } = await api.get(USAGE, { limit: '1' })
+    assert.equal(status, 200)
+    const [{ at, ...one }] = body.usage
+    assert.deepEqual(one, {
+      agentId: first.agentId,
+      memoryBytes: 700_000_000,
+      memoryLimitBytes: 2_147_483_648,
+    })
+    assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000, at)
+    const pageToken = headers.get('next-page-token') ?? ''
+    const next = await api.get(USAGE, { limit: '1', pageToken })
+    assert.deepEqual(
+      next.body.usage.map(({ agentId }: { agentId: string }) => agentId),
+      [second.agentId],
+    )
+    assert.equal(next.headers.get('next-page-token'), null)
+  })
+  it('what agents use is for keys that read agents, and not for the token of one agent', async () => {
+    const { gatewayToken } = await measured(workspaceId, 'running', 5)
+    assertError(await anonymous.get(USAGE), 401, /^Missing Authorization header/)
+    assertError(await (await keyed('org:files:read')).get(USAGE), 403, 'Missing scope: org:agents:read')
+    assertError(await anonymous.as(gatewayToken).get(USAGE), 403, AGENT_ONLY)
+    assert.equal((await (await keyed('org:agents:read')).get(USAGE)).status, 200)
+  })
+  it('a page of what agents use that is none is 400', async () => {
+    assertError(await api.get(USAGE, { limit: '1001' }), 400, 'limit: must be at most 1000')
+    assertError(await api.get(USAGE, { pageToken: 'x' }), 400, /^pageToken/)
+  })
+})

@@ -1,0 +1,90 @@
+/** Runs of scheduled tasks as agentd notices and tells them, with the real engine. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { RpcResponse, TaskRunPage } from '../../agentd/protocol.ts'
+import { until } from '../integration/agentd/agentd.ts'
+import { type EngineTest, startEngine } from './engine.ts'
+
+const SECRET = 'a-secret-of-the-agent-5417'
+/** Runs of a page. */
+const PAGE = 50
+let engine: EngineTest
+before(async () => {
+  engine = await startEngine({ API_TOKEN: SECRET })
+})
+after(() => engine.close())
+
+async function payload(method: string, params = {}): Promise<any> {
+  const json = { method, params, timeoutMs: 20_000 }
+  const { body } = await engine.agentd.call<RpcResponse>('POST', '/v1/rpc', { json })
+  assert.ok(body.ok, JSON.stringify(body))
+  return body.payload
+}
+const page = async (offset = 0) => {
+  const { status, body } = await engine.agentd.call<TaskRunPage>('GET', `/v1/task-runs?offset=${offset}`)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body
+}
+const count = async () => (await engine.agentd.status()).taskRuns
+const run = async (id: string): Promise<string> => (await payload('cron.run', { id, mode: 'force' })).runId
+const told = (runId: string) =>
+  until('the run is told', 120_000, async () => (await page()).runs.find((one) => one.runId === runId))
+
+const job = {
+  schedule: { kind: 'every', everyMs: 3_600_000 },
+  sessionTarget: 'isolated',
+  wakeMode: 'now',
+  payload: { kind: 'agentTurn', message: 'hello' },
+  delivery: { mode: 'none' },
+}
+
+test('the status says that there may be runs when one has ended', async () => {
+  const { id } = await payload('cron.add', { ...job, name: 'one' })
+  const runId = await run(id)
+  await told(runId)
+  const before = await count()
+  // A moment after the engine told of it, in case its history was behind.
+  await until('it is counted once more', 60_000, async () => (await count()) > before)
+  const { name, status, error } = await told(runId)
+  assert.deepEqual({ name, status, error }, { name: 'one', status: 'ok', error: null })
+})
+
+test('a run is told without the values of secrets', async () => {
+  const { id } = await payload('cron.add', {
+    ...job,
+    name: `Ask ${SECRET}`,
+    payload: { ...job.payload, model: `none/${SECRET}` },
+  })
+  const { runId, startedAt, endedAt, durationMs, error, ...rest } = await told(await run(id))
+  assert.deepEqual(rest, { taskId: id, name: 'Ask [redacted]', status: 'error' })
+  assert.match(error ?? '', /none\/\[redacted\]/)
+  assert.ok(new Date(endedAt).getTime() - new Date(startedAt).getTime() === durationMs, runId)
+})
+
+test("a run of a job of the engine's own is not told", async () => {
+  const { jobs } = await payload('cron.list', { includeDisabled: true })
+  const own = jobs.find((one: { declarationKey?: string }) => one.declarationKey !== undefined)
+  assert.ok(own, 'the engine has a job of its own')
+  const runId = await run(own.id)
+  await until('it is over', 120_000, async () => {
+    const { entries } = await payload('cron.runs', { id: own.id })
+    return entries.some((entry: { runId: string }) => entry.runId === runId)
+  })
+  assert.ok(!(await page()).runs.some(({ taskId }) => taskId === own.id))
+})
+
+test('pages go on until the end, and an offset that is none is refused', async () => {
+  assert.deepEqual((await page(PAGE)).next, null)
+  const { runs } = await page()
+  assert.deepEqual((await page(1)).runs.at(-1), runs.at(-1))
+  for (const offset of ['-1', '1.5', 'x']) {
+    const { status } = await engine.agentd.call('GET', `/v1/task-runs?offset=${offset}`)
+    assert.equal(status, 400)
+  }
+})
+
+test('after another start of the gateway there may be runs that nobody heard of', async () => {
+  const before = await count()
+  await engine.run()
+  await until('it says so', 60_000, async () => (await count()) > before)
+})
