@@ -153,7 +153,7 @@ describe('a Berth in a cluster', { skip }, () => {
     const ways: [call: () => Promise<Answer>, isGood: (answer: Answer) => boolean][] = [
       [() => client.call(path), ({ body }) => body.agent.status === 'running'],
       [() => client.call(note), ({ body }) => JSON.stringify(body).includes('kept')],
-      [() => client.call(`${path}/tasks`), ({ body }) => Array.isArray(body.tasks)],
+      [() => client.call(`${path}/tasks`), ({ body }) => Array.isArray(body.jobs)],
     ]
     const asking = Promise.all(
       ways.map(async ([call, isGood]) => {
