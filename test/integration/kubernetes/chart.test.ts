@@ -165,7 +165,9 @@ describe('a Berth in a cluster', { skip }, () => {
       }),
     )
     const release = ['berth', CHART, '--namespace', NAMESPACE, '--reuse-values', '--wait', '--timeout', '4m']
-    await helm('upgrade', ...release, '--set-string', `image.tag=${BERTH_IMAGE.next}`).finally(() => {
+    // The node is small: agents to come reserve less of it.
+    const changes = `image.tag=${BERTH_IMAGE.next},settings.BERTH_KUBERNETES_REQUEST_PERCENT=1`
+    await helm('upgrade', ...release, '--set-string', changes).finally(() => {
       goesOn = false
     })
     await asking
