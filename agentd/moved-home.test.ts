@@ -50,3 +50,27 @@ it('the state of an engine follows a home that has moved, in databases and JSON,
   })
   assert.equal(JSON.parse(await readFile(join(moved.root, 'mine.json'), 'utf8')), former)
 })
+
+it('leases of the engine that another host has are dropped with a move, and no others', async () => {
+  const home = join(dir, 'c', 'home')
+  const paths = agentPaths(home)
+  await mkdir(join(paths.state, 'state'), { recursive: true })
+  await followHome(paths, new Log(), 'former')
+  const database = new DatabaseSync(join(paths.state, 'state', 'openclaw.sqlite'))
+  after(() => database.close())
+  database.exec('CREATE TABLE state_leases (scope TEXT PRIMARY KEY, payload_json TEXT) STRICT')
+  const insert = database.prepare('INSERT INTO state_leases VALUES (?, ?)')
+  for (const host of ['former', 'present']) insert.run(host, JSON.stringify({ owner: { host, pid: 1 } }))
+  insert.run('without an owner', null)
+  insert.run('of another form', 'text')
+  const left = () =>
+    database
+      .prepare('SELECT scope FROM state_leases')
+      .all()
+      .map(({ scope }) => scope)
+
+  await followHome(paths, new Log(), 'former')
+  assert.equal(left().length, 4)
+  await followHome(paths, new Log(), 'present')
+  assert.deepEqual(left().sort(), ['of another form', 'present', 'without an owner'])
+})

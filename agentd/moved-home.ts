@@ -1,29 +1,54 @@
 /**
- * A home that has moved: restored from a backup under another path, or between a container and a process. OpenClaw's state
- * names its files, and in its database the tasks themselves, by absolute paths, and takes what has another path for
- * somebody else's.
+ * A home that has moved: restored from a backup under another path or on another machine, or between a container and a
+ * process. OpenClaw's state names its files, and in its database the tasks themselves, by absolute paths, and takes what
+ * has another path for somebody else's. The same goes for its leases, which name the host of the process that has them.
  */
 import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
 
-/** Holds the path that the home had at the last start. */
+/** Holds the path that the home had at the last start, and the name of the host. */
 const MARK = '.agentd-home'
 /** JSON files above this size are no index of the engine's. */
 const JSON_BYTES = 16 * 1024 * 1024
 
-/** Brings the engine's state to the home's path, where it has another one; before the engine runs. */
-export async function followHome({ home, state }: Paths, log: Log): Promise<void> {
+/** Brings the engine's state to the home's path and the host, where it has others; before the engine runs. */
+export async function followHome({ home, state }: Paths, log: Log, host = hostname()): Promise<void> {
   const mark = join(home, MARK)
-  const former = (await readFile(mark, 'utf8').catch(() => '')).trim()
-  if (former === home) return
-  if (former) {
+  const [former, formerHost] = (await readFile(mark, 'utf8').catch(() => '')).split('\n')
+  if (former === home && formerHost === host) return
+  if (former && former !== home) {
     log.info(`the home was ${former}; the engine's state follows it`)
     await moveState(state, former, home, log)
   }
-  await replaceFile(mark, `${home}\n`)
+  if (former && formerHost !== host) await dropLeases(join(state, 'state', 'openclaw.sqlite'), host, log)
+  await replaceFile(mark, `${home}\n${host}\n`)
+}
+
+/**
+ * Drops the leases of processes of other hosts. The engine cannot know that these have ended, and a gateway that finds the
+ * lease of another one refuses to start for minutes. agentd knows: nobody else has the home.
+ */
+async function dropLeases(path: string, host: string, log: Log): Promise<void> {
+  if (!(await stat(path).catch(() => null))) return
+  const { DatabaseSync } = await import('node:sqlite')
+  try {
+    const database = new DatabaseSync(path)
+    try {
+      database
+        .prepare(
+          `DELETE FROM state_leases WHERE json_valid(payload_json) AND json_extract(payload_json, '$.owner.host') <> ?`,
+        )
+        .run(host)
+    } finally {
+      database.close()
+    }
+  } catch (error) {
+    log.info(`the leases of other hosts are not dropped: ${(error as Error).message}`)
+  }
 }
 
 /** Every absolute path below `former` in the state becomes one below `home`. May be done twice. */

@@ -18,6 +18,8 @@ export const TAGS = {
   compose: 'in a fresh clone, which it makes a running stack of: scripts/ci/compose.sh',
   postgres: 'beside a PostgreSQL server: test/backup/moves.test.ts',
   backup: 'against a Berth with an S3 server and an agent: test/backup/docs-commands.test.ts',
+  cluster: 'in a cluster with nothing in it: test/integration/kubernetes/chart.test.ts',
+  moving: 'there, with a backup in a bucket: test/integration/kubernetes/chart-move.test.ts',
   stopped: 'there as well, when the agent was deleted and Berth stopped',
   ci: 'as steps of CI itself: .ci/run and .ci/first-start',
 } as const
@@ -59,7 +61,7 @@ export function scriptOf(markdown: string, name: string, tag: Tag, port = 3000):
   if (blocks.length === 0) throw new Error(`${name} has no block of \`sh ${tag}\``)
   const lines: string[] = []
   // On the document's first line, which is its title.
-  lines[0] = `set -Eeuo pipefail; trap 'echo "${name}:$LINENO: this command failed" >&2' ERR; PS4='+ ${name}:$LINENO '; set -x`
+  lines[0] = `set -Eeuo pipefail; trap 'echo "${name}:$LINENO: this command failed" >&2' ERR; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT; PS4='+ ${name}:$LINENO '; set -x`
   for (const { line, commands } of blocks) {
     for (const [index, command] of commands.entries())
       lines[line - 1 + index] = command

@@ -89,11 +89,11 @@ export class KubernetesRuntime implements SandboxRuntime {
 
   async create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
     const { agentId, engineVersion } = spec
-    const { owner, pods, versions } = this.#options
+    const { owner, pods, proxy, versions } = this.#options
     if (!versions.includes(engineVersion))
       throw new SandboxError('no_image', `there is no image of version ${engineVersion}`)
     await this.ensureVolume(agentId, { signal, diskBytes: spec.agentd.diskBytes })
-    const record = recordOf(spec, owner.instance, pods)
+    const record = recordOf(spec, owner.instance, pods, proxy)
     await this.#retrying(agentId, async () => {
       const found = await this.#readRecord(agentId, signal)
       if (found && !isLabelled(owner, found.metadata?.labels))

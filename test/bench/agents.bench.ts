@@ -9,10 +9,10 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
-import { MODEL, MODEL_KEY, startModel } from '../support/model.ts'
+import { startModel } from '../support/model.ts'
 import { startStack } from '../support/stack.ts'
 import { type Agent, Api } from './support/agent-api.ts'
-import { type BareGateway, startBareGateway } from './support/bare-gateway.ts'
+import { type BareGateway, bareConfig, startBareGateway } from './support/bare-gateway.ts'
 import { median } from './support/numbers.ts'
 import { proportionalBytes } from './support/process-memory.ts'
 import { print, type Result } from './support/report.ts'
@@ -82,25 +82,6 @@ const containerOf = ({ agentId }: Agent) => `berth-${agentId}`
 async function imageOf(agent: Agent): Promise<string> {
   const { stdout } = await execute('docker', ['inspect', '--format', '{{.Config.Image}}', containerOf(agent)])
   return stdout.trim()
-}
-
-/** The same model, and as little else as agents have. */
-function bareConfig(baseUrl: string): Record<string, unknown> {
-  const limits = { contextWindow: 128_000, maxTokens: 8192 }
-  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
-  const about = { id: MODEL, name: MODEL, reasoning: false, input: ['text'], cost, ...limits }
-  const provider = { baseUrl, apiKey: MODEL_KEY, api: 'openai-completions', models: [about] }
-  return {
-    update: { checkOnStart: false },
-    telemetry: { enabled: false },
-    discovery: { mdns: { mode: 'off' } },
-    browser: { enabled: false },
-    models: { mode: 'replace', catalogRefresh: { enabled: false }, providers: { bench: provider } },
-    agents: {
-      defaults: { model: { primary: `bench/${MODEL}` }, skipBootstrap: true, heartbeat: { every: '0m' } },
-    },
-    plugins: { allow: ['admin-http-rpc'], slots: { memory: 'none' } },
-  }
 }
 
 async function commands(api: Api, agent: Agent): Promise<{ berth: number; bare: number }[]> {

@@ -34,9 +34,10 @@ const BENCHMARKS: Record<string, Part[]> = {
   prisma: ['servers'],
   sizing: ['servers', 'kubo', 'docker', 'engines'],
   scale: ['servers'],
+  cluster: ['servers', 'kubo', 'docker', 'engines', 'cluster'],
 }
-/** Benchmarks that take long: docs/scale.md is their page. */
-const ONLY_BY_NAME = ['scale']
+/** Benchmarks that take long. docs/scale.md is the page of `scale`; `cluster` needs a cluster. */
+const ONLY_BY_NAME = ['scale', 'cluster']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 
 const { values: options, positionals } = parseArgs({

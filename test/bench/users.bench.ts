@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { type Dispatcher, Pool, request } from 'undici'
 import { freePort, run, until } from '../support/processes.ts'
 import { startPostgres } from '../support/servers.ts'
-import { type StackKind, startStack } from '../support/stack.ts'
+import { startStack } from '../support/stack.ts'
 import { startWeb } from './support/berth.ts'
 import { load, type Target } from './support/load.ts'
 import { median } from './support/numbers.ts'
@@ -101,7 +101,7 @@ async function rates(
   return { what, berth: show('berth'), bare: show('bare'), ratio, goal }
 }
 
-async function benchContent(kind: StackKind): Promise<Result[]> {
+async function benchContent(kind: 'real' | 'embedded'): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const stack = await startStack({ kind })
   ending.defer(() => stack.stop())

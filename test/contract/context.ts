@@ -59,6 +59,7 @@ export async function startShared(
     import('../support/git-backend.ts'),
     import('../support/runtime.ts'),
   ])
+  if (stackKind === 'kubernetes') return startSharedInCluster(env)
   const runtime =
     stackKind === 'real'
       ? { BERTH_RUNTIME: 'docker', BERTH_BASE_IMAGE: (await import('../support/docker.ts')).BASE_IMAGE }
@@ -97,6 +98,24 @@ export async function startShared(
         await runtime.remove(agentId, { volume: true })
       await runtime.close()
       await undo()
+    },
+  }
+}
+
+/** Its agents go with the namespace that they have. */
+async function startSharedInCluster(env: NodeJS.ProcessEnv): Promise<Stack> {
+  const [{ startModel }, { startInCluster }] = await Promise.all([
+    import('../support/model.ts'),
+    import('../support/cluster-berth.ts'),
+  ])
+  const model = await startModel()
+  const { BERTH_ENGINES_DIR: _, ...settings } = SETTINGS
+  const stack = await startInCluster({ ...settings, ...model.env, ...(env as Record<string, string>) })
+  return {
+    ...stack,
+    async stop() {
+      await stack.stop()
+      await model.stop()
     },
   }
 }

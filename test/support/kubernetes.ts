@@ -56,13 +56,17 @@ export const read = (namespace: string, object: string, path: string) =>
 /** SIGKILL of programs of the node, which starts each of them again. */
 export const killPrograms = (...programs: string[]) => runScript('kill.sh', programs)
 
+/** Holds up a program of the node, or lets it go on. */
+export const signalProgram = (signal: 'STOP' | 'CONT', program: string) =>
+  runScript('kill.sh', [program], { SIGNAL: signal })
+
 /** Puts images on the node, from archives as `docker save` writes them. */
 export const loadImages = (...archives: string[]) => runScript('load.sh', archives)
 
 /** The cluster is one of scripts/ci/kubernetes. */
-async function runScript(name: string, args: string[]): Promise<void> {
+async function runScript(name: string, args: string[], env: Record<string, string> = {}): Promise<void> {
   const [, number = '0'] = /kubernetes-(\d)\/kubeconfig$/.exec(KUBECONFIG ?? '') ?? []
-  await run(join(SCRIPTS, name), args, { env: { ...process.env, BERTH_TEST_CLUSTER: number } })
+  await run(join(SCRIPTS, name), args, { env: { ...process.env, ...env, BERTH_TEST_CLUSTER: number } })
 }
 
 /** Where the cluster's own parts listen. */

@@ -1,6 +1,7 @@
 /**
  * A whole Berth for a black-box test: `npm start`'s own supervisor in a folder of its own, on the
- * embedded parts or on real ones. `BERTH_TEST_STACK=real` chooses the latter for every suite.
+ * embedded parts or on real ones. `BERTH_TEST_STACK=real` chooses the latter for every suite, and
+ * `BERTH_TEST_STACK=kubernetes` a Berth in a cluster (cluster-berth.ts) for the suite of the contract.
  */
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -19,8 +20,9 @@ const START = [join(ROOT, 'bin/start.mjs'), 'start']
 const CLI = join(ROOT, 'bin/berth.mjs')
 const START_MS = 180_000
 
-export type StackKind = 'embedded' | 'real'
-export const stackKind: StackKind = process.env.BERTH_TEST_STACK === 'real' ? 'real' : 'embedded'
+export type StackKind = 'embedded' | 'real' | 'kubernetes'
+const KINDS: StackKind[] = ['real', 'kubernetes']
+export const stackKind = KINDS.find((kind) => kind === process.env.BERTH_TEST_STACK) ?? 'embedded'
 
 export interface RealParts {
   postgres: Server
@@ -209,7 +211,8 @@ function killIfThere(pid: number): void {
   }
 }
 
-async function startParts(dirs: PartDirs = {}): Promise<RealParts> {
+/** Real servers of a test's own, on loopback. */
+export async function startParts(dirs: PartDirs = {}): Promise<RealParts> {
   const { kuboBinary, startKubo } = await import('./kubo.ts')
   const { startPostgres, startRedis } = await import('./servers.ts')
   const [postgres, redis, kubo, privateKubo] = await Promise.all([

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Kills programs of the running node, which starts each of them again, as a service manager would: kill.sh <program>…
+# SIGNAL=STOP holds them up instead, until SIGNAL=CONT.
 set -eu
 . "$(dirname "$0")/settings.sh"
 for program; do
   # The kernel keeps 15 characters of a name.
-  nsenter -t "$(cat "$run/init")" -m -p pkill -KILL -x "$(printf %.15s "$program")"
+  nsenter -t "$(cat "$run/init")" -m -p pkill "-${SIGNAL:-KILL}" -x "$(printf %.15s "$program")"
 done

@@ -1,10 +1,9 @@
 /** Checks that the network of a cluster enforces policies at all: once, by a pod that must reach nothing. */
-
 import type { V1Pod } from '@kubernetes/client-node'
 import { type Cluster, ignoring } from './cluster.ts'
 import { isEnded, runOf } from './found.ts'
 import { OPEN_NETWORK } from './guard.ts'
-import { checkPolicy } from './objects.ts'
+import { checkPolicyOf } from './objects.ts'
 import { deletePod, readPod, waitForPod } from './pods.ts'
 
 export const OPEN_NETWORK_ADVICE =
@@ -26,11 +25,16 @@ export async function isNetworkShut(
   const name = pod.metadata?.name ?? ''
   const before = await readPod(cluster, name, signal)
   if (before && isEnded(before)) await deletePod(cluster, before, { graceSeconds: 0, signal })
-  await cluster.call('make the policy of the check', { signal }, ({ networking }) =>
-    networking.createNamespacedNetworkPolicy({ namespace, body: checkPolicy(name) }).catch(ignoring(409)),
-  )
-  await cluster.call('make the pod of the check', { signal }, ({ core }) =>
+  const made = await cluster.call('make the pod of the check', { signal }, ({ core }) =>
     core.createNamespacedPod({ namespace, body: pod }).catch(ignoring(409)),
+  )
+  const checking = made ?? (await readPod(cluster, name, signal))
+  // The check of another worker ended between the two calls.
+  if (!checking) return isNetworkShut(cluster, pod, signal)
+  await cluster.call('make the policy of the check', { signal }, ({ networking }) =>
+    networking
+      .createNamespacedNetworkPolicy({ namespace, body: checkPolicyOf(checking) })
+      .catch(ignoring(409)),
   )
   try {
     const ended = await waitForPod(
@@ -41,7 +45,7 @@ export async function isNetworkShut(
     )
     return !ended || runOf(ended).exitCode !== OPEN_NETWORK
   } finally {
-    // The policy stays: another worker's check may begin just now.
+    // Its policy goes with it.
     await cluster.call('remove the check', {}, ({ core }) =>
       core.deleteNamespacedPod({ namespace, name, gracePeriodSeconds: 0 }).catch(ignoring(404)),
     )

@@ -1,5 +1,5 @@
 /** The objects of an agent in a cluster, as they are made. */
-import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim } from '@kubernetes/client-node'
+import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim, V1Pod } from '@kubernetes/client-node'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
@@ -16,10 +16,17 @@ export interface ProxyPeers {
  * The record of a sandbox, which holds the pod that is to run. It owns pod and policy: they go with it.
  * @returns it with the hash of what it was made from.
  */
-export function recordOf(spec: SandboxSpec, instance: string, options: PodOptions): V1ConfigMap {
+export function recordOf(
+  spec: SandboxSpec,
+  instance: string,
+  options: PodOptions,
+  proxy: ProxyPeers,
+): V1ConfigMap {
   const labels = { ...labelsOf(instance, spec.agentId), [VERSION_LABEL]: spec.engineVersion }
   const pod = podOf(spec, options)
-  const labelled = { ...labels, [SPEC_LABEL]: hashOf({ pod }) }
+  // A connection that was open before its policy changed lives on, so another policy takes another pod.
+  const policy = policyOf(spec.agentId, instance, proxy, options.egressUrl)
+  const labelled = { ...labels, [SPEC_LABEL]: hashOf({ pod, policy }) }
   return {
     metadata: { name: nameOf(spec.agentId), labels: labelled },
     data: { pod: JSON.stringify({ ...pod, metadata: { name: nameOf(spec.agentId), labels: labelled } }) },
@@ -66,9 +73,12 @@ export function policyOf(
   }
 }
 
-/** The policy that shuts the pod of a check off from everything. */
-export const checkPolicy = (name: string): V1NetworkPolicy => ({
-  metadata: { name },
+/**
+ * The policy that shuts the pod of a check off from everything. The pod owns it, and its name has the pod's uid: another pod
+ * may take the name of this one.
+ */
+export const checkPolicyOf = ({ metadata: { name = '', uid = '' } = {} }: V1Pod): V1NetworkPolicy => ({
+  metadata: { name: `${name}-${uid}`, ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid }] },
   spec: {
     podSelector: { matchLabels: { [CHECK_LABEL]: name } },
     policyTypes: ['Ingress', 'Egress'],

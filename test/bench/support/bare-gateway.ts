@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
+import { MODEL, MODEL_KEY } from '../../support/model.ts'
 import { freePort, until } from '../../support/processes.ts'
 
 const execute = promisify(execFile)
@@ -15,6 +16,40 @@ export interface BareGateway {
   stop(): Promise<void>
 }
 
+/** A shell command that runs the gateway of an engine's image with the openclaw.json that is in the variable CONFIG. */
+export const START_GATEWAY =
+  'mkdir -p ~/.openclaw && printf %s "$CONFIG" > ~/.openclaw/openclaw.json && ' +
+  'exec node /opt/openclaw/node_modules/openclaw/openclaw.mjs gateway run'
+
+/** The part `gateway` of openclaw.json. */
+export const gatewayConfig = (port: number, bind: 'loopback' | 'lan', token: string) => ({
+  mode: 'local',
+  port,
+  bind,
+  auth: { mode: 'token', token },
+  controlUi: { enabled: false },
+  http: { endpoints: { chatCompletions: { enabled: true } } },
+})
+
+/** The same model, and as little else as agents have. */
+export function bareConfig(baseUrl: string): Record<string, unknown> {
+  const limits = { contextWindow: 128_000, maxTokens: 8192 }
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  const about = { id: MODEL, name: MODEL, reasoning: false, input: ['text'], cost, ...limits }
+  const provider = { baseUrl, apiKey: MODEL_KEY, api: 'openai-completions', models: [about] }
+  return {
+    update: { checkOnStart: false },
+    telemetry: { enabled: false },
+    discovery: { mdns: { mode: 'off' } },
+    browser: { enabled: false },
+    models: { mode: 'replace', catalogRefresh: { enabled: false }, providers: { bench: provider } },
+    agents: {
+      defaults: { model: { primary: `bench/${MODEL}` }, skipBootstrap: true, heartbeat: { every: '0m' } },
+    },
+    plugins: { allow: ['admin-http-rpc'], slots: { memory: 'none' } },
+  }
+}
+
 /**
  * Runs it on the machine's own network, where the model is. The image and the limits are those of agents, and it
  * finds its configuration in its environment.
@@ -24,24 +59,14 @@ export async function startBareGateway(image: string, config: Record<string, unk
   const port = await freePort()
   const token = randomUUID()
   const name = `berth-bench-${token.slice(0, 8)}`
-  const gateway = {
-    mode: 'local',
-    port,
-    bind: 'loopback',
-    auth: { mode: 'token', token },
-    controlUi: { enabled: false },
-    http: { endpoints: { chatCompletions: { enabled: true } } },
-  }
-  const script =
-    'mkdir -p ~/.openclaw && printf %s "$CONFIG" > ~/.openclaw/openclaw.json && ' +
-    'exec node /opt/openclaw/node_modules/openclaw/openclaw.mjs gateway run'
+  const gateway = gatewayConfig(port, 'loopback', token)
   const began = performance.now()
   await execute('docker', [
     ...['run', '--detach', '--name', name, '--network', 'host', '--user', '1000:1000', '--read-only'],
     ...['--tmpfs', '/tmp', '--tmpfs', '/home/node:uid=1000,gid=1000', '--cap-drop', 'ALL'],
     ...['--memory', '2g', '--cpus', '2', '--pids-limit', '512', '--env', 'HOME=/home/node'],
     ...['--env', `CONFIG=${JSON.stringify({ ...config, gateway })}`],
-    ...['--entrypoint', '/usr/bin/tini', image, '--', 'sh', '-c', script],
+    ...['--entrypoint', '/usr/bin/tini', image, '--', 'sh', '-c', START_GATEWAY],
   ])
   const stop = async () => {
     await execute('docker', ['rm', '--force', '--volumes', name])

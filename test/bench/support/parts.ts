@@ -1,16 +1,22 @@
 /** Programs that benchmarks need beside Node.js: made or started once, by the scripts that `.ci/run` uses. */
 import { execFile } from 'node:child_process'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-export type Part = 'servers' | 'kubo' | 'docker' | 'engines'
+export type Part = 'servers' | 'kubo' | 'docker' | 'engines' | 'cluster'
 
-/** Scripts in their order; what the last line of one says is the value of the variable. */
-const SCRIPTS: Record<Part, { script: string; variable?: string }[]> = {
+/** Scripts in their order; the last line of one is the value of the variable, or a folder with programs in `bin`. */
+const SCRIPTS: Record<Part, { script: string; variable?: string; programs?: true }[]> = {
   servers: [{ script: 'servers.sh' }],
   kubo: [{ script: 'kubo.sh', variable: 'BERTH_TEST_KUBO' }],
   docker: [{ script: 'docker.sh' }, { script: 'base-image.sh', variable: 'BERTH_BASE_IMAGE' }],
   engines: [{ script: 'engines.sh' }],
+  cluster: [
+    { script: 'kubernetes/build.sh', programs: true },
+    { script: 'kubernetes/start.sh', variable: 'BERTH_TEST_KUBERNETES' },
+    { script: 'helm.sh', variable: 'BERTH_TEST_HELM' },
+  ],
 }
 const FOLDER = new URL('../../../scripts/ci/', import.meta.url)
 
@@ -35,7 +41,7 @@ export async function prepare(parts: Part[]): Promise<NodeJS.ProcessEnv> {
 
 async function runScripts(part: Part): Promise<NodeJS.ProcessEnv> {
   const env: NodeJS.ProcessEnv = {}
-  for (const { script, variable } of SCRIPTS[part]) {
+  for (const { script, variable, programs } of SCRIPTS[part]) {
     const value = variable && given[variable]
     if (variable && value && value !== 'none') {
       env[variable] = value
@@ -44,7 +50,9 @@ async function runScripts(part: Part): Promise<NodeJS.ProcessEnv> {
     const { stdout } = await promisify(execFile)(fileURLToPath(new URL(script, FOLDER)), {
       maxBuffer: 2 ** 26,
     })
-    if (variable) env[variable] = stdout.trim().split('\n').at(-1)
+    const said = stdout.trim().split('\n').at(-1)
+    if (variable) env[variable] = said
+    if (programs) env.PATH = [join(said ?? '', 'bin'), given.PATH].join(delimiter)
   }
   return env
 }

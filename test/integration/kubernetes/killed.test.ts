@@ -3,19 +3,25 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
 import { nameOf } from '../../../src/sandboxes/names.ts'
-import { kubectl, whyNotKubernetes } from '../../support/kubernetes.ts'
+import { killPrograms, kubectl, whyNotKubernetes } from '../../support/kubernetes.ts'
 import { until } from '../../support/processes.ts'
-import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
+import { newAgent, outputIn, runIn, specOf, VERSIONS } from '../sandboxes/subject.ts'
 import { type Ground, makeGround, newOptions } from './subject.ts'
 
 const PROGRAM = join(import.meta.dirname, 'worker.program.ts')
 /** A run kills at each fourth call, others in each run. */
 const STEP = 4
 const AT_ONCE = 4
+const STEP_MS = 120_000
 const KINDS = 'pod,configmap,networkpolicy,persistentvolumeclaim'
+
+/** The objects of an agent that the cluster has, a line each. */
+const leftOf = ({ namespace }: Ground, agentId: string) =>
+  kubectl('--namespace', namespace, 'get', KINDS, `--selector=berth.agent=${agentId}`, '--output=name')
 
 describe('a worker of agents in a cluster that is killed', { skip: whyNotKubernetes }, () => {
   let ground: Ground
@@ -50,15 +56,7 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
       (error) => assert.equal(error.signal, 'SIGKILL', error.stderr),
     )
   }
-  const left = (agentId: string) =>
-    kubectl(
-      '--namespace',
-      ground.namespace,
-      'get',
-      KINDS,
-      `--selector=berth.agent=${agentId}`,
-      '--output=name',
-    )
+  const left = (agentId: string) => leftOf(ground, agentId)
 
   it('its agent has one sandbox after the next attempt, and nothing of it is left after its removal', async () => {
     const calls = (await live(newAgent())) ?? 0
@@ -99,4 +97,58 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
     assert.equal(await runtime.inspect(agentId), undefined)
     await until('nothing is left', async () => (await left(agentId)) === '')
   })
+})
+
+describe('programs of a cluster that are killed', { skip: whyNotKubernetes }, () => {
+  let ground: Ground
+  let runtime: KubernetesRuntime
+  before(async () => {
+    ground = await makeGround()
+    runtime = new KubernetesRuntime(await newOptions(ground))
+  })
+  after(async () => {
+    await runtime?.close()
+    await ground?.remove()
+  })
+
+  for (const program of ['kubelet', 'containerd', 'kube-apiserver', 'etcd'])
+    it(`${program} is killed at each step of an agent’s life, and the agent has one sandbox and one home`, async () => {
+      const agentId = newAgent()
+      const spec = specOf(agentId)
+      const newer = specOf(agentId, { engineVersion: VERSIONS[1] })
+      /** Kills as the step runs, which is then tried until it is done, as a worker tries it. */
+      const underFire = async (what: string, step: () => Promise<unknown>) => {
+        const first = step().catch(() => {})
+        await sleep(Math.random() * 1500)
+        await killPrograms(program)
+        await first
+        await until(`${what} is done`, () => step().then(() => true), STEP_MS)
+      }
+      const objects = async () => (await leftOf(ground, agentId)).split('\n').filter(Boolean).length
+
+      await underFire('a start', async () => {
+        await runtime.create(spec)
+        await runtime.start(agentId)
+      })
+      const sandbox = await runtime.inspect(agentId)
+      await until(
+        'agentd answers',
+        async () => (await runIn(sandbox?.address ?? null, 'touch ~/mine')).code === 0,
+      )
+      await underFire('an update', async () => {
+        await runtime.create(newer)
+        await runtime.start(agentId)
+      })
+      const updated = await runtime.inspect(agentId)
+      assert.equal(updated?.engineVersion, VERSIONS[1])
+      await until(
+        'agentd answers',
+        async () => (await runIn(updated?.address ?? null, 'ls ~/mine')).code === 0,
+      )
+      assert.equal(await objects(), 4)
+      await underFire('a stop', () => runtime.stop(agentId))
+      assert.equal((await runtime.inspect(agentId))?.state, 'exited')
+      await underFire('a removal', () => runtime.remove(agentId, { volume: true }))
+      await until('nothing is left', async () => (await objects()) === 0, STEP_MS)
+    })
 })

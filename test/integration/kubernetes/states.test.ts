@@ -7,7 +7,14 @@ import { after, before, describe, it } from 'node:test'
 import { type KubernetesOptions, KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
 import { nameOf } from '../../../src/sandboxes/names.ts'
 import { SandboxError, type SandboxEvent } from '../../../src/sandboxes/port.ts'
-import { apply, BUSYBOX, killPrograms, kubectl, whyNotKubernetes } from '../../support/kubernetes.ts'
+import {
+  apply,
+  BUSYBOX,
+  killPrograms,
+  kubectl,
+  signalProgram,
+  whyNotKubernetes,
+} from '../../support/kubernetes.ts'
 import { until } from '../../support/processes.ts'
 import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
 import { type Ground, makeGround, newOptions } from './subject.ts'
@@ -207,18 +214,13 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       const starting = runtime.start(agentId).catch(() => {})
       await killPrograms('kube-apiserver', 'etcd')
       await starting
-      const sandbox = await until('it starts', () => runtime.start(agentId).catch(() => false as const))
+      const sandbox = await until('it starts', () => runtime.start(agentId))
       assert.equal(sandbox.state, 'running')
       await until('its start is told', () =>
         seen.some((event) => event.agentId === agentId && event.type === 'started'),
       )
       await killPrograms('kube-apiserver')
-      const removed = () =>
-        runtime.remove(agentId, { volume: true }).then(
-          () => true,
-          () => false,
-        )
-      await until('it is removed', removed)
+      await until('it is removed', () => runtime.remove(agentId, { volume: true }).then(() => true))
       await until('its removal is told', () =>
         seen.some((event) => event.agentId === agentId && event.type === 'removed'),
       )
@@ -260,6 +262,39 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       path.cut()
       await ground.remove()
     }
+  })
+})
+
+describe('an agent whose node is lost', { skip: whyNotKubernetes }, () => {
+  it('nobody starts the agent elsewhere before the cluster knows that it has ended', async () => {
+    const ground = await makeGround()
+    const runtime = new KubernetesRuntime(await newOptions(ground))
+    const taint = ['taint', 'nodes', 'node', 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute']
+    const agentId = newAgent()
+    const inNamespace = (...args: string[]) => kubectl('--namespace', ground.namespace, ...args)
+    try {
+      await runtime.create(specOf(agentId))
+      const { address } = await runtime.start(agentId)
+      await until('agentd answers', async () => (await runIn(address, 'echo kept > ~/note')).code === 0)
+      const pods = () => inNamespace('get', 'pods', `--selector=berth.agent=${agentId}`, '--output=name')
+      await signalProgram('STOP', 'kubelet')
+      await assert.rejects(runtime.stop(agentId, { graceMs: 1000 }), /it may be lost/)
+      assert.equal(await pods(), `pod/${nameOf(agentId)}`)
+      // As an operator does who knows that the machine is off.
+      await kubectl(...taint)
+      await until('the cluster gives it up', async () => (await pods()) === '', 180_000)
+      assert.equal((await runtime.inspect(agentId))?.state, 'exited')
+    } finally {
+      await signalProgram('CONT', 'kubelet')
+      await kubectl(...taint.slice(0, 3), 'node.kubernetes.io/out-of-service-').catch(() => {})
+    }
+    const again = await until('it starts', () => runtime.start(agentId), 180_000)
+    await until(
+      'its home is there',
+      async () => (await runIn(again.address, 'cat ~/note')).output === 'kept\n',
+    )
+    await runtime.close()
+    await ground.remove()
   })
 })
 

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
-import { KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
+import { type KubernetesOptions, KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
 import { nameOf } from '../../../src/sandboxes/names.ts'
 import { addresses, kubectl, whyNotKubernetes } from '../../support/kubernetes.ts'
 import { until } from '../../support/processes.ts'
@@ -30,6 +30,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
   const [agentId, neighbour] = [newAgent(), newAgent()]
   let ground: Ground
   let runtime: KubernetesRuntime
+  let owner: KubernetesOptions['owner']
   let egress: Server
   let other: Server
   let address: string | null
@@ -48,6 +49,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     other = closed.server
     const of = await addresses()
     const options = await newOptions(ground)
+    owner = options.owner
     const egressUrl = `http://${of.machine}:${out.port}`
     runtime = new KubernetesRuntime({ ...options, pods: { ...options.pods, egressUrl } })
     const start = async (id: string, env: Record<string, string> = {}) => {
@@ -152,5 +154,32 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
       'https_proxy',
       'no_proxy',
     ])
+  })
+  it('a connection of an agent does not outlive the change of the policy that let it out', async () => {
+    const { machine } = await addresses()
+    const port = (server: Server) => (server.address() as AddressInfo).port
+    const hold = `require("net").connect(${port(egress)}, "${machine}", () => console.log("open"))`
+    await inside(
+      `unset NODE_OPTIONS; nohup node -e '${hold}' > ~/held 2>&1 & until grep -q open ~/held; do :; done`,
+    )
+    const connections = () =>
+      new Promise<number>((resolve) => egress.getConnections((_, count) => resolve(count)))
+    assert.equal(await connections(), 1)
+
+    const options = await newOptions(ground, { owner })
+    const egressUrl = `http://${machine}:${port(other)}`
+    const changed = new KubernetesRuntime({ ...options, pods: { ...options.pods, egressUrl } })
+    await changed.create(specOf(agentId))
+    address = (await changed.start(agentId)).address
+    await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
+    await until('its connection is closed', async () => (await connections()) === 0)
+    const knock = (target: Server) =>
+      runIn(
+        address,
+        `node -e 'require("net").connect({ host: "${machine}", port: ${port(target)}, timeout: 1000 }).on("connect", () => process.exit(0)).on("error", () => process.exit(1)).on("timeout", () => process.exit(1))'`,
+      )
+    assert.equal((await knock(other)).code, 0)
+    assert.equal((await knock(egress)).code, 1)
+    await changed.close()
   })
 })

@@ -1,0 +1,248 @@
+/**
+ * A whole Berth in a cluster, as docs/kubernetes.md brings it there: an agent with the real engine lives in it, through an
+ * update, until nothing is left of it.
+ */
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { runCommands } from '../../../scripts/ci/docs-commands.ts'
+import {
+  BERTH_IMAGE,
+  type Forward,
+  forward,
+  loadBerthImages,
+  makeBase,
+  type Outside,
+  startOutside,
+} from '../../support/cluster-berth.ts'
+import { enginesDir, ensureEngines } from '../../support/engines.ts'
+import { CHART, helm, withoutHelm } from '../../support/helm.ts'
+import {
+  addresses,
+  KUBECONFIG,
+  killPrograms,
+  kubectl,
+  read,
+  whyNotKubernetes,
+} from '../../support/kubernetes.ts'
+import { kuboBinary } from '../../support/kubo.ts'
+import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../../support/model.ts'
+import { freePort, until } from '../../support/processes.ts'
+import { startRegistry, withoutRegistry } from '../../support/registry.ts'
+import { type Agent, type Answer, ServiceClient } from '../../support/service-client.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const skip =
+  whyNotKubernetes || withoutHelm || withoutRegistry || (kuboBinary ? false : 'needs BERTH_TEST_KUBO')
+const NAMESPACE = 'berth'
+const AGENTS = 'berth-agents'
+const AT_ONCE = { prefer: 'respond-async' }
+
+describe('a Berth in a cluster', { skip }, () => {
+  let outside: Outside
+  let model: ModelServer
+  let registry: Forward
+  let client: ServiceClient
+  let agent: Agent
+
+  const podOfAgent = () => read(AGENTS, `pod/berth-${agent.agentId}`, '.metadata.uid')
+  const namesOf = async (namespace: string, kinds: string) =>
+    (await kubectl('--namespace', namespace, 'get', kinds, '--output', 'name')).split('\n').filter(Boolean)
+
+  const nothingIsLeftOf = ({ agentId }: Agent) =>
+    until('its objects are gone', async () => {
+      const names = await namesOf(AGENTS, 'pods,configmaps,persistentvolumeclaims,networkpolicies')
+      return names.every((name) => !name.includes(agentId))
+    })
+
+  before(async () => {
+    await loadBerthImages({ engines: false })
+    ;[outside, model] = await Promise.all([startOutside(), startModel()])
+  })
+  after(async () => {
+    await kubectl('delete', 'namespace', NAMESPACE, AGENTS, '--ignore-not-found')
+    await registry?.close()
+    await model?.stop()
+    await outside?.stop()
+  })
+
+  it('the ten commands of docs/kubernetes.md lead from an empty cluster to an agent', async (t) => {
+    const { machine } = await addresses()
+    // Where the node asks for images; by plain HTTP they are pushed to this machine alone.
+    await startRegistry(t, 'none', `${machine}:5000`)
+    registry = await forward('127.0.0.1', 0, { host: machine, port: 5000 })
+    const dir = await mkdtemp(join(tmpdir(), 'berth-chart-'))
+    t.after(() => rm(dir, { recursive: true }))
+    // Looks like the checkout, but what is made in it leaves no trace there.
+    for (const name of await readdir(ROOT))
+      if (name !== '.git') await symlink(join(ROOT, name), join(dir, name))
+    await ensureEngines()
+    const port = await freePort()
+    const { DATABASE_URL, REDIS_URL, IPFS_API_URL, IPFS_PRIVATE_API_URL } = outside.inPods
+    const { code, output } = await runCommands(join(ROOT, 'docs/kubernetes.md'), 'cluster', {
+      cwd: dir,
+      quiet: true,
+      env: {
+        PATH: [dirname(process.env.BERTH_TEST_HELM ?? ''), process.env.PATH].join(delimiter),
+        HOME: dir,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        KUBECONFIG,
+        PORT: String(port),
+        IMAGE: BERTH_IMAGE.repository,
+        ...{ DATABASE_URL, REDIS_URL, IPFS_API_URL, IPFS_PRIVATE_API_URL },
+        BERTH_ENGINE_IMAGE: `127.0.0.1:${registry.port}/berth/openclaw:{version}`,
+        BERTH_BASE_IMAGE: await makeBase(dir),
+        BERTH_ENGINES_DIR: enginesDir,
+        BERTH_MODEL_URL: await outside.expose(model.url),
+        BERTH_MODEL: MODEL,
+        BERTH_MODEL_KEY: MODEL_KEY,
+        MODEL_NETWORK: outside.peer.ipBlock.cidr,
+      },
+    })
+    assert.equal(code, 0, output)
+    const [, key = ''] = /BERTH_KEY=(ey[\w.-]+)$/m.exec(output) ?? []
+    const [made = '{}'] = /^\{.*"gatewayToken".*\}/m.exec(output) ?? []
+    agent = JSON.parse(made).agent
+    assert.ok(agent?.agentId && key, output)
+    client = new ServiceClient(await read(NAMESPACE, 'service/berth-web', '.spec.clusterIP'), port, key)
+    await client.running(agent)
+  })
+
+  it('an agent in the cluster answers by the model, through the egress of the agent proxy', async () => {
+    assert.match(await client.chat(agent, 'hello'), /pong: .*hello/)
+    assert.ok(model.requests.some((one) => one.text.includes('hello')))
+  })
+
+  it('an agent in the cluster has console, files and snapshots', async () => {
+    const command = 'id -u; echo kept > workspace/note.txt'
+    assert.match(JSON.stringify(await client.ofAgent(agent, '/console/exec', { command })), /1000/)
+    assert.match(JSON.stringify(await client.ofAgent(agent, '/files?path=workspace/note.txt')), /kept/)
+    const { snapshotCid } = await client.ofAgent(agent, '/snapshots/sync', {})
+    assert.match(snapshotCid, /^baf/)
+    const { snapshots } = await client.ofAgent(agent, '/snapshots')
+    assert.equal(snapshots[0].snapshotCid, snapshotCid)
+  })
+
+  it('an agent in the cluster whose pod is deleted starts again with its home', async () => {
+    const before = await podOfAgent()
+    await kubectl('--namespace', AGENTS, 'delete', 'pod', `berth-${agent.agentId}`)
+    await until('it has another pod', async () => (await podOfAgent().catch(() => before)) !== before, 60_000)
+    await client.running(agent)
+    assert.match(JSON.stringify(await client.ofAgent(agent, '/files?path=workspace/note.txt')), /kept/)
+    assert.match(await client.chat(agent, 'again'), /pong: .*again/)
+  })
+
+  it('all that Berth needs is there, as its doctor sees it', async () => {
+    const inside = ['--namespace', NAMESPACE, 'exec', 'deployment/berth-worker', '--']
+    await kubectl(...inside, 'node', 'bin/berth.mjs', 'doctor')
+    const ready = (await client.call('/readyz')).body
+    assert.equal(ready.parts.kubernetes.status, 'ok', JSON.stringify(ready))
+  })
+
+  it('an update of Berth fails no request, and agents run on', async () => {
+    const before = await podOfAgent()
+    const failures: unknown[] = []
+    let goesOn = true
+    let count = 0
+    const path = `/v0/agents/${agent.agentId}`
+    const note = `${path}/files?path=workspace/note.txt`
+    // By web alone, through the agent proxy to agentd, and to the engine.
+    const ways: [call: () => Promise<Answer>, isGood: (answer: Answer) => boolean][] = [
+      [() => client.call(path), ({ body }) => body.agent.status === 'running'],
+      [() => client.call(note), ({ body }) => JSON.stringify(body).includes('kept')],
+      [() => client.call(`${path}/tasks`), ({ body }) => Array.isArray(body.jobs)],
+    ]
+    const asking = Promise.all(
+      ways.map(async ([call, isGood]) => {
+        while (goesOn) {
+          const answer = await call().catch((error) => error)
+          if (answer.status === 200 && isGood(answer)) count++
+          else failures.push(answer)
+        }
+      }),
+    )
+    const release = ['berth', CHART, '--namespace', NAMESPACE, '--reuse-values', '--wait', '--timeout', '4m']
+    // The node is small: agents to come reserve less of it.
+    const changes = `image.tag=${BERTH_IMAGE.next},settings.BERTH_KUBERNETES_REQUEST_PERCENT=1`
+    await helm('upgrade', ...release, '--set-string', changes).finally(() => {
+      goesOn = false
+    })
+    await asking
+    assert.deepEqual(failures, [])
+    assert.ok(count > 20, `${count} requests`)
+    for (const role of ['web', 'worker', 'agent-proxy']) {
+      const image = await read(
+        NAMESPACE,
+        `deployment/berth-${role}`,
+        '.spec.template.spec.containers[0].image',
+      )
+      assert.equal(image, `${BERTH_IMAGE.repository}:${BERTH_IMAGE.next}`)
+    }
+    assert.equal(await podOfAgent(), before)
+    assert.match(await client.chat(agent, 'updated'), /pong: .*updated/)
+  })
+
+  it('agents live on while a worker, an agent proxy and programs of the cluster are killed at each step', async () => {
+    const inBerth = ['--namespace', NAMESPACE]
+    const podsOf = async (role: string) => {
+      const pods = ['get', 'pods', `--selector=app.kubernetes.io/component=${role}`, '--output=name']
+      return (await kubectl(...inBerth, ...pods)).split('\n')
+    }
+    const killRole = async (role: string) => {
+      const [pod = ''] = await podsOf(role)
+      await kubectl(...inBerth, 'delete', pod, '--grace-period=0', '--force')
+    }
+    const victims = [
+      () => killRole('worker'),
+      () => killRole('agent-proxy'),
+      () => killPrograms('kubelet'),
+      () => killPrograms('etcd'),
+      () => killPrograms('kube-apiserver'),
+    ]
+    /** Kills them one after the other while two agents take the step. */
+    const underFire = async (steps: Promise<unknown>) => {
+      for (const kill of victims) await until('one is killed', () => kill().then(() => true), 120_000)
+      await steps
+    }
+    const pending = (path: string, method: string) =>
+      client.call(path, { method, headers: AT_ONCE, ...(method === 'POST' && { json: {} }) })
+    const names = ['One', 'Two']
+    const made = await Promise.all(names.map((name) => client.call('/v0/agents', { json: { name } })))
+    const both: Agent[] = made.map(({ body }) => body.agent)
+    await underFire(Promise.all(both.map((one) => client.running(one))))
+    for (const one of both) assert.match(await client.chat(one, 'still there'), /pong: .*still there/)
+    const restarts = await Promise.all(
+      both.map((one) => pending(`/v0/agents/${one.agentId}/restart`, 'POST')),
+    )
+    await underFire(Promise.all(restarts.map(({ body }) => client.succeeded(body.operation.id))))
+    for (const one of both) {
+      await client.running(one)
+      const pods = await namesOf(AGENTS, 'pods')
+      assert.equal(pods.filter((name) => name.includes(one.agentId)).length, 1)
+    }
+    const deletions = await Promise.all(both.map((one) => pending(`/v0/agents/${one.agentId}`, 'DELETE')))
+    await underFire(Promise.all(deletions.map(({ body }) => client.succeeded(body.operation.id))))
+    for (const one of both) await nothingIsLeftOf(one)
+    await client.running(agent)
+  })
+
+  it('nothing is left of an agent that is deleted', async () => {
+    await client.call(`/v0/agents/${agent.agentId}`, { method: 'DELETE' })
+    await nothingIsLeftOf(agent)
+  })
+
+  it('an uninstall leaves the namespace of agents, and nothing else', async () => {
+    await helm('uninstall', 'berth', '--namespace', NAMESPACE, '--wait')
+    const kinds = 'deployments,services,jobs,networkpolicies,poddisruptionbudgets'
+    assert.deepEqual(await namesOf(NAMESPACE, kinds), [])
+    assert.deepEqual(await namesOf(AGENTS, 'roles,rolebindings'), [])
+    assert.deepEqual((await namesOf(AGENTS, 'networkpolicies,serviceaccounts')).sort(), [
+      'networkpolicy.networking.k8s.io/berth-nothing',
+      'serviceaccount/berth-agent',
+      'serviceaccount/default',
+    ])
+  })
+})
