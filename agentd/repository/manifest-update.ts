@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { rename, unlink, writeFile } from 'node:fs/promises'
 import { MANIFEST_BYTES, parseManifest } from '../manifest-check.ts'
-import type { CommitRequest } from '../protocol.ts'
 import { inFolder, makeFolder, openBelow } from '../tree.ts'
+import type { CommitRequest } from './protocol.ts'
 
 const NAME = 'manifest.json'
 

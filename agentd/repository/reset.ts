@@ -4,11 +4,11 @@ import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { AgentdError } from '../agentd-errors.ts'
-import type { Imported } from '../protocol.ts'
 import type { Committer } from './commit.ts'
 import { endOf, type Git, GitError, killGit } from './git.ts'
 import { putIndex } from './index-file.ts'
 import { keptRef } from './kept.ts'
+import type { Imported } from './protocol.ts'
 import { exists, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
 
 const ATTEMPTS = 4

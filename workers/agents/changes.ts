@@ -1,5 +1,5 @@
 /** The changes of a commit, counted while they are passed on. */
-import type { TreeChange } from '../../agentd/protocol.ts'
+import type { TreeChange } from '../../agentd/repository/protocol.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 
 /** Most characters of the paths of all changes: they are held in memory. */

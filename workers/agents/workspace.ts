@@ -1,7 +1,8 @@
 /** The workspace of an agent that starts: seeded, or restored from its newest snapshot where its volume was lost. */
 import { CID } from 'multiformats/cid'
 import { checkManifest, MANIFEST_BYTES, parseManifest } from '../../agentd/manifest-check.ts'
-import type { RepositoryStatus, SeedRequest } from '../../agentd/protocol.ts'
+import type { SeedRequest } from '../../agentd/protocol.ts'
+import type { RepositoryStatus } from '../../agentd/repository/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { commitAll, readRepository } from '../../src/agents/snapshots/repository.ts'

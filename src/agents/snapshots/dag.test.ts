@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { TreeChange } from '../../../agentd/protocol.ts'
+import type { TreeChange } from '../../../agentd/repository/protocol.ts'
 import { collectChanges } from './dag.ts'
 
 const change = (path: string): TreeChange => ({

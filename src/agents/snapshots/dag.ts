@@ -5,7 +5,7 @@
  */
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
-import type { TreeChange } from '../../../agentd/protocol.ts'
+import type { TreeChange } from '../../../agentd/repository/protocol.ts'
 import { untilAborted } from '../../lib/until-aborted.ts'
 import { assertEntryName } from '../../storage/folder.ts'
 import type { ReadBlock } from '../../storage/path.ts'

@@ -2,7 +2,12 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
-import type { CommitRequest, Imported, RepositoryStatus, TreeChange } from '../../../agentd/protocol.ts'
+import type {
+  CommitRequest,
+  Imported,
+  RepositoryStatus,
+  TreeChange,
+} from '../../../agentd/repository/protocol.ts'
 import { type AgentdClient, AgentdError, type AgentdTarget } from '../agentd-client.ts'
 import { jsonLines, readWithin } from '../agentd-stream.ts'
 

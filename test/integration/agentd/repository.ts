@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { AgentdConfig, CommitRequest, Committed, RepositoryStatus } from '../../../agentd/protocol.ts'
+import type { AgentdConfig } from '../../../agentd/protocol.ts'
+import type { CommitRequest, Committed, RepositoryStatus } from '../../../agentd/repository/protocol.ts'
 import { standInEngine, TestAgentd } from './agentd.ts'
 
 export class RepositoryWorld {

@@ -49,14 +49,15 @@ async function left(): Promise<Left[]> {
 }
 const leftTypes = async () => (await left()).map(({ type }) => type)
 
-async function insertFile(status: string): Promise<string> {
+async function insertFile(
+  status: string,
+  db: { query(sql: string, values: unknown[]): Promise<unknown> } = database.pool,
+): Promise<string> {
   const id = uuidv7()
-  await run(
+  await db.query(
     `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
      VALUES ($1, $2, 'public', $3, 'c', 'c', 'a file', '{}', '{}')`,
-    id,
-    workspaceId,
-    status,
+    [id, workspaceId, status],
   )
   return id
 }
@@ -339,16 +340,9 @@ describe('events of what is no change', () => {
   it('a run of a task leaves an event once, whatever the clock of its agent says, and none of an agent that is deleted', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId })
     await left()
-    const run = {
-      runId: 'run',
-      taskId: 'task',
-      name: '<b>"; DROP TABLE event',
-      status: 'error',
-      startedAt: '2026-11-25T08:00:00.000Z',
-      endedAt: '9999-01-01T00:00:00.000Z',
-      durationMs: null,
-      error: 'it failed',
-    }
+    const times = { startedAt: '2026-11-25T08:00:00.000Z', endedAt: '9999-01-01T00:00:00.000Z' }
+    const task = { taskId: 'task', name: '<b>"; DROP TABLE event' }
+    const run = { ...times, ...task, runId: 'run', status: 'error', durationMs: null, error: 'it failed' }
     const note = (...runs: object[]) => noteTaskRuns.run(database.pool, id, JSON.stringify(runs))
     await note(run)
     await note({ ...run, runId: 'second' }, run)
@@ -399,11 +393,7 @@ describe('a change and its event', () => {
         `INSERT INTO file_group (id, workspace_id, network, name) VALUES (gen_random_uuid(), $1, 'public', 'g')`,
         [workspaceId],
       )
-      await tx.query(
-        `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes)
-         VALUES (gen_random_uuid(), $1, 'public', 'pinned', 'c', 'c', '{}', '{}')`,
-        [workspaceId],
-      )
+      await insertFile('pinned', tx)
     })
     assert.deepEqual(await left(), [])
     await insertFile('pinned')

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
-import type { TreeChange } from '../../../agentd/protocol.ts'
+import type { TreeChange } from '../../../agentd/repository/protocol.ts'
 import { buildSnapshot } from '../../../src/agents/snapshots/dag.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { PROFILE } from '../../../src/storage/unixfs-write.ts'

@@ -1,7 +1,7 @@
 /** Reading a folder of a repository as what may become a template. */
 
 import { MANIFEST_BYTES } from '../../../../agentd/manifest-check.ts'
-import type { TreeChange } from '../../../../agentd/protocol.ts'
+import type { TreeChange } from '../../../../agentd/repository/protocol.ts'
 import { badRequest, messages } from '../../../errors.ts'
 import type { Storage } from '../../../storage/port.ts'
 import type { AgentServices } from '../../agent-route.ts'
