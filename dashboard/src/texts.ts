@@ -1,4 +1,9 @@
 /** Every text of the dashboard, in English. */
+import type { paths } from './api/schema.ts'
+
+type Webhook = NonNullable<paths['/v0/webhooks']['post']['requestBody']>['content']['application/json']
+type EventType = Exclude<Webhook['events'][number], '*' | `${string}.*`>
+
 const count = (n: number, one: string, many: string) => `${n.toLocaleString('en')} ${n === 1 ? one : many}`
 
 export const texts = {
@@ -112,6 +117,7 @@ export const texts = {
     'agent.deleted': 'was deleted',
     'snapshot.created': 'has a new snapshot',
     'domain.verified': 'was proven, and is served',
+    'domain.failed': 'was not proven, and is given up',
     'channel.created': 'was connected',
     'channel.updated': 'was changed',
     'channel.deleted': 'was taken away',
@@ -125,8 +131,9 @@ export const texts = {
     'invitation.created': 'was made',
     'invitation.accepted': 'was accepted',
     'invitation.revoked': 'was revoked',
+    'disk.low': 'has little room',
     'webhook.disabled': 'is told of nothing more',
-  } as Record<string, string>,
+  } satisfies Record<EventType, string> as Record<string, string>,
   /** What an event is about, where it has no name. */
   things: {
     file: 'A file',
@@ -142,6 +149,8 @@ export const texts = {
     invitation: 'An invitation',
     webhook: 'A webhook',
     swap: 'A CID',
+    disk: 'A disk of the instance',
+    workspace: 'A file or pin',
   } as Record<string, string>,
   files: {
     title: 'Files',
