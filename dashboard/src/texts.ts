@@ -3,6 +3,7 @@ import type { paths } from './api/schema.ts'
 
 type Webhook = NonNullable<paths['/v0/webhooks']['post']['requestBody']>['content']['application/json']
 type EventType = Exclude<Webhook['events'][number], '*' | `${string}.*`>
+type EventSort = EventType extends `${infer Sort}.${string}` ? Sort : never
 
 const count = (n: number, one: string, many: string) => `${n.toLocaleString('en')} ${n === 1 ? one : many}`
 
@@ -1248,8 +1249,9 @@ export const texts = {
         key: 'API keys',
         member: 'Members',
         invitation: 'Invitations',
+        disk: 'Disks of the instance',
         webhook: 'Webhooks',
-      } as Record<string, string>,
+      } satisfies Record<EventSort, string> as Record<string, string>,
       needed: 'Choose at least one.',
       onlyAgent: 'Only about one agent',
       anyAgent: 'About any agent',
