@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { constants } from 'node:fs'
 import { mkdir, open, rename, unlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { isErrno } from './agentd-errors.ts'
 import { type Paths, realPath } from './paths.ts'
+import { NotPlain, readPlainFile } from './plain-file.ts'
 
 type Json = Record<string, unknown>
 
@@ -73,20 +73,11 @@ export function onThisMachine<T>(paths: Paths, value: T): T {
 }
 
 /** The text of openclaw.json, undefined when it is not there. @throws ConfigError */
-export async function readConfig(path: string): Promise<string | undefined> {
-  // A link could lead to another agent's file (in process mode), a FIFO would hold us for ever.
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-  const file = await open(path, flags).catch((error) => {
-    if (isErrno(error, 'ENOENT')) return undefined
-    if (isErrno(error, 'ELOOP', 'ENXIO')) throw new ConfigError('openclaw.json is not a plain file')
+export function readConfig(path: string): Promise<string | undefined> {
+  return readPlainFile(path, CONFIG_BYTES).catch((error) => {
+    if (error instanceof NotPlain) throw new ConfigError(`openclaw.json: ${error.message}`)
     throw error
   })
-  if (!file) return undefined
-  await using opened = file
-  const stats = await opened.stat()
-  if (!stats.isFile()) throw new ConfigError('openclaw.json is not a plain file')
-  if (stats.size > CONFIG_BYTES) throw new ConfigError('openclaw.json is too large')
-  return await opened.readFile('utf8')
 }
 
 /** Reads JSON, or JSON5 as the engine does. @throws ConfigError */

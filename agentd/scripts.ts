@@ -1,15 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, constants as fsConstants, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { isErrno } from './agentd-errors.ts'
 import { SHELL } from './command.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
 import { MANIFEST_BYTES, parseManifest } from './manifest-check.ts'
 import { agentMark, PART } from './openclaw.ts'
 import type { Paths } from './paths.ts'
+import { readPlainFile } from './plain-file.ts'
 import { endProcessTree, killProcessTree } from './processes.ts'
 import type { ScriptStatus } from './protocol.ts'
 
@@ -221,7 +220,7 @@ const NONE: ManifestScripts = { build: null, start: null }
  */
 async function readScripts(paths: Paths): Promise<{ scripts: ManifestScripts; problem?: string }> {
   try {
-    const text = await readBounded(join(paths.root, 'manifest.json'))
+    const text = await readPlainFile(join(paths.root, 'manifest.json'), MANIFEST_BYTES)
     if (text === undefined) return { scripts: NONE }
     const scripts = parseManifest(text)?.scripts
     return { scripts: { build: command(scripts?.build), start: command(scripts?.start) } }
@@ -229,24 +228,6 @@ async function readScripts(paths: Paths): Promise<{ scripts: ManifestScripts; pr
     const problem = error instanceof SyntaxError ? 'it is not valid JSON' : (error as Error).message
     return { scripts: NONE, problem: `manifest.json: ${problem}` }
   }
-}
-
-async function readBounded(path: string): Promise<string | undefined> {
-  // Not through a link; and a FIFO would hold us for ever.
-  const flags = fsConstants.O_RDONLY | fsConstants.O_NOFOLLOW | fsConstants.O_NONBLOCK
-  const file = await open(path, flags).catch((error) => {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined
-    if (isErrno(error, 'ELOOP', 'ENXIO')) throw new Error('it is not a plain file')
-    throw error
-  })
-  if (!file) return undefined
-  await using opened = file
-  const stats = await opened.stat()
-  if (!stats.isFile()) throw new Error('it is not a plain file')
-  if (stats.size > MANIFEST_BYTES) throw new Error('it is too large')
-  // The file may grow while it is read.
-  const { bytesRead, buffer } = await opened.read(Buffer.alloc(MANIFEST_BYTES), 0, MANIFEST_BYTES, 0)
-  return buffer.toString('utf8', 0, bytesRead)
 }
 
 function command(value: unknown): string | null {
