@@ -96,7 +96,7 @@ describe('an agent in the dashboard', () => {
     }
     // Ways to look: what is shown, in which order, copied or downloaded.
     const harmless =
-      /: (Copy|Download|Form|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped)( \d+)?|[78930]+ days|▸.+|.+ B)$/
+      /: (Copy|Download|Form|All settings|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped)( \d+)?|[78930]+ days|▸.+|.+ B)$/
     assert.deepEqual(
       found.filter((button) => !harmless.test(button)),
       [],
@@ -253,6 +253,23 @@ describe('an agent in the dashboard', () => {
     await page.getByText('Saved.').waitFor({ timeout: UP_MS })
     const { body } = await own.api.get(`/v0/agents/${agentId}/config`)
     assert.equal(JSON.parse(body.config).agents.defaults.userTimezone, 'Europe/Berlin')
+  })
+  it('any setting of the engine’s schema is found in its place and changed, but for the operator’s', async () => {
+    const place = (key: string) => page.locator('button', { has: page.getByText(key, { exact: true }) })
+    await button('All settings').click()
+    await place('gateway').click()
+    await page.getByText('set by the operator').first().waitFor()
+    await page.getByRole('navigation', { name: 'Place in the config' }).getByText('All settings').click()
+    await place('agents').click()
+    await place('defaults').click()
+    await button('Change agents.defaults.thinkingDefault').click()
+    await page.getByLabel('Value of agents.defaults.thinkingDefault').selectOption('medium')
+    await page.getByText('Not saved yet').waitFor()
+    await look('config-all')
+    await button('Save').click()
+    await page.getByText('Saved.').waitFor({ timeout: UP_MS })
+    const { body } = await own.api.get(`/v0/agents/${agentId}/config`)
+    assert.equal(JSON.parse(body.config).agents.defaults.thinkingDefault, 'medium')
   })
   it('the config is written as JSON, unless the engine refuses it or a key is the operator’s', async () => {
     await button('JSON').click()

@@ -25,6 +25,7 @@ async function show(
   await page.goto(`${url}/dashboard/files/${network}/${data.id}`)
   const frame = await (await page.locator('iframe').elementHandle())?.contentFrame()
   assert.ok(frame)
+  await until('the preview is on its way', () => frame.url().startsWith('http'))
   return frame
 }
 

@@ -3379,6 +3379,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/{agentId}/config/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a place of the config's schema
+         * @description What the engine says of a key and of the keys right below it, with those of its plugins.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["readConfigSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/config/validate": {
         parameters: {
             query?: never;
@@ -17971,6 +17995,91 @@ export interface operations {
                     "application/json": {
                         /** @description Paths of keys, such as `gateway.mode`. Empty until the gateway was started once. */
                         keys: string[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    readConfigSchema: {
+        parameters: {
+            query?: {
+                /** @description Keys with dots between them, such as `agents.defaults`; `*` is any key. All of the config unless given. */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The place. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "agents.defaults.heartbeat",
+                     *       "schema": {
+                     *         "type": "object",
+                     *         "additionalProperties": false
+                     *       },
+                     *       "label": "Heartbeat",
+                     *       "children": [
+                     *         {
+                     *           "key": "every",
+                     *           "path": "agents.defaults.heartbeat.every",
+                     *           "type": "string",
+                     *           "required": false,
+                     *           "hasChildren": false,
+                     *           "label": "Heartbeat interval",
+                     *           "help": "How often the agent is woken, such as 30m; 0m turns it off."
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        path: string;
+                        /** @description JSON Schema of the value, without the keys below it. */
+                        schema: {
+                            [key: string]: unknown;
+                        };
+                        label?: string;
+                        help?: string;
+                        /** @description The value is a secret. */
+                        sensitive?: boolean;
+                        /** @description The keys below it. */
+                        children: {
+                            /** @description `*` stands for any key, or for any place of a list. */
+                            key: string;
+                            path: string;
+                            type?: string | string[];
+                            required: boolean;
+                            hasChildren: boolean;
+                            label?: string;
+                            help?: string;
+                            /** @description The value is a secret. */
+                            sensitive?: boolean;
+                        }[];
                     };
                 };
             };

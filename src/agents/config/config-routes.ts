@@ -1,12 +1,22 @@
 import { z } from 'zod'
 import type { ConfigCheck } from '../../../agentd/protocol.ts'
-import { contractError, messages } from '../../errors.ts'
+import { ApiError, contractError, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { AgentdError, type AgentdRequest } from '../agentd-client.ts'
-import { type Answers, askAgent } from '../engine-call.ts'
-import { check, configText, configToCheck, newConfig, operatorKeys, written } from './config-schema.ts'
+import { type Answers, askAgent, callEngine, EngineRefusal } from '../engine-call.ts'
+import {
+  check,
+  configText,
+  configToCheck,
+  engineSchemaPart,
+  newConfig,
+  operatorKeys,
+  schemaPart,
+  schemaQuery,
+  written,
+} from './config-schema.ts'
 
 const TAG = 'Agent config'
 const CONFIG = '/v0/agents/:agentId/config'
@@ -64,6 +74,29 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       async handle({ agent, signal }) {
         const request = { path: '/v1/config/owned', signal }
         return { body: await ask(agent, messages.readConfigFailed, operatorKeys, request) }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${CONFIG}/schema`,
+      id: 'readConfigSchema',
+      tag: TAG,
+      summary: "Read a place of the config's schema",
+      description: 'What the engine says of a key and of the keys right below it, with those of its plugins.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      query: schemaQuery,
+      success: { status: 200, description: 'The place.', body: schemaPart },
+      async handle({ agent, query }) {
+        const params = { path: query.path || '.' }
+        const call = { method: 'config.schema.lookup', params, shape: engineSchemaPart }
+        const body = await callEngine(agentd, agent, { ...call, failure: messages.readConfigFailed }).catch(
+          (error) => {
+            if (!(error instanceof EngineRefusal)) throw error
+            throw new ApiError(404, 'not_found', 'The config has no such key', { cause: error })
+          },
+        )
+        return { body }
       },
     }),
     agentRoute({

@@ -39,6 +39,57 @@ export const operatorKeys = z.object({
     .describe('Paths of keys, such as `gateway.mode`. Empty until the gateway was started once.'),
 })
 
+const MAX_PATH = 1000
+
+export const schemaQuery = z.object({
+  path: text(MAX_PATH)
+    .optional()
+    .describe(
+      'Keys with dots between them, such as `agents.defaults`; `*` is any key. All of the config unless given.',
+    ),
+})
+
+/** The engine has words for a key, in English. */
+const described = {
+  label: z.string().optional(),
+  help: z.string().optional(),
+  sensitive: z.boolean().optional().describe('The value is a secret.'),
+}
+
+/** One place of the engine's schema, in words of Berth. */
+export const schemaPart = z.object({
+  path: z.string(),
+  schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the value, without the keys below it.'),
+  ...described,
+  children: z
+    .array(
+      z.object({
+        key: z.string().describe('`*` stands for any key, or for any place of a list.'),
+        path: z.string(),
+        type: z.union([z.string(), z.array(z.string())]).optional(),
+        required: z.boolean(),
+        hasChildren: z.boolean(),
+        ...described,
+      }),
+    )
+    .describe('The keys below it.'),
+})
+
+/** The same as the engine answers it: its hints are apart. */
+const hint = z.object(described).optional()
+const { children, label: _label, help: _help, sensitive: _sensitive, ...place } = schemaPart.shape
+export const engineSchemaPart = z
+  .object({
+    ...place,
+    hint,
+    children: z.array(children.element.omit({ label: true, help: true, sensitive: true }).extend({ hint })),
+  })
+  .transform(({ hint, children, ...part }) => ({
+    ...part,
+    ...hint,
+    children: children.map(({ hint, ...child }) => ({ ...child, ...hint })),
+  }))
+
 export const written = z.object({ success: z.boolean(), message: z.string() })
 
 export const check = z.object({ valid: z.boolean(), output: z.string().describe('What the engine said.') })

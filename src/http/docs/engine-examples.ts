@@ -166,6 +166,24 @@ export const engineExamples: Record<string, Example> = {
   },
   readConfig: { response: { config: CONFIG } },
   listOperatorKeys: { response: { keys: ['gateway.mode', 'gateway.port', 'telemetry.enabled'] } },
+  readConfigSchema: {
+    response: {
+      path: 'agents.defaults.heartbeat',
+      schema: { type: 'object', additionalProperties: false },
+      label: 'Heartbeat',
+      children: [
+        {
+          key: 'every',
+          path: 'agents.defaults.heartbeat.every',
+          type: 'string',
+          required: false,
+          hasChildren: false,
+          label: 'Heartbeat interval',
+          help: 'How often the agent is woken, such as 30m; 0m turns it off.',
+        },
+      ],
+    },
+  },
   writeConfig: { request: { config: CONFIG }, response: { success: true, message: 'Config written' } },
   validateConfig: { request: { config: CONFIG }, response: { valid: true, output: '' } },
   listChannels: {

@@ -44,6 +44,23 @@ const restart = async () => {
 }
 
 describe('the config', () => {
+  it('the schema of the config is read place by place', async () => {
+    const root = await api.get(`${CONFIG}/schema`)
+    assert.equal(root.status, 200, JSON.stringify(root.body))
+    assert.ok(root.body.children.some(({ key, hasChildren }: Json) => key === 'agents' && hasChildren))
+    const { body } = await api.get(`${CONFIG}/schema`, { path: 'agents.defaults' })
+    assert.equal(body.path, 'agents.defaults')
+    const thinking = body.children.find(({ key }: Json) => key === 'thinkingDefault')
+    assert.deepEqual([thinking.path, thinking.hasChildren], ['agents.defaults.thinkingDefault', false])
+    const leaf = (await api.get(`${CONFIG}/schema`, { path: thinking.path })).body
+    assert.deepEqual(leaf.children, [])
+    assert.ok(JSON.stringify(leaf.schema).includes('"medium"'), JSON.stringify(leaf))
+  })
+  for (const path of ['nowhere', 'agents.nowhere.at.all', '..'])
+    it(`the schema of the config is 404 at ${path}`, async () =>
+      assertError(await api.get(`${CONFIG}/schema`, { path }), 404, 'The config has no such key'))
+  it('the schema of the config is 400 for a path that is too long', async () =>
+    assertError(await api.get(`${CONFIG}/schema`, { path: 'a'.repeat(1001) }), 400, /path/))
   it('the config of an agent is read as text, with its secrets redacted', async () => {
     const { gateway } = await config()
     assert.equal(gateway.auth.token, REDACTED)

@@ -8,15 +8,16 @@ import { Fields } from '../../parts/rights.tsx'
 import { Note, Section } from '../../parts/section.tsx'
 import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { AllSettings } from './config/AllSettings.tsx'
 import { ConfigEditor } from './config/ConfigEditor.tsx'
 import { ConfigForm } from './config/ConfigForm.tsx'
-import { parse } from './config/config.ts'
+import { type Json, parse } from './config/config.ts'
 import { EngineAway } from './EngineAway.tsx'
 
 const t = texts.config
 type View = keyof typeof t.views
 
-/** The engine's config: its frequent settings as a form, all of it as JSON. */
+/** The engine's config: its frequent settings as a form, all of them by the engine's schema, and all of it as JSON. */
 export function Config() {
   const { agentId, agent } = useAgent()
   const params = { path: { agentId } }
@@ -38,6 +39,7 @@ export function Config() {
   const text = draft ?? before
   const config = parse(text)
   const change = (next: string) => setDraft(next === before ? undefined : next)
+  const changeTo = (next: Json) => change(`${JSON.stringify(next, null, 2)}\n`)
   const check = useChange(async (config: string) => {
     const verdict = await unwrap(
       api.POST('/v0/agents/{agentId}/config/validate', { params, body: { config } }),
@@ -75,17 +77,20 @@ export function Config() {
         />
       }
     >
-      {view === 'form' &&
-        (config.value ? (
-          <Fields>
-            <ConfigForm
-              config={config.value}
-              onChange={(next) => change(`${JSON.stringify(next, null, 2)}\n`)}
-            />
-          </Fields>
-        ) : (
-          <Note>{t.notJson}</Note>
-        ))}
+      {view !== 'json' && !config.value && <Note>{t.notJson}</Note>}
+      {view === 'form' && config.value && (
+        <Fields>
+          <ConfigForm config={config.value} onChange={changeTo} />
+        </Fields>
+      )}
+      {view === 'all' && config.value && (
+        <AllSettings
+          agentId={agentId}
+          config={config.value}
+          operatorKeys={operator.data?.keys ?? []}
+          onChange={changeTo}
+        />
+      )}
       {view === 'json' && (
         <ConfigEditor text={text} onChange={change} operatorKeys={operator.data?.keys ?? []} />
       )}
