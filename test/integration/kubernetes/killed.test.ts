@@ -16,7 +16,7 @@ const PROGRAM = join(import.meta.dirname, 'worker.program.ts')
 /** A run kills at each fourth call, others in each run. */
 const STEP = 4
 const AT_ONCE = 4
-const STEP_MS = 120_000
+const STEP_MS = 180_000
 const KINDS = 'pod,configmap,networkpolicy,persistentvolumeclaim'
 
 /** The objects of an agent that the cluster has, a line each. */

@@ -19,6 +19,9 @@ import { until } from '../../support/processes.ts'
 import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
 import { type Ground, makeGround, newOptions } from './subject.ts'
 
+/** For a node to go on after its API server was killed. One attempt of a start takes up to a minute of it. */
+const BACK_MS = 180_000
+
 describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, () => {
   let ground: Ground
   let options: KubernetesOptions
@@ -214,16 +217,14 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       const starting = runtime.start(agentId).catch(() => {})
       await killPrograms('kube-apiserver', 'etcd')
       await starting
-      const sandbox = await until('it starts', () => runtime.start(agentId))
+      const sandbox = await until('it starts', () => runtime.start(agentId), BACK_MS)
       assert.equal(sandbox.state, 'running')
-      await until('its start is told', () =>
-        seen.some((event) => event.agentId === agentId && event.type === 'started'),
-      )
+      const isTold = (type: string) => () =>
+        seen.some((event) => event.agentId === agentId && event.type === type)
+      await until('its start is told', isTold('started'), BACK_MS)
       await killPrograms('kube-apiserver')
-      await until('it is removed', () => runtime.remove(agentId, { volume: true }).then(() => true))
-      await until('its removal is told', () =>
-        seen.some((event) => event.agentId === agentId && event.type === 'removed'),
-      )
+      await until('it is removed', () => runtime.remove(agentId, { volume: true }).then(() => true), BACK_MS)
+      await until('its removal is told', isTold('removed'), BACK_MS)
     } finally {
       listening.abort()
       await listener
@@ -240,7 +241,11 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       for await (const event of runtime.events(listening)) seen.push(event)
     })()
     const told = (agentId: string, type: string) =>
-      until(`${type} is told`, () => seen.some((event) => event.agentId === agentId && event.type === type))
+      until(
+        `${type} is told`,
+        () => seen.some((event) => event.agentId === agentId && event.type === type),
+        BACK_MS,
+      )
     try {
       const agentId = newAgent()
       await runtime.create(specOf(agentId))
@@ -251,7 +256,7 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       await kubectl('--namespace', ground.namespace, 'delete', '--grace-period=1', ...objects)
       // A new one knows nothing of what came before it: 410.
       await killPrograms('kube-apiserver')
-      await until('it is back', () => kubectl('get', '--raw', '/readyz').then(Boolean, () => false))
+      await until('it is back', () => kubectl('get', '--raw', '/readyz').then(Boolean), BACK_MS)
       assert.deepEqual(seen.slice(1), [])
       path.mend()
       await told(agentId, 'exited')
