@@ -19,7 +19,8 @@ const KEPT = 'refs/berth/kept'
 
 async function open(t: TestContext) {
   const home = await mkdtemp(join(tmpdir(), 'berth-upkeep-'))
-  t.after(() => rm(home, { recursive: true }))
+  // A look that a test began may still write there.
+  t.after(() => rm(home, { recursive: true, maxRetries: 20 }))
   const paths = agentPaths(home)
   await mkdir(paths.root)
   const warnings: string[] = []
