@@ -112,7 +112,7 @@ export function moveSession(
       where: { id: keyId, revokedAt: null },
       data: { revokedAt: new Date() },
     })
-    // Of two that move it at the same time, the second one finds none.
+    // Two requests may move the session at the same time: the second one finds none, and is refused.
     if (count === 0) throw unauthorized(messages.sessionEnded, 'session_ended')
     await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${keyId})`
     return createSession(tx, { workspaceId, userId }, browser, expiresAt ?? undefined)

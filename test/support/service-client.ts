@@ -64,9 +64,12 @@ export class ServiceClient {
     return { status: response.statusCode ?? 0, body: isJson ? JSON.parse(body) : body }
   }
 
-  /** What a route of an agent answers. @param json of a POST. */
+  /** What a route of an agent answers, once it is not 503, which asks to try again. @param json of a POST. */
   async ofAgent({ agentId }: Agent, path: string, json?: unknown): Promise<any> {
-    const answer = await this.call(`/v0/agents/${agentId}${path}`, { json, headers: WAIT })
+    const answer = await until('the agent is not busy', async () => {
+      const one = await this.call(`/v0/agents/${agentId}${path}`, { json, headers: WAIT })
+      return one.status !== 503 && one
+    })
     assert.ok(answer.status < 300, JSON.stringify(answer))
     return answer.body
   }

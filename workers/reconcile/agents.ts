@@ -52,6 +52,7 @@ export function createAgentReconciler(
     })
     await Promise.all(work)
     await check.keepUsage()
+    taskRuns.keepOnly(new Set(agents.map(({ id }) => id)))
     const known = new Set(agents.map(({ agentId }) => agentId))
     const unknown = [...byId.keys(), ...volumes].filter((agentId) => !known.has(agentId))
     await removeOrphans(unknown, byId, signal)

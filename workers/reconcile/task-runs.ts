@@ -3,9 +3,10 @@
  * may be new ones, and only then they are read, newest first until those that were told of already. A run and its event are
  * written in one statement: a worker that is killed has told of it or not, and the next one goes on.
  */
+import { z } from 'zod'
 import type { AgentStatus, TaskRun, TaskRunPage } from '../../agentd/protocol.ts'
-import type { AgentdTarget } from '../../src/agents/agentd-client.ts'
-import { readEndedRuns } from '../../src/agents/tasks/ended-runs.ts'
+import { type AgentdClient, AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
+import { storable } from '../../src/agents/agentd-status.ts'
 import { forgetTaskRuns, noteTaskRuns, readNotedTaskRuns } from '../../src/db/statements/task-runs.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
@@ -26,6 +27,25 @@ const MOST_PAGES = 30
 const BATCH = 100
 /** Runs that are remembered of an agent: more than are read again. */
 const KEPT_RUNS = 2 * MOST_RUNS
+const MOST_OF_PAGE = 100
+const MOST_BYTES = 1_048_576
+
+/** The answer of agentd, which is untrusted. */
+const runText = storable(200).pipe(z.string().min(1))
+const endedRun = z.object({
+  runId: runText,
+  taskId: runText,
+  name: storable(200).nullable(),
+  status: z.enum(['ok', 'error', 'skipped']),
+  startedAt: z.iso.datetime(),
+  endedAt: z.iso.datetime(),
+  durationMs: z.number().int().min(0).nullable(),
+  error: storable(500).nullable(),
+})
+const runPage = z.object({
+  runs: z.array(endedRun).max(MOST_OF_PAGE),
+  next: z.number().int().min(0).nullable(),
+})
 
 interface Noticed {
   id: string
@@ -54,6 +74,12 @@ export class TaskRuns {
     const mark = `${startedAt} ${taskRuns}`
     if (taskRuns > 0 && gateway.state === 'ready' && this.#done.get(id) !== mark)
       this.#waiting.set(id, { id, target, mark })
+  }
+
+  /** Forgets agents that are no more. @param ids of those that are. */
+  keepOnly(ids: ReadonlySet<string>): void {
+    for (const known of [this.#waiting, this.#done, this.#notBefore])
+      for (const id of known.keys()) if (!ids.has(id)) known.delete(id)
   }
 
   /** Tells of the new runs of all agents that were noticed, as far as it is their turn. */
@@ -111,6 +137,19 @@ export class TaskRuns {
     if (noted.runIds.length + told.length > KEPT_RUNS) await forgetTaskRuns.run(pool, id, KEPT_RUNS)
     return told.length
   }
+}
+
+/** Reads a page of the runs that have ended, the newest first. @throws AgentdError, also for an answer that is no such page. */
+async function readEndedRuns(
+  agentd: AgentdClient,
+  target: AgentdTarget,
+  { offset, signal }: { offset: number; signal: AbortSignal },
+): Promise<TaskRunPage> {
+  const path = `/v1/task-runs?offset=${offset}`
+  const answer = await agentd.json(target, { path, maxBytes: MOST_BYTES, signal })
+  const parsed = runPage.safeParse(answer)
+  if (parsed.success) return parsed.data
+  throw new AgentdError('bad_answer', 'agentd answered no runs', 0, { cause: parsed.error })
 }
 
 /** Tells of runs soon after they were noticed. */

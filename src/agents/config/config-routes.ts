@@ -5,7 +5,7 @@ import type { Route } from '../../http/route.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { AgentdError, type AgentdRequest } from '../agentd-client.ts'
-import { type Answers, askAgent, callEngine, EngineRefusal } from '../engine-call.ts'
+import { type Answers, askAgent, callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
 import {
   check,
   configText,
@@ -93,6 +93,7 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
         const body = await callEngine(agentd, agent, { ...call, failure: messages.readConfigFailed }).catch(
           (error) => {
             if (!(error instanceof EngineRefusal)) throw error
+            if (error.code !== 'INVALID_REQUEST') throw engineFailed(messages.readConfigFailed, error)
             throw new ApiError(404, 'not_found', 'The config has no such key', { cause: error })
           },
         )
