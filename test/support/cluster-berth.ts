@@ -197,7 +197,8 @@ export async function makeSecret(namespace: string, secrets: Record<string, stri
 
 /**
  * A Berth in the cluster for a black-box test, on loopback as those of `npm start` are.
- * @param env settings, of which the model's key is a secret.
+ * @param env settings, of which the model's key is a secret. Pods reach what listens on loopback, such as the model, at
+ *   another address.
  */
 export async function startInCluster(env: Record<string, string>): Promise<Stack> {
   await loadBerthImages({ engines: true })
@@ -206,7 +207,8 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const { BERTH_MODEL_KEY = '', ...settings } = env
-  if (settings.BERTH_MODEL_URL) settings.BERTH_MODEL_URL = await outside.expose(settings.BERTH_MODEL_URL)
+  for (const [name, value] of Object.entries(settings))
+    if (value.startsWith('http://127.0.0.1:')) settings[name] = await outside.expose(value)
   await makeSecret(namespace, { ...outside.inPods, BERTH_MODEL_KEY })
   const values = {
     ...valuesFor(outside, { namespace, publicUrl: url }),

@@ -12,9 +12,9 @@ import { finalAnswer, remove } from './context.ts'
 
 const AGENTS = '/v0/agents'
 
-/** Settings of an engine that is ready after three seconds; in Docker the real one, which takes ten. */
+/** Settings of an engine that is ready after three seconds; in containers the real one, which takes ten. */
 async function lateEngine(): Promise<NodeJS.ProcessEnv> {
-  if (stackKind === 'real') return {}
+  if (stackKind !== 'embedded') return {}
   const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
   after(() => rm(dir, { recursive: true }))
   // Where the test runs as root, agents are another user, who must be able to enter.
