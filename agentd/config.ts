@@ -238,7 +238,7 @@ const OUTPUT_BYTES = 1_048_576
  */
 async function checkWithEngine(agent: Agent, text: string): Promise<ConfigCheck> {
   const { config, paths, gateway } = agent
-  // Beside the real one: what it includes is relative to it.
+  // The file stands beside the real one, as the paths of its includes are relative.
   const candidate = `${paths.configFile}.${randomUUID()}.part`
   const { file, args } = engineCommand(config, ['config', 'validate', '--json'])
   await mkdir(paths.state, { recursive: true, mode: 0o700 })

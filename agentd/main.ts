@@ -94,7 +94,7 @@ let stopping = false
 async function stop(): Promise<void> {
   if (stopping) return
   stopping = true
-  // Whatever hangs: whoever ends agentd waits for it.
+  // A bound on all of it: somebody waits for agentd to end.
   setTimeout(() => process.exit(1), STOP_MS).unref()
   disk.stop()
   await server.close()

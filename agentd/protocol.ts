@@ -39,7 +39,7 @@ export interface AgentdConfig {
 /**
  * `PUT /v1/gateway`: start the gateway, or restart it when `run` is another one than the running one's. Answers 202.
  * `DELETE /v1/gateway`: stop it and the scripts; answers when nothing of them is left, after 15 s at most.
- * These, `POST /v1/scripts` and `PUT /v1/workspace` need the worker's epoch.
+ * They, `POST /v1/scripts` and `PUT /v1/workspace` need the worker's epoch.
  */
 export interface StartRequest {
   /** Names this run of the gateway; a repeat with the same one changes nothing. */

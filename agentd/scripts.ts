@@ -49,7 +49,7 @@ export class Scripts {
 
   /**
    * Stops what runs, then runs `build` and after its success `start`, or `start` alone. Nobody waits for it: see
-   * {@link status}. One that is called meanwhile takes the place of this one.
+   * {@link status}. A call meanwhile takes the place of this one.
    */
   run(first: Name): void {
     const previous = this.#round
@@ -151,7 +151,7 @@ export class Scripts {
       if (stop.aborted) resolve()
       else stop.addEventListener('abort', () => resolve(), { once: true })
     })
-    // A script may leave processes in the background when it ends by itself. One that we end, ends as a whole.
+    // A script may leave processes in the background when it ends by itself. A script that agentd ends, ends as a whole.
     const tree = { leader: child.pid ?? null, marks: this.#marks() }
     if (!over.signal.aborted) await endProcessTree(tree, { graceMs: GRACE_MS, asked: 'group' })
     return await Promise.race([

@@ -61,7 +61,7 @@ export interface Route {
   method: string
   /** Path of the request, or a prefix that ends in `/*`. The first route that fits takes the call. */
   path: string
-  /** Changes the agent's life: needs {@link EPOCH_HEADER}, and is refused with a lower one than was seen before. */
+  /** A change by a worker: needs {@link EPOCH_HEADER}, and is refused with a lower epoch than was seen before. */
   fenced?: boolean
   /** Resolves to the answer, or to undefined when it wrote `res` itself. @throws AgentdError */
   handle(call: Call): Promise<RouteResponse | undefined>
@@ -84,7 +84,7 @@ export interface Service {
 const BODY_BYTES = 1_048_576
 const HEADERS_MS = 10_000
 const DISCARD_MS = 2000
-/** Longer than clients keep a connection: who closes it first must not be us, while a request is on its way. */
+/** Longer than clients keep a connection: a server that closed first could do so while a request is on its way. */
 const KEEP_ALIVE_MS = 60_000
 
 /** Serves `services` to whoever has the token. `listen` and `close` are as of `node:http`. */
@@ -114,7 +114,7 @@ export class AgentdServer {
     })
     this.#http.on('request', (req, res) => void this.#answer(req, res))
     this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, socket, head))
-    // A CONNECT would otherwise end the connection without a word, which is right; an error must not end agentd.
+    // A request that cannot be parsed ends its connection, without an answer.
     this.#http.on('clientError', (_error, socket) => socket.destroy())
   }
 
@@ -245,7 +245,7 @@ function matchPath(route: string, path: string): string | undefined {
 }
 
 function requestUrl(req: IncomingMessage): URL {
-  // Joined, not resolved: `//host/x` would otherwise be taken for another host.
+  // The path is appended, not resolved: `//host/x` would otherwise be taken for another host.
   const url = URL.parse(`http://agentd${req.url ?? ''}`)
   if (!url || !req.url?.startsWith('/')) throw new AgentdError('bad_request', 'the path makes no sense')
   return url

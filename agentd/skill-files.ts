@@ -1,4 +1,4 @@
-/** The files of a skill's folder: those that come, and those that are there. */
+/** Checks the files of a skill that a worker sends, and compares a skill's folder with them. */
 import { createHash } from 'node:crypto'
 import { type FileHandle, lstat, opendir } from 'node:fs/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
@@ -9,14 +9,14 @@ const MAX_FILES = 1000
 const MAX_PATH_BYTES = 1024
 const MAX_NAME_BYTES = 255
 
-/** The way to a folder below a root; not empty. */
+/** The names on the way from a root to a folder below it; at least one. */
 export type Place = string[]
 /** SHA-256 of each file, in hex, by its path. */
 export type Hashes = ReadonlyMap<string, string>
-/** How a folder is beside the files of a version; `part`: nothing is there that the version has not. */
+/** How a folder compares with the files of a version; `part`: some files are missing, and nothing else differs. */
 export type Likeness = 'none' | 'same' | 'part' | 'different'
 
-/** How the folder at `place` is beside a version. Whatever the agent has put there, it ends. */
+/** Compares the folder at `place` with a version. It ends, whatever the agent has put there. */
 export async function compareFolder(root: string, place: Place, version: Hashes): Promise<Likeness> {
   const opened = await openBelow(root, place.slice(0, -1)).catch(absent)
   if (!opened) return 'none'
@@ -104,7 +104,7 @@ async function hashOf(folder: FileHandle, path: string): Promise<string | undefi
   return hash.digest('hex')
 }
 
-/** For what is looked at and may be gone, of another kind, or closed by its modes: that is the agent's to mend. */
+/** Turns the errors of files that are gone, of another kind, or closed by their modes into undefined. @throws all others */
 export function absent(error: unknown): undefined {
   const codes = ['not_found', 'not_a_file', 'outside', 'bad_request']
   if (error instanceof AgentdError && codes.includes(error.code)) return

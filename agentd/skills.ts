@@ -117,7 +117,7 @@ class Skills {
 
   async #writeFile(names: string[], bytes: Buffer): Promise<void> {
     await using folder = await makeFolder(this.#home, names.slice(0, -1))
-    // UnixFS keeps no modes: what says which program runs it is meant to be run.
+    // UnixFS keeps no modes: a file that names its interpreter (`#!`) is made executable.
     const mode = bytes.subarray(0, 2).toString('latin1') === '#!' ? 0o755 : 0o644
     const opened = open(inFolder(folder, names.at(-1) as string), 'wx', mode)
     await using file = await opened.catch((error) => {

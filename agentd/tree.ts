@@ -40,7 +40,7 @@ export async function makeFolder(root: string, names: string[]): Promise<FileHan
   return folder
 }
 
-/** A link in place of the root would make anything its inside. */
+/** Opens the root itself. A link in its place is refused: it could lead anywhere. */
 function openRoot(root: string): Promise<FileHandle> {
   return open(root, FOLDER | constants.O_NOFOLLOW).catch(refuse)
 }

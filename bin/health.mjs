@@ -26,7 +26,7 @@ asked.on('timeout', () => asked.destroy(new Error(`no answer within ${WAIT_MS / 
 asked.on('error', (error) => fail(`${name} does not answer: ${error.message || error.code}`))
 
 function tell({ status, parts }, ready) {
-  // One that this process does not have is nothing to it: a worker without agents needs no Docker.
+  // A part that this process does not have is passed over: a worker without agents needs no Docker.
   const missing = named.filter((name) => parts[name] && parts[name].status !== 'ok')
   const bad = Object.keys(parts).filter((name) => parts[name].status !== 'ok')
   const lines = bad.map((name) => `${name}: ${parts[name].detail ?? parts[name].status}`)

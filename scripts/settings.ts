@@ -23,7 +23,7 @@ const STACK = new URL('../docker-compose.yml', import.meta.url)
 export function settingsPage(): string {
   const rules = (io: 'input' | 'output') =>
     z.toJSONSchema(settings, { io, unrepresentable: 'any' }).properties as Record<string, Setting>
-  // What may be set is the input; a default is at the input only where it is not transformed.
+  // The input schema has the values that may be set. Defaults that are transformed are in the output schema only.
   const [inputs, outputs] = [rules('input'), rules('output')]
   const rows = Object.entries(inputs).map(([name, input]) => row(name, { ...outputs[name], ...input }))
   return `# Settings

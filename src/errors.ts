@@ -57,7 +57,10 @@ const headerText = (text: string) =>
     .trim()
     .slice(0, 500)
 
-/** Strings of contract 7.2, and those that it leaves open, each in one place. */
+/**
+ * Strings of contract 7.2, and those that it leaves open, each in one place. Messages that name a field or a number, such as
+ * `An agent can have at most 5 domains`, stand where they are thrown.
+ */
 export const messages = {
   missingUserId: 'Missing userId',
   noAuthorization: 'Missing Authorization header: send "Authorization: Bearer <API key>"',

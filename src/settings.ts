@@ -17,7 +17,7 @@ import {
 
 /**
  * Each variable with its rule and default. The descriptions make `docs/settings.md`, the names `x-settings` of
- * docker-compose.yml (`npm run docs:settings`). One that the stack fixes goes into `FIXED` of scripts/stack-settings.ts.
+ * docker-compose.yml (`npm run docs:settings`). A setting that the stack fixes goes into `FIXED` of scripts/stack-settings.ts.
  */
 export const settings = z.object({
   PORT: integer(0, 65535).default(3000).describe('Port of the web process; 0 takes a free one.'),

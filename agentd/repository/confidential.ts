@@ -36,7 +36,7 @@ export class SecretScan {
     this.#longest = Math.max(0, ...this.#needles.map(({ length }) => length))
   }
 
-  /** There is no text to look for. */
+  /** True where there is no secret to look for. */
   get isEmpty(): boolean {
     return this.#needles.length === 0
   }

@@ -90,8 +90,8 @@ async function serve({ repository, pushes }: GitParts, program: Program, call: C
 }
 
 /**
- * Passes git's output on to the client, as fast as that takes it. Whoever goes, or stands still, ends it for both.
- * @param until the answer ends when this has.
+ * Passes git's output on to the client, as fast as the client reads. Both are ended where either goes away or stands still.
+ * @param until the answer does not end before this has resolved.
  */
 async function passOn(
   child: GitProcess,

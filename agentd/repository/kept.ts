@@ -51,8 +51,8 @@ export async function forget(git: Git, plan: string[]): Promise<void> {
 }
 
 /**
- * Has git collect what nothing refers to, as its own gc does: what is younger than two weeks stays, as somebody may be
- * about to refer to it. To be called with the mutex. Killed anywhere, it is done again.
+ * Removes objects that nothing refers to, as `git gc` does: objects of the last two weeks stay, as somebody may be about to
+ * refer to them. To be called with the mutex. A collection that is killed is repeated.
  * @throws GitError
  */
 export async function collect(git: Git): Promise<void> {

@@ -7,9 +7,9 @@ import type { CommitRequest } from './protocol.ts'
 const NAME = 'manifest.json'
 
 /**
- * Brings `skills` and `secrets` of the agent's manifest.json up to date; nothing else of it changes. An entry keeps what
- * else it says. A secret that is declared stays also when the agent has not got it: it is what the agent needs. A
- * manifest that is missing, or is no JSON object, stays as it is.
+ * Brings `skills` and `secrets` of the agent's manifest.json up to date; all other parts, and other fields of an entry,
+ * stay. A declared secret stays also where none is attached: the agent needs it. A manifest that is missing, or is no JSON
+ * object, stays as it is.
  */
 export async function updateManifest(
   root: string,

@@ -9,7 +9,7 @@
 export interface RepositoryStatus {
   /** Null before the first commit. */
   head: string | null
-  /** There is something to commit. */
+  /** True where there is something to commit. */
   dirty: boolean
   /** The commit that was pushed and not taken over yet, see `DELETE /v1/repository/pushed`. Survives agentd. */
   pushed: string | null

@@ -15,7 +15,7 @@ const BLOBS_MS = 600_000
 /** Paths whose sizes are asked for at once. */
 const AT_ONCE = 1000
 const MAX_BYTES = 67_108_864
-/** A text is held in memory, as what is said of it comes first. */
+/** Bound of a text. It is held in memory, as its length and `truncated` are headers. */
 const TEXT_BYTES = 16_777_216
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
@@ -59,7 +59,7 @@ async function* changesBetween(git: Git, from: string, to: string): AsyncGenerat
 }
 
 type FileMode = '100644' | '100755' | '120000'
-/** Not one of a submodule, nor `000000`. */
+/** True for a file or a link; false for a submodule, and for `000000`, which stands for nothing. */
 function isFileMode(mode: string): mode is FileMode {
   return mode === '100644' || mode === '100755' || mode === '120000'
 }
@@ -112,7 +112,7 @@ export async function sendFiles(git: Git, { url, res }: Call): Promise<undefined
 async function* fileLines(git: Git, commit: string): AsyncGenerator<Buffer> {
   for await (const record of git.records(['ls-tree', '-r', '-z', '--long', commit])) {
     const [, size, path] = /^\d+ blob \S+ +(\d+)\t([\s\S]*)$/.exec(record.toString('utf8')) ?? []
-    // A line is a file.
+    // Line breaks in names are replaced: each line is one file.
     if (path !== undefined) yield Buffer.from(`${size} ${path.replace(/[\r\n]/g, '?')}\n`)
   }
 }
@@ -141,7 +141,7 @@ export async function sendFile(git: Git, { url, res }: Call): Promise<undefined>
   res.end()
 }
 
-/** Sends whole lines, as long as there is space for them; the rest is not asked for. */
+/** Sends whole lines, up to `most` bytes; the rest is not read. */
 async function sendLines(res: ServerResponse, most: number, text: AsyncIterable<Buffer>): Promise<undefined> {
   const max = Math.min(most, TEXT_BYTES)
   const chunks: Buffer[] = []

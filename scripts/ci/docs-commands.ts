@@ -27,9 +27,9 @@ export const TAGS = {
 export type Tag = keyof typeof TAGS
 
 export interface Block {
-  /** Of its first command, from 1. */
+  /** The line of its first command, from 1. */
   line: number
-  /** What stands behind `sh`. */
+  /** The word behind `sh`. */
   tag: string
   commands: string[]
 }

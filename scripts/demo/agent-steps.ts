@@ -1,4 +1,4 @@
-/** What every demo of agents begins and ends with. */
+/** The steps with which every demo of agents begins and ends. */
 import { type AgentView, DemoAgent } from './agent.ts'
 import { type Berth, UnexpectedAnswer } from './berth.ts'
 import type { Demo } from './run.ts'

@@ -1,4 +1,4 @@
-/** One agent, as the demo reaches it: by the API, and by its own host. */
+/** An agent, as the demo reaches it: by the API, and by its own host. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -75,7 +75,7 @@ export class DemoAgent {
     }
   }
 
-  /** Whether the agent is gone for readers. */
+  /** Resolves to true where the API answers 404 for the agent. */
   async isGone(): Promise<boolean> {
     try {
       await this.call('GET', '')

@@ -78,7 +78,7 @@ export async function startBerth(options: {
     if (supervisor.process.exitCode !== null) throw new Error(`Berth ended:\n${supervisor.output()}`)
     await delay(50, undefined, { signal })
   }
-  // What `npx berth keys create` does: the first workspace has all rights.
+  // As `npx berth keys create` does: the first workspace has all rights.
   const { stdout } = await promisify(execFile)(process.execPath, [CLI, 'keys', 'create'], { env, signal })
   return client(url, stdout.trim())
 }

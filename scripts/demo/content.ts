@@ -1,4 +1,4 @@
-/** What `npm run demo:files` uploads: made on this machine, and kept there to compare with. */
+/** The files that `npm run demo:files` uploads: made on this machine, and kept there to compare with. */
 import { randomBytes } from 'node:crypto'
 import { openAsBlob } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** What a gateway serves, held against what was given to Berth, byte by byte. */
+/** Compares the bytes that a gateway serves with those that were given to Berth. */
 
 /** Bytes that were compared so far, over all comparisons. */
 export class Comparison {

@@ -1,4 +1,4 @@
-/** What every demo needs around it: its options, its end, and that nothing of it stays. */
+/** Runs a demo: reads its options, ends it, and removes what it made. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { Screen } from './screen.ts'
 
 export interface Demo {
   screen: Screen
-  /** What is put on it is ended in reverse order when the demo is over, however it went. */
+  /** Its resources are disposed of in reverse order when the demo is over, however it went. */
   stack: AsyncDisposableStack
   /** Aborted by Ctrl-C, and when the demo takes too long. */
   signal: AbortSignal
@@ -60,7 +60,7 @@ export async function runDemo(
       code ||= 1
     })
   screen.close()
-  // What an interrupted step still waits for would keep the process.
+  // The waits of an interrupted step would keep the process.
   process.exit(code)
 }
 

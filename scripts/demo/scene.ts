@@ -1,4 +1,4 @@
-/** What the acts of `npm run demo:files` share. */
+/** Values that the acts of `npm run demo:files` share. */
 import type { PinataSDK } from 'pinata'
 import type { Comparison } from './gateway.ts'
 import type { Screen } from './screen.ts'

@@ -1,4 +1,4 @@
-/** What the acts of `npm run demo:workspace` share. */
+/** Helpers that the acts of `npm run demo:workspace` share. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DemoAgent } from './agent.ts'
 import type { Berth } from './berth.ts'

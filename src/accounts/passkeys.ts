@@ -153,7 +153,8 @@ async function verifyRegistration(
   const { decodeAttestationObject, isoBase64URL } = await import('@simplewebauthn/server/helpers')
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(credential.response.attestationObject))
   const format = attestation.get('fmt')
-  // We ask for none. One with certificates would have the library fetch lists of revoked ones, from where they say.
+  // Berth asks for no attestation. For one with certificates the library would fetch lists of revoked certificates, from
+  // addresses that the attestation names.
   if (format !== 'none' && !(format === 'packed' && attestation.get('attStmt').get('x5c') === undefined))
     throw new Error('it has an attestation, which nobody asked for')
   return verifyRegistrationResponse({

@@ -175,7 +175,7 @@ export async function listSessions(
   }))
 }
 
-/** Ends a session of a user. One that has ended stays as it is. @throws ApiError 404 */
+/** Ends a session of a user. A session that has ended stays as it is. @throws ApiError 404 */
 export async function endSession(
   prisma: PrismaClient,
   keys: KeyService,

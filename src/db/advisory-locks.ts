@@ -7,7 +7,7 @@ import { withSession } from './session.ts'
  * A number is never used again for something else: an older version may still take it while a new one starts.
  */
 const KEYED = {
-  /** A CID's multihash in hex: who counts what keeps it and unpins it, or checks its pin and says so, is alone. */
+  /** A CID's multihash in hex: one process at a time counts its references and unpins it, or checks its pin and writes that it is there. */
   cid: 0,
   /** A workspace: its stored bytes are counted and added to. The functions of migration 0013 take it too. */
   storedBytes: 1,

@@ -8,7 +8,7 @@ import { isNotOffered } from './database-errors.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
 import { withSession } from './session.ts'
 
-/** None is written to while a pin is accepted: it gets there when its status changes. */
+/** Indexes that accepting a pin does not write to: a file gets into them when its status changes. */
 const INDEXES = {
   /** Pin requests of one status. */
   file_queue_status: `(workspace_id, network, status, removed_at, id) WHERE status NOT IN ('pinned', 'prechecking')`,
@@ -18,10 +18,10 @@ const INDEXES = {
   file_name_part: `USING gin (name gin_trgm_ops) WHERE status = 'pinned'`,
 }
 const NAMES = Object.keys(INDEXES)
-/** Time that one may take: minutes for ten million files, and it waits for what reads the table before it, such as a backup. */
+/** Time for one index: minutes for ten million files, behind whatever reads the table before it, such as a backup. */
 const BUILD_MS = 3 * 3_600_000
 
-/** The names of those that are not there, or not whole. */
+/** The names of indexes that are missing or incomplete. */
 export async function missingIndexes(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `SELECT name FROM unnest($1::text[]) AS name
@@ -32,8 +32,8 @@ export async function missingIndexes(db: Queryable): Promise<string[]> {
 }
 
 /**
- * Makes those that are missing, unless another process is at it. Nobody who writes files waits for that. What was broken
- * off, by a crash or `signal`, is begun again by the next call.
+ * Makes the missing indexes, unless another process does. Writers of files do not wait for that. An index that was broken
+ * off, by a crash or `signal`, is begun anew by the next call.
  * @returns why one cannot be made here; undefined otherwise.
  */
 export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<string | undefined> {

@@ -8,7 +8,7 @@ import type { Pool, Queryable } from './pool.ts'
 import { pendingMigrations } from './schema-state.ts'
 import { withSession } from './session.ts'
 
-/** Made anew each time: what a process that died has left is in nobody's way. */
+/** A schema that is made anew each time, over the remains of a process that died. */
 const SCRATCH = 'berth_migrate_plan'
 
 /** Modes that others notice, the strongest first. */

@@ -31,7 +31,7 @@ export interface DiskPlace {
   subvolume: string
 }
 
-/** There is no room for another disk. */
+/** Thrown where there is no room for another disk. */
 export class NoRoom extends Error {}
 
 /** Folder of the disks, and of those that are being removed, both beside what else the file system has. */

@@ -13,7 +13,7 @@ const PREFIX = '_service-verify.'
 const TIMEOUT_MS = 2000
 const TRIES = 2
 const CHECK_MS = 5000
-/** There is no such record: any other failure says nothing about it. */
+/** Codes of DNS that say that the record does not exist; any other failure says nothing about it. */
 const ABSENT = ['ENOTFOUND', 'ENODATA']
 
 /** No DNS server said whether there is such a record. */
@@ -63,7 +63,7 @@ export class Ownership {
     }
   }
 
-  /** Each question has its own: what is cancelled is all that a resolver does. */
+  /** A resolver for one lookup: cancelling ends all lookups of a resolver. */
   #resolver(): Resolver {
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
     if (this.#server) resolver.setServers([this.#server])

@@ -46,7 +46,7 @@ export async function isVerified(db: Prisma.TransactionClient, customDomain: str
 }
 
 /**
- * Looks for the TXT record of a domain that is not verified yet, and writes down that it is there. One that was deleted
+ * Looks for the TXT record of a domain that is not verified yet, and writes down that it is there. A domain that was deleted
  * meanwhile stays away.
  * @returns whether the record is there.
  * @throws ApiError 409 when another one has proven it before; 429 beside too many others; 503 when DNS cannot be asked.

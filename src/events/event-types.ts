@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { OPERATION_KINDS, OPERATION_STATES } from '../operations/catalog.ts'
 
 /**
- * Who of its workspace sees an event: readers of files, of groups or of agents; for `operation`, readers of what the
+ * Readers of an event in its workspace: those of files, of groups or of agents; for `operation`, readers of what the
  * operation is about; for `domain`, readers of agents or of gateways, by what it leads to; owners whose key has `admin` for
  * `owner`; for `key`, these and the user whose key it is.
  */
@@ -18,9 +18,9 @@ interface Declaration {
   /** A sentence for the documentation. */
   summary: string
   audience: Audience
-  /** What `resource.type` says. */
+  /** The value of `resource.type`. */
   resource: string
-  /** What `resource.id` is. */
+  /** The meaning of `resource.id`. */
   resourceId: string
   data: z.ZodObject
   /** The `data` of one. */
@@ -68,7 +68,7 @@ const ofGroup = {
   example: { network: 'public', name: 'invoices', isPublic: false },
 } as const
 
-/** What is an agent's names it, so that `resource=agent:<id>` finds it, and the agent's own token sees it. */
+/** Events of an agent's things have `agentId`: `resource=agent:<id>` selects by it, and it lets the agent's own token see them. */
 const agentId = z.string()
 const agent = z.object({
   agentId,
@@ -262,7 +262,7 @@ const types = {
       kind: z.enum(OPERATION_KINDS),
       /** The agent that it is about, where it is about one. */
       agentId: agentId.nullable(),
-      /** What it works on, as in `/v0/operations`. */
+      /** The id of its file, agent or webhook, as in `/v0/operations`. */
       target: z.string(),
       state: z.enum(OPERATION_STATES),
       step: z.string().nullable(),

@@ -1,20 +1,20 @@
-/** What an event is, to whoever stores, sends or reads it. */
+/** The shape of an event: as it is stored, and as clients and webhooks get it. */
 import { z } from 'zod'
 import type { Connection } from '../db/pool.ts'
 import type { EventRow } from '../db/statements/events.ts'
 
 /** An event as it is stored: a row of the table `event`. */
 export interface StoredEvent {
-  /** A whole number in decimal. Those of one database grow in the order in which readers see them. */
+  /** A whole number in decimal. The ids of one database grow in the order in which readers see them. */
   id: string
   /** A name of `EVENT_TYPES`, or one that a newer process has written. */
   type: string
   /** When the change was made; the id grows with the time at which the event was published. */
   createdAt: Date
   workspaceId: string
-  /** What it is about: the id by which clients name it. */
+  /** The thing that changed, by the id that clients know. */
   resource: { type: string; id: string }
-  /** Of the shape that its type declares. No secrets. */
+  /** Fields as the event's type declares them; never secrets. */
   data: Record<string, unknown>
 }
 
@@ -24,8 +24,8 @@ export const toEvent = ({ resourceType, resourceId, ...event }: EventRow): Store
 })
 
 /**
- * Called in the transaction that publishes events, in the order of their ids: what it writes is there with them, or not at
- * all. What it throws keeps all of them from being published until it works.
+ * Called in the transaction that publishes events, in the order of their ids: its rows are committed with the events or not
+ * at all. An error keeps all of the events from being published, until a later call succeeds.
  */
 export type FanOut = (tx: Connection, events: StoredEvent[]) => Promise<void>
 

@@ -5,25 +5,25 @@ import { withSession } from '../db/session.ts'
 import { readEventPartitions } from '../db/statements/events.ts'
 
 const DAY_MS = 86_400_000
-/** Days ahead for which there is one: a worker looks once an hour. */
+/** Days ahead that have a partition: a worker adds them once an hour. */
 const AHEAD = 2
-/** Ids of a millisecond. */
+/** Ids that a millisecond has. */
 const PER_MS = 1024n
-/** A partition that is taken off waits for all who read events, such as a dump of the database. */
+/** Detaching a partition waits for all who read events, such as a dump of the database. */
 const DETACH_MS = 3_600_000
 
 /** The first id that an event of this time may have. */
 export const idAt = (ms: number): bigint => BigInt(ms) * PER_MS
 
-/** Whether an event was refused since there is no partition for it. */
+/** True for PostgreSQL's refusal of an event whose day has no partition. */
 export const isWithoutPartition = (error: unknown): boolean => {
   const { code, message = '' } = error as { code?: string; message?: string }
   return code === '23514' && message.includes('no partition')
 }
 
 /**
- * Makes the partitions of the next days, each behind the one before. The first one begins now: an earlier id is of an event
- * that is not here. Nobody waits for it.
+ * Makes the partitions of the next days, each beginning where the one before ends. The first one begins now, as no event
+ * is older. Readers and writers of events are not locked out.
  */
 export async function addPartitions(pool: Pool, ahead = AHEAD): Promise<void> {
   await transaction(pool, async (tx) => {
@@ -37,7 +37,7 @@ export async function addPartitions(pool: Pool, ahead = AHEAD): Promise<void> {
       const day = Math.max(startOfDay(Number(from / PER_MS)), startOfDay(now))
       const to = idAt(day + DAY_MS)
       const name = `event_${new Date(day).toISOString().slice(0, 10).replaceAll('-', '')}`
-      // Attaching it locks out nobody who reads or writes events, which making it as a partition would.
+      // CREATE TABLE … PARTITION OF would lock out everybody who reads or writes events; ATTACH does not.
       await tx.query(`CREATE TABLE ${name} (LIKE event INCLUDING ALL)`)
       await tx.query(`ALTER TABLE event ATTACH PARTITION ${name} FOR VALUES FROM (${from}) TO (${to})`)
       from = to
@@ -47,7 +47,7 @@ export async function addPartitions(pool: Pool, ahead = AHEAD): Promise<void> {
 
 const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
 
-/** Drops the partitions whose events are all older than so many days, unless another process does. Resolves to how many. */
+/** Drops the partitions whose events are all older than `days`, unless another process does. @returns how many. */
 export async function dropOldPartitions(pool: Pool, days: number, signal: AbortSignal): Promise<number> {
   const end = idAt(Date.now() - days * DAY_MS)
   const options = { name: 'berth-events', statementMs: DETACH_MS, signal }
@@ -57,7 +57,7 @@ export async function dropOldPartitions(pool: Pool, days: number, signal: AbortS
     let dropped = 0
     for (const { name, upper, isLeaving } of rows) {
       if (!isLeaving && BigInt(upper) > end) continue
-      // One that was broken off is finished: until then no other can be taken off.
+      // A detachment that was interrupted is finished first: PostgreSQL allows no second one beside it.
       await session.query(
         `ALTER TABLE event DETACH PARTITION ${name} ${isLeaving ? 'FINALIZE' : 'CONCURRENTLY'}`,
       )
@@ -68,7 +68,7 @@ export async function dropOldPartitions(pool: Pool, days: number, signal: AbortS
   })
 }
 
-/** Those of this call, and what one that was killed has left. */
+/** Drops detached partitions: those of this call, and those that a killed process has left. */
 async function dropDetached(session: Queryable): Promise<void> {
   const { rows } = await session.query<{ name: string }>(
     `SELECT relname::text AS name FROM pg_class

@@ -1,7 +1,7 @@
 /**
- * Gives events their ids. Whoever changes something leaves its event in `event_pending`, in the same transaction; one process
- * at a time, whichever has the lock, moves what is committed into `event`. So an event that commits late gets a late id, and
- * a reader that goes on from the last id that it saw misses none. A process that is killed leaves a batch published or not.
+ * Gives events their ids. Triggers write events into `event_pending`, in the transaction of the change; one process at a
+ * time, the one that has the lock, moves committed ones into `event`. So an event that commits late gets a late id, and a
+ * reader that goes on from the last id that it saw misses none. A process that is killed leaves a batch published or not.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { tryLock } from '../db/advisory-locks.ts'
@@ -12,9 +12,9 @@ import type { Logger } from '../log.ts'
 import { type FanOut, toEvent } from './event.ts'
 import { addPartitions, isWithoutPartition } from './partitions.ts'
 
-/** Interval of the look for what nobody has said is there: a NOTIFY in every accepted request would have them commit in turn. */
+/** Interval of the look for pending events: a NOTIFY in every accepted request would serialize their commits. */
 const SWEEP_MS = 200
-/** Rest after a pass: under load, one batch then has what many requests brought. */
+/** Rest after a pass, so that under load one batch has the events of many requests. */
 const REST_MS = 20
 const BATCH = 2000
 
@@ -39,7 +39,7 @@ export interface SequencerOptions {
   fanOut?: FanOut
 }
 
-/** One in each web process: all of them try, so that nothing waits for one that died. */
+/** Every web process has a sequencer, and all of them try: no event waits for a process that died. */
 export class Sequencer {
   readonly #options: SequencerOptions
   #timer: NodeJS.Timeout | undefined
@@ -85,7 +85,7 @@ export class Sequencer {
       if (!this.#hasPartitions) await addPartitions(pool)
       this.#hasPartitions = true
       const { isPending } = await isEventPending.one(pool)
-      // What another process has just left out of its batch waits for the next pass of either.
+      // Events that the other process leaves out of its batch wait for the next pass of either process.
       if (isPending) {
         await publish(pool, fanOut)
         crashPoint('events-after-commit')

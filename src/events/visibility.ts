@@ -1,14 +1,14 @@
-/** Who may see which events. */
+/** Who may see an event (`maySee`, which every stream asks), and patterns of types, for streams and webhooks. */
 import { z } from 'zod'
 import { grants, type Principal } from '../http/principal.ts'
 import { catalog, type OperationKind } from '../operations/catalog.ts'
 import type { StoredEvent } from './event.ts'
 import { type Audience, EVENT_TYPES, type EventType, eventTypes } from './event-types.ts'
 
-/** What of a caller decides. */
+/** The fields of a caller that decide which events it may see. */
 export type Viewer = Pick<Principal, 'workspaceId' | 'userId' | 'role' | 'scopes' | 'agent'>
 
-/** Whether somebody may see an event. One of a type that this version does not know, nobody sees. */
+/** True for an event that the viewer may see. Nobody may see a type that this version does not know. */
 export function maySee(viewer: Viewer, event: StoredEvent): boolean {
   if (event.workspaceId !== viewer.workspaceId || !Object.hasOwn(eventTypes, event.type)) return false
   if (viewer.agent && event.data.agentId !== viewer.agent.agentId) return false
@@ -37,7 +37,7 @@ export const typePattern = z
     'must be a type of event, such as file.created, or file.* or *',
   )
 
-/** Whether a type is one of those that a pattern of {@link typePattern} names. */
+/** True for a type that the pattern, one of {@link typePattern}, names. */
 export function matchesType(pattern: string, type: string): boolean {
   if (pattern === '*') return true
   return pattern.endsWith('.*') ? type.startsWith(pattern.slice(0, -1)) : pattern === type

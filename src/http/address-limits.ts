@@ -51,7 +51,7 @@ export class AddressLimits {
   }
 
   /**
-   * Authenticates a request. Who fails too often from one address is answered 429; a good key still works from there,
+   * Authenticates a request. An address with too many failures is answered 429; a good key still works from there,
    * since others may share the address. An API key costs a signature, and no query where that is wrong; an agent's
    * gateway token costs a query, so then only those are looked up that were good before.
    * @throws ApiError 429, and what `authenticate` throws.

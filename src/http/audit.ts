@@ -26,7 +26,7 @@ interface AuditedRoute {
 
 /** Keeps entries. It is handed in, so that routing does not know where. */
 export interface AuditSink {
-  /** Resolves when the entry is in the database. One that is there and says `unknown` is completed. */
+  /** Resolves when the entry is in the database. An entry that is there and says `unknown` is completed. */
   write(row: AuditRow): Promise<void>
   /** The same, of an entry that says `unknown`; one that the database does not take is not written later. */
   begin(row: AuditRow): Promise<void>
@@ -217,7 +217,7 @@ const NAME = /^[\w.:@~-]{1,64}$/
 
 /**
  * The resource of a request: the path up to its last parameter, without a version and without secrets, or all of the path
- * where it has none. What a POST has made stands behind the whole path.
+ * where it has none. The id of a thing that a POST has made follows the whole path.
  */
 export function resourceOf(
   { path, method }: Pick<AuditedRoute, 'path' | 'method'>,

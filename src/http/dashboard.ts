@@ -69,7 +69,7 @@ export function dashboard(gatewayDomain: string): RequestHandler {
   return router
 }
 
-/** Nothing where it was not built. */
+/** Empty where the dashboard was not built. */
 function readAssets(): Map<string, Asset> {
   if (!existsSync(DIST)) return new Map()
   const files = readdirSync(DIST, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())

@@ -132,7 +132,7 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
   })
 }
 
-/** Parameters of the path. One that the route declares no shape for, such as `agentId`, is text. */
+/** Parameters of the path. A parameter without a declared shape, such as `agentId`, is text. */
 function pathParameters({ path, params }: Route): Json[] {
   const declared = parameters(params, 'path')
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)

@@ -57,7 +57,7 @@ export type CrashPoint =
   /** In a round of deliveries: they are sent; their results are written. */
   | 'webhook-before-note'
   | 'webhook-after-note'
-  /** Of runs of an agent's tasks: they are read; they are noted. */
+  /** The runs of an agent's tasks have been read; they have been noted. */
   | 'task-runs-before-note'
   | 'task-runs-after-note'
 

@@ -9,7 +9,7 @@ export interface Loop {
 
 /**
  * Runs `work` at once and then `intervalMs` after each end. A failed run is logged and tried again.
- * @param options.rest how many times as long as a run it rests behind it, where that is longer: for work that grows. One that
+ * @param options.rest how many times as long as a run it rests behind it, where that is longer: for work that grows. A run that
  *   failed is no measure: it may have waited all the while for what was away.
  */
 export function startLoop(

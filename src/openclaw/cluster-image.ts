@@ -1,6 +1,6 @@
 /**
  * Images of the engine for clusters, built without Docker: layers with the engine and agentd on a base that is there
- * already. What is the same gives the same digests, on whatever machine.
+ * already. The same content has the same digests, on whatever machine it is built.
  */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'

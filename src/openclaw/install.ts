@@ -143,7 +143,7 @@ async function fill(
     '--omit=dev',
     '--package-lock',
   ]
-  // The engine's install scripts only print and tidy up; what it has of native code comes prebuilt.
+  // The engine's install scripts only print and tidy up; its native code comes prebuilt.
   args.push(
     '--ignore-scripts',
     '--no-engine-strict',

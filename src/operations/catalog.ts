@@ -13,7 +13,7 @@ export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agen
 
 /** When an attempt that failed is repeated; `backoffMs` has the formula. */
 export interface Retry {
-  /** Attempts that may end in an unforeseen error before the operation fails. */
+  /** Attempts that may end in an unexpected error before the operation fails. */
   maxErrors: number
   /** Wait after the first attempt, in milliseconds; it doubles with each further one, up to `maxMs`. */
   firstMs: number

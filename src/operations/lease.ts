@@ -85,7 +85,7 @@ export type Ending =
       cause: string
       result?: Record<string, unknown> | undefined
     }
-  /** Tries again after `delayMs`; `unexpected` counts the attempt against the kind's limit of unforeseen errors. */
+  /** Tries again after `delayMs`; `unexpected` counts the attempt against the kind's limit of unexpected errors. */
   | { state: 'queued'; delayMs: number; code: string; cause: string; unexpected?: boolean }
 
 /**

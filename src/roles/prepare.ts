@@ -33,7 +33,7 @@ const FIRST_WORKSPACE = 'default'
 
 /**
  * Makes the first workspace, on plan `unlimited`, and a key that may do everything in it.
- * Both or neither: a workspace without a key would pass for one whose key was shown.
+ * Writes both or neither: a workspace without a key would pass for one whose key was shown.
  * @returns the key's token, or undefined where a workspace was there already.
  */
 export async function findOrCreateFirstKey(pool: Pool, config: Config): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 /** A role that runs, and the signals that stop it. */
 
-/** npm passes Ctrl-C on to a process that has it from the terminal already: what comes this soon is the same one. */
+/** Two signals within this time are one Ctrl-C: npm passes it on to a process that has it from the terminal already. */
 const SAME_MS = 1000
 
 export interface RunningRole {

@@ -133,7 +133,7 @@ export class DockerRuntime implements SandboxRuntime {
         (docker, abortSignal) => docker.createContainer(inBody(name, body, abortSignal)).catch(ignoring(409)),
       )
       if (made) return
-      // Another worker was faster: what it makes is looked at.
+      // Another worker was faster: its container is looked at in the next round.
       await sleep(POLL_MS, undefined, { signal })
     } while (performance.now() < deadline)
     throw new SandboxError(
@@ -201,7 +201,7 @@ export class DockerRuntime implements SandboxRuntime {
   }
 
   async list({ signal }: CallOptions = {}): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
-    // Volumes first: what is made meanwhile is in both lists, and what is removed in neither.
+    // Volumes are listed first: an agent that is made meanwhile is in both lists, and one that is removed in neither.
     const volumes = await listVolumes(this.#volumeParts, signal)
     const all = await this.#engine.call('list containers', { signal }, (docker, abortSignal) =>
       docker.listContainers({ all: true, filters: LABELLED, abortSignal }),

@@ -192,7 +192,7 @@ export class KubernetesRuntime implements SandboxRuntime {
   }
 
   async list({ signal }: CallOptions = {}): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
-    // Volumes first: what is made meanwhile is in both lists, and what is removed in neither.
+    // Volumes are listed first: an agent that is made meanwhile is in both lists, and one that is removed in neither.
     const volumes = await listClaims({ ...this.#options, signal })
     const query = { namespace: this.#cluster.namespace, labelSelector: INSTANCE_LABEL }
     const records = await this.#cluster.call('list records', { signal }, ({ core }) =>

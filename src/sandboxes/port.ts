@@ -65,7 +65,7 @@ export interface EngineAtHand {
 export type SandboxErrorCode =
   /** The engine (Docker) does not answer. */
   | 'unreachable'
-  /** There is no such sandbox. */
+  /** No sandbox has this id. */
   | 'not_found'
   /** The engine version is neither there nor can it be made. */
   | 'no_image'
@@ -93,12 +93,12 @@ export interface CallOptions {
 export interface SandboxRuntime {
   readonly driver: SandboxDriver
   /**
-   * Makes the agent's volume (home) when it is not there. One that has a hard limit is limited to `diskBytes` from now on,
+   * Makes the agent's volume (home) when it is not there. A volume with a hard limit is limited to `diskBytes` from now on,
    * or to nothing where that is not given.
    */
   ensureVolume(agentId: string, options?: CallOptions & { diskBytes?: number }): Promise<void>
   /**
-   * Makes the sandbox, not started; the agent's fixed name is the lock. One that is there with the same spec is
+   * Makes the sandbox, not started; the agent's fixed name is the lock. A sandbox that is there with the same spec is
    * kept; one with another spec (version, limits, environment) is replaced. The volume is not touched.
    */
   create(spec: SandboxSpec, options?: CallOptions): Promise<void>

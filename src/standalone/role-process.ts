@@ -77,7 +77,7 @@ export function spawnRole(
 async function identify(child: ChildProcess): Promise<ProcessIdentity | null> {
   if (child.pid === undefined) return null
   const identity = await processIdentity(child.pid)
-  // A pid is free for others once its process has been waited for: what was read then may be a stranger.
+  // The pid of a process that has ended may be another's: an identity read after the end may be a stranger's.
   return child.exitCode === null && child.signalCode === null ? identity : null
 }
 

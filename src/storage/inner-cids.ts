@@ -74,7 +74,7 @@ export class InnerCids {
     return keys
   }
 
-  /** None of a block that is missing, or does not decode. */
+  /** The links of a block; none where it is missing, or does not decode. */
   async #linksOf(cid: CID, signal: AbortSignal): Promise<CID[]> {
     try {
       return (await distinctLinks(cid, await this.#storage.block(cid, { signal }))).links

@@ -189,7 +189,7 @@ function isText(sample: Uint8Array): boolean {
   }
 }
 
-/** Looks on while files are imported: who has seen all the bytes need not ask a node what they are. */
+/** Measures files while they are imported, so that the node need not be asked for their sizes and types. */
 export class ImportMeter {
   readonly paths: string[] = []
   readonly #sample: Uint8Array[] = []

@@ -52,7 +52,7 @@ export function importerStore(put: PutBlock): WritableStorage {
 }
 
 /**
- * Writes a file as it comes, a few blocks at a time. One of a single leaf is that leaf: the importer takes ten times as long.
+ * Writes a file as it comes, a few blocks at a time. A file of a single leaf is that leaf: the importer takes ten times as long.
  * @param blocksAtOnce with 1, leaves are put in the order of the file.
  */
 export async function writeFile(

@@ -65,8 +65,8 @@ export async function addDeliveries(tx: Queryable, events: StoredEvent[]): Promi
 }
 
 /**
- * Enqueues the operation that sends what is due, for each of these webhooks. One that waits and was not begun is left: its worker
- * cannot begin it before this transaction ends, and so sees what this one has added.
+ * Enqueues the operation that sends what is due, for each of these webhooks. A webhook whose operation waits and was not
+ * begun needs no other: no worker begins it before this transaction ends, so it sees what the transaction has added.
  */
 export async function enqueueRounds(
   tx: Queryable,
@@ -95,7 +95,7 @@ export async function enqueueRounds(
   })
 }
 
-/** Has sent what was to be tried again by now. */
+/** Enqueues rounds for the webhooks with deliveries that are to be tried again by now. */
 export function enqueueDueRounds(pool: Pool): Promise<void> {
   return transaction(pool, async (tx) => enqueueRounds(tx, (await takeDue.run(tx, MOST_DUE)).rows))
 }

@@ -1,4 +1,4 @@
-/** Where a webhook's deliveries go: what its URL may be. Which address that is, is decided at each connection. */
+/** Checks the URL of a webhook. Its address is looked up, and checked, at each connection. */
 import { isIP } from 'node:net'
 import { type Destination, hasDestination, parseDestination } from '../agent-proxy/destination.ts'
 import { badRequest } from '../errors.ts'

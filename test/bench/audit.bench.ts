@@ -1,5 +1,5 @@
 /**
- * What requests that change something lose by the audit: pins, whose entry is a part of the statement that accepts them, and
+ * The cost of the audit for requests that change something: pins, whose entry is a part of the statement that accepts them, and
  * groups, whose entry is written before the change and completed behind it; against a web process without the audit.
  */
 import { createHash, randomBytes } from 'node:crypto'
@@ -49,7 +49,7 @@ interface Request {
 }
 
 async function compare(what: string, request: Request, berth: Web, bare: Web): Promise<Result> {
-  /** One round on empty tables, but for the audit, while the other server is held still. */
+  /** A round on tables that are empty, but for the audit's; the other server is stopped meanwhile. */
   const round = async (web: Web, other: Web) => {
     for (const table of ['operation', 'file', 'event_pending', 'event'])
       await web.pool.query(`TRUNCATE ${table}`)

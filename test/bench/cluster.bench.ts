@@ -1,5 +1,5 @@
 /**
- * What Berth adds to agents in a cluster: to their start, one and twenty at once, held against `kubectl apply` of the same
+ * The time that Berth adds to agents in a cluster: to their start, one and twenty at once, held against `kubectl apply` of the same
  * image; to a console command, against `kubectl exec`; and what a pass over all sandboxes costs as they become more. The
  * cluster is that of scripts/ci/kubernetes.
  */

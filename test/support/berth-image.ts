@@ -37,7 +37,7 @@ export async function packBerthImage(archive: string, names: string[]): Promise<
   await rm(work, { recursive: true })
 }
 
-/** What the first RUN of the Dockerfile leaves in node_modules, from a cache. */
+/** The node_modules that the first RUN of the Dockerfile leaves, from a cache. */
 async function installPackages(recipe: string): Promise<string> {
   const [, command] = /^RUN --mount=\S+ \\\n((?:.*\\\n)*.*)/m.exec(recipe) ?? []
   if (!command) throw new Error('The Dockerfile has no RUN that installs packages')

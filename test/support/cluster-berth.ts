@@ -174,7 +174,7 @@ export async function forward(
 /** Small, so that many of them have room on one small node. */
 const SMALL = { resources: { requests: { cpu: '20m', memory: '64Mi' }, limits: { memory: '1Gi' } } }
 
-/** What the chart is told for tests: each Berth has a namespace of its own for its agents. */
+/** The chart's values for tests: each Berth has a namespace of its own for its agents. */
 export function valuesFor(outside: Outside, options: { namespace: string; publicUrl: string }): Values {
   return {
     image: { repository: BERTH_IMAGE.repository, tag: BERTH_IMAGE.tag },
@@ -234,7 +234,7 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
     BERTH_KUBERNETES_CONFIG: KUBECONFIG,
     BERTH_KUBERNETES_NAMESPACE: `${namespace}-agents`,
     BERTH_ENGINE_IMAGE: ENGINE_IMAGE,
-    // Of no use here: nothing on this machine makes agents.
+    // The setting has to be there, and is not used: no agents are made on this machine.
     BERTH_EGRESS_URL: 'http://127.0.0.1:3128',
   }
   const berth = cli(own)

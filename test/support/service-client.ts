@@ -64,7 +64,7 @@ export class ServiceClient {
     return { status: response.statusCode ?? 0, body: isJson ? JSON.parse(body) : body }
   }
 
-  /** What a route of an agent answers, once it is not 503, which asks to try again. @param json of a POST. */
+  /** The answer of an agent's route; a request that gets 503 is repeated. @param json the body of a POST. */
   async ofAgent({ agentId }: Agent, path: string, json?: unknown): Promise<any> {
     const answer = await until('the agent is not busy', async () => {
       const one = await this.call(`/v0/agents/${agentId}${path}`, { json, headers: WAIT })
@@ -87,7 +87,7 @@ export class ServiceClient {
     assert.equal(ended.state, 'succeeded', JSON.stringify(ended))
   }
 
-  /** What an agent says to a message, by its own host. */
+  /** The agent's reply to a message, asked at its own host. */
   async chat({ agentId, gatewayToken }: Agent, content: string): Promise<string> {
     const answer = await this.call('/v1/chat/completions', {
       host: `${agentId}.agents.localhost`,

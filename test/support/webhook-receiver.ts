@@ -16,7 +16,7 @@ export async function startReceiver(answer = take) {
   const received: Received[] = []
   const state = { answer }
   const server = createServer(async (request, response) => {
-    // Whoever sends it may be killed meanwhile.
+    // The sender may be killed meanwhile.
     const body = await text(request).catch(() => undefined)
     if (body === undefined) return
     received.push({ headers: request.headers as Record<string, string>, body })

@@ -127,7 +127,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
           assert.deepEqual(await runs(), [])
           worker().kill()
         }
-        // What is told of another run comes behind whatever else there is to tell of the first one.
+        // Events of the second run come after all events of the first one, so none of those can still be on its way.
         await until('the run is told', async () => (await runs()).length > 0)
         const second = await ask()
         await until('the other run is told', async () => (await runs()).length > 1)

@@ -84,7 +84,7 @@ export function failureOf(error: unknown): StartFailed | undefined {
 /** A sandbox may end because Docker is restarted; one that ends at each attempt does so by itself. */
 const MAX_ENDS = 5
 
-/** The end of an attempt for an agent that is started: another attempt, or a failure; undefined for an unforeseen error. */
+/** The end of an attempt for an agent that is started: another attempt, or a failure; undefined for an unexpected error. */
 export function explainStart(error: unknown, { operation }: Run): OperationFailed | undefined {
   const hasEnded = error instanceof SandboxEnded
   if (hasEnded && operation.attempts >= MAX_ENDS)

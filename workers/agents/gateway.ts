@@ -134,7 +134,7 @@ interface AgentChannels {
 }
 
 /**
- * The channels of an agent as its engine wants them. One that is not configured, or is switched off, leaves neither
+ * The channels of an agent as its engine wants them. A channel that is not configured, or is switched off, leaves neither
  * a token nor a plugin behind. One whose tokens do not decrypt is left out as well: the agent is of use without it.
  */
 async function agentChannels(

@@ -16,7 +16,7 @@ import { type AgentWorkerServices, type Definition, defineHandler } from '../ser
 
 interface AgentHandler<K extends AgentOperation> extends Pick<Handler<K>, 'failed'> {
   handle(run: Run<K>, agent: Agent): Promise<Ended>
-  /** Explains an error of agentd, the sandbox or the storage; undefined for an unforeseen one. */
+  /** Explains an error of agentd, the sandbox or the storage; undefined for an unexpected one. */
   explain?(error: unknown, run: Run<K>, agent: Agent): OperationFailed | undefined
 }
 

@@ -91,7 +91,7 @@ function sandboxSpec(
 }
 
 /**
- * Waits until agentd of a started sandbox answers. One that runs and does not answer is ended and started once:
+ * Waits until agentd of a started sandbox answers. A sandbox that runs and does not answer is ended and started once:
  * an agent may stop or starve its own agentd.
  * @throws AgentdError when it cannot be reached after that either; SandboxEnded or StartFailed when it ends.
  */

@@ -247,7 +247,7 @@ export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): Op
       : failedBy(error.code)
   if (error instanceof SandboxError) return failedBy(error.code)
   if (!(error instanceof AgentdError)) return undefined
-  // An unforeseen error of agentd is not the operation's.
+  // An unexpected error of agentd is not the operation's.
   if (error.code === 'internal') return failedBy('agent_failed')
   if (error.code !== 'unreachable' && error.code !== 'not_ready') return failedBy(error.code)
   return failedBy(

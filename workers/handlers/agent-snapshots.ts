@@ -1,4 +1,4 @@
-/** An agent's workspace is saved as a snapshot, or made that of one. */
+/** Saves an agent's workspace as a snapshot, and puts a snapshot in the workspace's place. */
 import { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
@@ -65,8 +65,8 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
     // The snapshot may have fallen out of the history while this operation waited in line.
     const snapshot = await findSnapshot(prisma, agent, run.input.snapshotCid)
     if (!snapshot) throw notFound()
-    // The workspace as it is now is in the history. Nothing falls out of that meanwhile: it could be where we want to go. An agent
-    // whose restore was cut off is in the history already.
+    // The workspace is saved to the history first, which is not pruned meanwhile: the snapshot that was asked for could
+    // fall out of it. A workspace that was never saved is the rest of a restore that was cut off, and already in the history.
     const { commitSha, problems } = await withMoreDisk(services, agent, run.signal, async () => {
       if (agent.lastSync !== null) {
         const saved = await saveWorkspace(services, run, agent, agent, network)
@@ -90,7 +90,7 @@ const notFound = () =>
     publicMessage: messages.snapshotNotFound,
   })
 
-/** Makes the working tree the snapshot's. @returns the commit. */
+/** Makes the working tree that of the snapshot. @returns the commit. */
 async function goTo(
   services: AgentWorkerServices,
   run: Run,
@@ -110,7 +110,7 @@ async function goTo(
   return importTree(services, run, agent, agent, source)
 }
 
-/** Writes where the workspace is now. A repeat finds that row, which its own save has added then. */
+/** Writes the snapshot as the agent's newest one. In a repeat, the save at its beginning has added that row already. */
 async function finish(
   services: AgentWorkerServices,
   run: Run<'agent.reset'>,
@@ -120,7 +120,7 @@ async function finish(
   const { prisma, agentd, config } = services
   const access = { agentd, target: agent, epoch: agent.epoch, signal: run.signal }
   const newest = await latestSnapshot(prisma, agent)
-  // The next sync makes a snapshot of a commit that is another one than the snapshot's.
+  // An imported tree has another commit than the snapshot: the next sync makes a snapshot of it.
   const isNew = newest?.commitSha !== commitSha && snapshot.commitSha === commitSha
   const from = newest?.commitSha
   const difference = isNew ? await compareCommits(access, { from, to: commitSha }) : undefined

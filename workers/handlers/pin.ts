@@ -2,8 +2,8 @@
  * A file's content is retrieved and pinned, pinned again where the node has lost it, and released.
  *
  * Every step of a retrieval may be repeated: the pin is idempotent, and the file becomes pinned or failed only in the
- * transaction that ends the operation. Until then its row shows `searching` or `retrieving`, under the same epoch. An attempt that finds nothing leaves a row with a later
- * `next_attempt_at`, not a busy worker.
+ * transaction that ends the operation. Until then its row shows `searching` or `retrieving`, under the same epoch. An
+ * attempt that finds nothing leaves a row with a later `next_attempt_at`, not a busy worker.
  */
 import { CID } from 'multiformats/cid'
 import { lock } from '../../src/db/advisory-locks.ts'
@@ -184,7 +184,7 @@ async function writeFailure(
   { operation: { targetId: id }, signal }: Run,
   { code }: OperationFailed,
 ): Promise<void> {
-  // The errors that nobody foresaw were too many: the file must not wait for ever, whatever the node says.
+  // After too many unexpected errors the file ends as expired, whatever the node says: it must not wait for ever.
   if (code === 'internal') {
     await tx.file.updateMany({ where: { id, status: { not: 'pinned' } }, data: { status: 'expired' } })
     return

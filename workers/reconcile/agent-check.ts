@@ -17,15 +17,15 @@ import type { TaskRuns } from './task-runs.ts'
 type KnownAgent = Awaited<ReturnType<typeof readKnownAgents.run>>['rows'][number]
 
 const STATUS_MS = 3000
-/** agentd of a running sandbox that does not answer for so long is hung; a busy machine is slow, not hung. */
+/** After this long without an answer, agentd of a running sandbox counts as hung; on a busy machine it may be slow. */
 const SILENT_MS = 60_000
 /**
- * An agent that was started again this often within the time is not started any more. Counted from this process's own
- * start on: that agents end with Berth says nothing against them.
+ * Restarts of an agent within {@link RESTARTS_WITHIN_MS} after which it is left stopped. Only restarts since this process's
+ * own start count: agents that ended together with Berth are not at fault.
  */
 const MAX_RESTARTS = 5
 const RESTARTS_WITHIN_MS = 600_000
-/** Wait after the first restart of the time; it doubles with each further one. */
+/** Wait after the first restart; each further one within the time doubles it. */
 const BACKOFF_MS = 2000
 
 export class AgentCheck {
@@ -34,7 +34,7 @@ export class AgentCheck {
   readonly #taskRuns: TaskRuns
   readonly #silentMs: number
   readonly #since = performance.now()
-  /** Since when agentd of an agent does not answer. */
+  /** When the agentd of an agent stopped answering, by the agent's id. */
   readonly #silentSince = new Map<string, number>()
   #used: (NonNullable<AgentStatus['memory']> & { id: string })[] = []
 
@@ -45,7 +45,7 @@ export class AgentCheck {
     this.#silentMs = silentMs
   }
 
-  /** Puts one agent right. An error is logged: it is another agent's turn. */
+  /** Checks one agent, and repairs what differs. An error is logged only, so that the other agents get their turn. */
   async run(agent: KnownAgent, sandbox: Sandbox | undefined, signal: AbortSignal): Promise<void> {
     if (agent.busy) return
     try {
@@ -57,14 +57,14 @@ export class AgentCheck {
     }
   }
 
-  /** Writes down what the agents that were looked at since the last call use. */
+  /** Stores the memory of the agents that were checked since the last call. */
   async keepUsage(): Promise<void> {
     const used = this.#used
     this.#used = []
     if (used.length > 0) await keepAgentUsage.run(this.#services.pool, JSON.stringify(used))
   }
 
-  /** A deleted agent whose operation has ended without removing it. */
+  /** Removes a deleted agent whose operation has ended without removing it. */
   async #remove({ id, agentId }: KnownAgent, signal: AbortSignal): Promise<void> {
     const { pool, prisma, runtime } = this.#services
     await runtime.remove(agentId, { volume: true, signal })
@@ -85,7 +85,7 @@ export class AgentCheck {
     await this.#follow(agent, sandbox, status)
   }
 
-  /** The row says what the gateway is, where it restarts or gives up by itself. */
+  /** Updates the row of an agent whose gateway restarts or gives up by itself. */
   async #follow(agent: KnownAgent, sandbox: Sandbox, { gateway, scripts }: AgentStatus): Promise<void> {
     const status =
       ({ ready: 'running', failed: 'not_running' } as const)[gateway.state as string] ?? 'starting'
@@ -103,8 +103,8 @@ export class AgentCheck {
   }
 
   /**
-   * agentd did not answer, or took the worker for a stranger. One that keeps silent in a sandbox that runs is ended, and
-   * started again; one that was started before AGENT_PROXY_KEY was changed gets the new key by that.
+   * Handles an agentd that did not answer, or refused the worker's token. An agent whose agentd keeps silent in a running
+   * sandbox is restarted; so is one that was started before AGENT_PROXY_KEY changed, which gives it the new key.
    */
   async #noteError(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
     if (error instanceof AgentdError && error.code === 'unauthorized') {
@@ -121,8 +121,8 @@ export class AgentCheck {
   }
 
   /**
-   * Starts an agent again that should run: at once, then after longer and longer waits, and not any more when it
-   * keeps ending. One that does not run, and was not lost by an outage, stays as it is: its owner restarts it.
+   * Enqueues a restart of an agent that should run: at once, then after longer and longer waits, and not any more when
+   * the agent keeps ending. A stopped agent that was not lost by an outage stays stopped: its owner restarts it.
    */
   async #startAgain(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
     if (agent.status === 'not_running' && !agent.lostByOutage) return
@@ -131,7 +131,7 @@ export class AgentCheck {
     const recent = await readRestarts.one(pool, agent.agentId, withinMs)
     if (recent.count >= MAX_RESTARTS) return this.#giveUp(agent, reason)
     if (recent.count > 0 && (recent.agoMs ?? 0) < BACKOFF_MS * 2 ** (recent.count - 1)) return
-    // The list may be older than an operation that has ended meanwhile.
+    // The sandbox may have been started since the list was read, by an operation that has ended meanwhile.
     const sandbox = await runtime.inspect(agent.agentId, { signal })
     if (reason.startsWith('container') && sandbox?.state === 'running') return
     await inTransaction(prisma, async (tx) => {

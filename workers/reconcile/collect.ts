@@ -1,4 +1,4 @@
-/** Garbage is collected: blocks that no pin leads to. What it removed is added up, for metrics. */
+/** Collects garbage: blocks that no pin leads to. The removed blocks and bytes are summed up, for metrics. */
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { addCollection, readDue } from '../../src/db/statements/garbage.ts'
@@ -6,7 +6,7 @@ import { judgeRoom, type Room, readRoom } from '../../src/lib/disk.ts'
 import type { Logger } from '../../src/log.ts'
 import type { Storage } from '../../src/storage/port.ts'
 
-/** Interval of the look whether to collect. */
+/** Interval of the check whether a collection is due. */
 export const LOOK_MS = 300_000
 
 const LOCKS = { public: 'collectPublic', private: 'collectPrivate' } as const
@@ -21,8 +21,8 @@ type Collected = Pick<Storage, 'gc' | 'network'>
 
 /**
  * A turn of an embedded node's loop: it collects when `intervalMs` have passed since it last did, and
- * earlier while the disk is short of room. What deletions and broken uploads leave counts for no workspace, so the disk
- * alone bounds it. Any number of processes may do so at once.
+ * earlier while the disk is short of room. Garbage of deletions and broken uploads counts for no workspace, so the disk
+ * alone bounds it. Any number of processes may collect at once.
  * @param place where the blocks are, and the reserve of that disk.
  * @param read another way to look at the disk, for tests.
  */
@@ -42,8 +42,8 @@ export function collectInTurn(
 }
 
 /**
- * A turn of the loop of a Kubo that is Berth's own. All of its pins wait while it collects: so it does at
- * most once in `intervalMs`, by one process, and when something was released.
+ * A turn of the loop of a Kubo that is Berth's own. All of its pins wait while it collects: so one process has it collect,
+ * at most once in `intervalMs`, and only when something was released.
  */
 export function collectReleased(
   services: Services,

@@ -1,6 +1,6 @@
 /**
- * Asks the repositories of agents that run what is new in them, each once in an interval. What was pushed is taken over,
- * and what has changed is saved, by operations. One that fails is tried ever more rarely.
+ * Asks the repository of each running agent, once in an interval, for pushes and changes, and enqueues the operations that
+ * take pushes over and save changes. After failures it does so ever more rarely.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
@@ -17,7 +17,7 @@ import type { AgentWorkerServices } from '../services.ts'
 const CONCURRENCY = 16
 const GAP_MS = 250
 const MAX_BACKOFF_MS = 3_600_000
-/** More failures than these make no difference. */
+/** The longest wait is reached by then, so further failures are not counted. */
 const COUNTED = 12
 
 type RunningAgent = Awaited<ReturnType<typeof readRunningAgents.run>>['rows'][number]
@@ -35,7 +35,7 @@ export async function lookForChanges(
   const work = Array.from({ length: CONCURRENCY }, async () => {
     for (let next = waiting.pop(); next && !signal.aborted; next = waiting.pop()) {
       await look(services, next.agent, { intervalMs, signal }).catch((error) => {
-        // The worker ends, or the agent was deleted, or is not as it should be, which others look after.
+        // The worker ends, or the agent was deleted or does not run, which its reconciler repairs.
         if (signal.aborted || error instanceof ApiError) return
         const level = error instanceof AgentdError ? 'debug' : 'warn'
         log[level]({ err: error, agentId: next?.agent.agentId }, 'cannot ask an agent what has changed')

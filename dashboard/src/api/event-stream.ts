@@ -2,7 +2,7 @@ import { RequestError } from './client.ts'
 import { serverEvents } from './server-events.ts'
 import type { Change } from './told.ts'
 
-/** What comes of a stream of events: an id, mostly with an event. */
+/** A part of the stream of events: an id, mostly with an event. */
 export interface Part {
   id?: string | undefined
   change?: Change | undefined

@@ -47,7 +47,7 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
       // The session has ended: the shell asks who is signed in, and shows how to sign in.
       if (status === 401) reads.key(['me'])
       if (status === 410) {
-        // What was missed is not kept: all is read again.
+        // Berth no longer keeps the events that were missed: everything is read again.
         after = undefined
         reads.all()
         continue

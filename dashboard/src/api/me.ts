@@ -4,7 +4,7 @@ import { api, unwrap } from './client.ts'
 /** Every part that asks for rights would read it again when it is shown. */
 const FRESH_MS = 60_000
 
-/** Who is signed in; read again after each change, and when an answer is that the session has ended. */
+/** The user who is signed in; read again after each change, and when an answer says that the session has ended. */
 export const useMe = () =>
   useQuery({
     queryKey: ['me'],
@@ -13,7 +13,7 @@ export const useMe = () =>
     staleTime: FRESH_MS,
   })
 
-/** What who is signed in may do: what they may not is not offered. The API decides all the same. */
+/** The rights of the user who is signed in. Pages offer nothing that is not allowed; the API checks all the same. */
 export function useRights() {
   const me = useMe().data?.data
   return {

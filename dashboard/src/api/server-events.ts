@@ -1,4 +1,4 @@
-/** What comes of a stream: an event with its data, or an id alone. */
+/** A server-sent event: a name with its data, or an id alone. */
 export interface ServerEvent {
   id?: string | undefined
   name: string

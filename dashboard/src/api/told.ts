@@ -1,4 +1,4 @@
-/** What the stream of events has told, kept in memory; and whether it is there. */
+/** The latest events of the stream, kept in memory, and the state of the stream. */
 import { useSyncExternalStore } from 'react'
 
 /** An event, as the API sends it. */
@@ -49,7 +49,7 @@ export function setLink(link: 'on' | 'off'): void {
   }
 }
 
-/** What was told is of one workspace: who signs in next sees nothing of it. */
+/** Forgets the events, which belong to one workspace: whoever signs in next must not see them. */
 export const forgetChanges = (): void => set({ changes: [] })
 
 const subscribe = (listener: () => void) => {

@@ -35,7 +35,7 @@ export function CodeEditor({
   onChange,
 }: {
   label: string
-  /** What it begins with, and is set to where it is another than what was typed. */
+  /** The first text; a later value replaces the text, unless it is the one that was typed. */
   value: string
   onChange: (value: string) => void
 }) {

@@ -87,7 +87,7 @@ export function ConfirmByName({
 }: {
   title: string
   hint: string
-  /** What has to be typed. */
+  /** The name that has to be typed. */
   name: string
   submit: string
   saving: Saving

@@ -2,7 +2,7 @@ import * as Dropdown from '@radix-ui/react-dropdown-menu'
 import type { ReactNode } from 'react'
 import { useMayChange } from './rights.tsx'
 
-/** What else can be done with a thing: a button with three dots, and a menu. */
+/** A button with three dots that opens a menu of further actions. */
 export function Menu({
   label,
   children,

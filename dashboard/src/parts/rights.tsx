@@ -3,7 +3,7 @@ import { useRights } from '../api/me.ts'
 
 const MayChange = createContext(true)
 
-/** Whether who looks may change what the page shows: where not, buttons that change something are left out. */
+/** True where the user may change what the page shows; otherwise buttons that change something are left out. */
 export const useMayChange = () => useContext(MayChange)
 
 /** Pages on which viewers change nothing. */

@@ -40,7 +40,7 @@ export function Rows({ label, children }: { label: string; children: ReactNode }
   )
 }
 
-/** What something is on the left, what can be done with it on the right; below each other on a phone. */
+/** A row with a description on the left and actions on the right; on a phone the actions are below. */
 export function Row({ children, actions }: { children: ReactNode; actions?: ReactNode }) {
   return (
     <li className="flex flex-col gap-x-4 gap-y-3 px-4 py-3 md:flex-row md:items-start">

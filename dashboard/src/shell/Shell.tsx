@@ -25,7 +25,7 @@ const PAGES = [
 
 const Palette = lazy(async () => ({ default: (await import('./Palette.tsx')).Palette }))
 
-/** What every page stands in; who is not signed in sees how to. */
+/** The frame around every page. Without a session it shows how to sign in. */
 export function Shell() {
   const queries = useQueryClient()
   const me = useMe()

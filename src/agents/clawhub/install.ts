@@ -17,7 +17,7 @@ const STORE_MS = 60_000
 const MAX_DESCRIPTION = 10_000
 
 /**
- * Installs a skill of the hub into a library: its folder goes to public IPFS. One that is there gets the hub's version
+ * Installs a skill of the hub into a library: its folder goes to public IPFS. A skill that is there gets the hub's version
  * where it is a new one; else nothing changes.
  * @throws ApiError 404 where the hub has no such skill, 502 where it has one that is unsafe or none, 503 where it does not
  *   answer, 409 where the name is that of a skill which is not from the hub.

@@ -19,7 +19,7 @@ import { type Domain, deleteDomain, insertDomain, listDomains, readDomain } from
  * Adds a domain to an agent. A subdomain is there at once; so is a custom domain whose TXT record is seen, and
  * otherwise it is pending, also where DNS cannot be asked.
  * @param input its name as it is stored.
- * @throws ApiError 400 for the sixth; 409 for a name that is taken; 404 when the agent was deleted.
+ * @throws ApiError 400 above {@link MAX_DOMAINS} domains; 409 for a name that is taken; 404 when the agent was deleted.
  */
 export async function addDomain(
   services: DomainServices,
@@ -34,7 +34,7 @@ export async function addDomain(
   const { subdomain, customDomain } = input
   const id = uuidv7()
   await inTransaction(prisma, async (tx) => {
-    // Two that are added at once would each not see the other.
+    // Without the lock, two domains that are added at once would not see each other.
     await lockAgent(tx, agent)
     const before = await listDomains(tx, agent)
     if (customDomain !== null && before.some((domain) => domain.customDomain === customDomain))

@@ -10,14 +10,14 @@ import { passGit } from './pass.ts'
 
 const TAG = 'Git'
 const GIT = '/v0/agents/:agentId/git'
-/** A clone without a name for its folder gets the last part of the address: of this one the agent's id. */
+/** `git clone` names its folder after the last part of the address: here the agent's id. */
 const SHORT = '/v0/agents/:agentId.git'
 
 const UPLOAD_PACK = 'git-upload-pack'
 const RECEIVE_PACK = 'git-receive-pack'
 type GitService = typeof UPLOAD_PACK | typeof RECEIVE_PACK
 
-/** No mark of `AgentConnections`: the key was checked before we were asked, so it is looked at once more. */
+/** For a `changeCount` of `AgentConnections`: the key was checked before the handler ran, so it is checked once more. */
 const UNKNOWN = -1
 const PUSHED_MS = 20_000
 
@@ -45,7 +45,7 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
     }
   }
 
-  /** Has a push taken over, also one whose client has gone: agentd has written down what was pushed. */
+  /** Enqueues the operation that takes a push over, also where the client has gone: agentd has recorded the push. */
   async function takePushed({ principal, agent, req }: Asked): Promise<void> {
     try {
       const { pushed } = await readRepository({ agentd, target: agent }, AbortSignal.timeout(PUSHED_MS))

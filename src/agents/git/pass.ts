@@ -32,8 +32,8 @@ export interface GitExchange {
 /**
  * Passes a request on to the agent's git, and the answer back.
  * @param path below `/v1/git`.
- * @param contentType of the answer: what an agent says is shown by no browser.
- * @param beforeEnd called when the agent has said all, or is cut off, before the client sees the end.
+ * @param contentType of the answer, whatever agentd says: no browser may show it as a page.
+ * @param beforeEnd called when the agent's answer is complete or cut off, before the client sees its end.
  * @throws ApiError 502, 503 or 504, as long as no answer has begun.
  */
 export async function passGit(

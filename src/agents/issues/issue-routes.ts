@@ -19,7 +19,7 @@ export function issueRoutes(): Route[] {
       description: 'Not open to any account: Berth has no issues.',
       scope: 'any',
       callers: ['gateway', 'platform'],
-      // There is no other success: in the document the failure of that status stands in its place.
+      // OpenAPI asks for a success; the document shows the 404 in its place.
       success: { status: 404, description: 'Closed beta.' },
       errors: [400, 404],
       async handle() {

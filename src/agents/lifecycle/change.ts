@@ -11,7 +11,7 @@ import { forgetArchived } from '../templates/submit.ts'
 import type { MetadataChange } from './agent-schema.ts'
 
 /**
- * Changes what is given, and nothing else; null removes it. The agent itself gets to know it with its next restart.
+ * Changes the given fields; null removes a value. The agent itself learns of them at its next restart.
  * @throws ApiError 404 when the agent was deleted meanwhile.
  */
 export async function changeMetadata(
@@ -29,9 +29,9 @@ export async function changeMetadata(
 }
 
 /**
- * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, its secrets, skills and custom domains are
- * free, and the content of its snapshots is released. What waited or ran for it is cancelled, and an operation removes
- * its container and volume.
+ * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, its secrets, skills and custom
+ * domains are free, and the content of its snapshots is released. Its operations are cancelled, and another one removes its
+ * container and volume.
  * @returns the operation's id. @throws ApiError 404 when it was deleted already.
  */
 export function deleteAgent(prisma: PrismaClient, agent: Agent): Promise<string> {

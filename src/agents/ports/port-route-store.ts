@@ -14,8 +14,8 @@ export async function readRoutes(prisma: Prisma.TransactionClient, agentId: stri
 }
 
 /**
- * Replaces all path routes of a live agent, one request after the other; what is open through one that is gone is closed.
- * @param mappings as `newMappings` of schema.ts has them, at most one for each path.
+ * Replaces all path routes of a live agent, one request at a time. Connections through a removed route are closed.
+ * @param mappings as `newMappings` of port-route-schema.ts has them, at most one for each path.
  * @throws ApiError 404 when it was deleted.
  */
 export function setRoutes(

@@ -1,4 +1,4 @@
-/** The vault of a workspace: secrets by name, their values encrypted. */
+/** The secrets of a workspace, by name, their values encrypted. */
 import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../../db/prisma.ts'

@@ -69,7 +69,7 @@ export interface NewContent {
 }
 
 /**
- * Adds a skill to the library of a workspace. One that has this content already is answered as it is.
+ * Adds a skill to the library of a workspace. A skill that has this content already is answered as it is.
  * @throws ApiError 409 where the name is another skill's, 400 for a file that is not of this content.
  */
 export async function addSkill(
@@ -105,7 +105,7 @@ const nameTaken = (name: string) =>
   )
 
 /**
- * Adds a version to a skill, which becomes its newest one. One with this content that it has is answered as it is.
+ * Adds a version to a skill, which becomes its newest one. A version with the same content is answered as it is.
  * @throws ApiError 409 where the version's number is taken, or its content is another skill's; 404 when the skill was
  *   deleted meanwhile; 400 for a file that is not of this content.
  */

@@ -4,11 +4,11 @@ import { ApiError } from '../../errors.ts'
 import { rotateGatewayToken } from './token-service.ts'
 
 export interface TokenRotation {
-  /** When it was begun, which names it: run again with the same time, it goes on where it was interrupted. */
+  /** When the rotation was begun. The time identifies it: run again with the same one, it goes on where it was interrupted. */
   begun: Date
-  /** Only those of this workspace. */
+  /** Only agents of this workspace. */
   workspaceId?: string | undefined
-  /** Only this one. */
+  /** Only this agent. */
   agentId?: string | undefined
 }
 
@@ -24,8 +24,8 @@ export const countAgents = (prisma: PrismaClient, rotation: TokenRotation): Prom
   prisma.agent.count({ where: agentsOf(rotation) })
 
 /**
- * Gives each agent another gateway token, once in a rotation, and has it restarted. What was done is told by the
- * operations of the restarts, so a rotation can go on for as long as those are kept.
+ * Gives each agent another gateway token, once in a rotation, and enqueues its restart. The operations of the restarts
+ * record which agents are done, so an interrupted rotation can go on for as long as those are kept.
  * @param onProgress how many agents are done.
  * @returns how many agents have new tokens; those that are deleted meanwhile have none.
  */

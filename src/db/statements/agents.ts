@@ -68,7 +68,7 @@ export const listAgentRows = statement({
 /** A worker reads every few seconds what agents use: what is older than this is of one that does not answer. */
 const USAGE_SECONDS = 60
 
-/** What the running agents of a workspace (`$1`) use now, the oldest agent first: `$3` of those younger than `$2`. */
+/** The latest use of the running agents of a workspace (`$1`), oldest agent first: `$3` of the agents younger than `$2`. */
 export const listAgentUsage = statement({
   name: 'agent-usage',
   parameters: ['uuid', 'uuid?', 'int8'],

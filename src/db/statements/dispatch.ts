@@ -61,7 +61,7 @@ export const readUnclaimed = statement({
 
 /**
  * Notes which of these operations, after so many dispatches, the queue still has. They go to the end of the line of
- * look-ups, the others are dispatched again. One that was claimed or dispatched since is left alone: its job is gone
+ * look-ups, the others are dispatched again. An operation that was claimed or dispatched since is left alone: its job is gone
  * because it has been used.
  */
 export const noteLookups = statement({

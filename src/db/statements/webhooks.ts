@@ -1,5 +1,5 @@
 /**
- * Statements on webhooks and their deliveries. By hand: they run for each batch of events or each try, write many rows at once,
+ * Statements on webhooks and their deliveries. By hand: they run for each batch of events or each attempt, write many rows at once,
  * and go by the clock of the database.
  */
 import { narrow, statement } from './statement.ts'
@@ -58,8 +58,8 @@ export const readDueDeliveries = statement({
 })
 
 /**
- * Notes how the tries of the deliveries `$1` went that had `$2` before them: statuses `$3`, answers `$4` and errors `$5`. The next
- * one is `$6` ms later; null where there is none. One of which somebody else has noted a try, or that was ended meanwhile,
+ * Notes how the attempts at the deliveries `$1` went that had `$2` before them: statuses `$3`, answers `$4` and errors `$5`. The next
+ * one is `$6` ms later; null where there is none. A delivery of which another worker has noted an attempt, or that was ended meanwhile,
  * stays as it is.
  */
 export const noteAttempts = statement({
@@ -91,7 +91,7 @@ export const noteWell = statement({
 })
 
 /**
- * Notes that a try of the webhook `$1` failed; with `$2`, that its target was silent, which pauses it for 5 s, and twice as long
+ * Notes that an attempt at the webhook `$1` failed; with `$2`, that its target was silent, which pauses it for 5 s, and twice as long
  * after each further one, up to a minute.
  */
 export const noteFailing = statement({
@@ -133,7 +133,7 @@ export const endWaiting = statement({
       AND NOT EXISTS (SELECT FROM webhook WHERE id = $1 AND disabled_reason IS NULL)`,
 })
 
-/** Has the delivery `$2` of the webhook `$1` tried again from the beginning; no row where it has not ended. */
+/** Begins the delivery `$2` of the webhook `$1` anew; no row where it has not ended. */
 export const repeatDelivery = statement({
   name: 'webhook-delivery-repeat',
   parameters: ['uuid', 'uuid'],

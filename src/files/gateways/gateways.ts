@@ -92,7 +92,7 @@ export class GatewayService {
     if (known && known.until > Date.now()) return known.found
     const read = () => this.#read(domain)
     const found = limit ? limit(read) : read()
-    // Names that nobody has come from the outside, in any number.
+    // Clients may ask for any number of names that no gateway has.
     if (this.#known.size >= CACHE_SIZE) this.#known.clear()
     this.#known.set(domain, { found, until: Date.now() + CACHE_MS })
     if (limit) found.catch(() => this.#known.delete(domain))

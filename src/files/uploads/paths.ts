@@ -21,7 +21,7 @@ export class UploadPaths {
   /** The path of the first file. */
   #first = ''
   #isFolder = false
-  /** The first name of every path so far; null when they differ, or one has no other. */
+  /** The first name that all paths so far share; null when they differ, or a path has one name only. */
   #root: string | null = null
 
   /**
@@ -76,7 +76,7 @@ export class UploadPaths {
     return this.#isFolder
   }
 
-  /** The folder that all of them are in, if there is one: the upload is that folder, not one around it. */
+  /** The folder that all paths are in, if there is one: the upload is that folder, not a folder around it. */
   get root(): string | null {
     return this.#root
   }

@@ -10,9 +10,9 @@ import type { Pool } from '../../db/pool.ts'
 import { askForUpload, giveUploadBack, renewUpload, takeUpload } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 
-/** Much longer than a busy process is late with a renewal: two requests must not write at once. */
+/** Much longer than the renewals of a busy process are late: two requests must not write at once. */
 const LEASE_MS = 10_000
-/** A request is told as late as this that another one waits for it. */
+/** Interval of renewals, by which a request also learns that another one waits for it. */
 const RENEW_MS = 500
 const ASK_MS = 100
 /** How long a request waits for another to make way: less than the minute after which proxies give up. */

@@ -15,7 +15,7 @@ import { ApiError, forbidden, notFound } from '../../errors.ts'
 import type { UploadGrant } from './grant.ts'
 import type { FileDetails } from './keep.ts'
 
-/** The purpose of the bytes. */
+/** The file that the bytes are to become. */
 export interface UploadDetails extends FileDetails {
   /** The media type that the client says it is; empty where it says none. */
   type: string
@@ -120,7 +120,7 @@ export async function openUpload(pool: Pool, id: string, token: string): Promise
   return upload
 }
 
-/** The answer to whoever holds an address that a key gave out which may upload no more. */
+/** The refusal of an upload whose key is revoked, or may no longer upload. */
 export const mayNotUpload = (): ApiError => forbidden('The key of this upload is revoked, or may not upload')
 
 /** Ends an upload. It may have been ended before, with the same outcome. */
@@ -188,7 +188,7 @@ export async function removeAbandonedUploads(
     do signal.throwIfAborted()
     while ((await remove.run(pool, BATCH)).rowCount === BATCH)
   }
-  // A row is there before its file, so a file that was listed before its row was missed has none any more.
+  // Rows are written before their files, so a listed file without a row has lost its row for good.
   const files = (await readdir(dir)).filter((name) => UUID.test(name))
   for (let i = 0; i < files.length; i += BATCH) {
     signal.throwIfAborted()

@@ -39,7 +39,7 @@ async function storeCar(
   }
 }
 
-/** For what a CAR may bring: blocks that cannot be read are the client's fault. */
+/** Blocks of a CAR that cannot be read are the client's fault. @throws ApiError 400 for them */
 async function invalidAsBadRequest<T>(work: Promise<T>): Promise<T> {
   try {
     return await work

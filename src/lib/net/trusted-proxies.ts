@@ -12,7 +12,7 @@ const MOST_PROXIES = 10
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal']
 /** A name in a container network has a new address when its container is made anew. */
 const LOOKUP_MS = 5000
-/** With a letter in the last label: what has none is an address that is spelled wrong. */
+/** A host name has a letter in its last label; without one, the text is a misspelled address. */
 const HOST_NAME = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)*(?=[\d-]*[a-z])[a-z0-9]([a-z0-9-]*[a-z0-9])?$/i
 
 /** Reads the setting; undefined for a malformed one. */

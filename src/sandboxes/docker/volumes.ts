@@ -15,7 +15,7 @@ export interface VolumeParts {
 
 /**
  * Makes the agent's volume where there is none, and sets its limit.
- * @returns whether it has a hard limit. One that Docker made before there was a disk helper stays without.
+ * @returns whether it has a hard limit. A volume that Docker made before there was a disk helper stays without.
  * @throws SandboxError
  */
 export async function ensureVolume(

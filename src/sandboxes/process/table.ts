@@ -49,7 +49,7 @@ export async function endRun(run: Run, graceMs: number): Promise<void> {
     await waitForEnd(run.leader, graceMs)
   }
   const deadline = performance.now() + KILL_LIMIT_MS
-  // Again and again: what was found may have started more before it died.
+  // Repeated until none is left: a process may have started others before it died.
   for (;;) {
     const left = await membersOf(run)
     if (left.length === 0) return

@@ -127,8 +127,8 @@ const openFile = promisify(fs.open)
 const readPart = promisify(fs.read)
 
 /**
- * The content of a file. To have another thread do something costs more than all of a small file: what does not wait for
- * the disk once the file is open is done here, which halves the time of a block.
+ * Reads a file. Calls that do not wait for the disk once the file is open are made on this thread: another thread costs
+ * more than all of a small file, and without it a block takes half the time.
  */
 async function readFile(path: string): Promise<Uint8Array> {
   const file = await openFile(path, 'r')

@@ -115,7 +115,7 @@ export function customGatewayHandler(
   }
 }
 
-/** The path of a request. Who is redirected by a gateway is a person: what is wrong with the path is told as text. */
+/** Reads the path of a request. A gateway with hosts of CIDs is for people, so it answers a malformed path as text. */
 function readPath(
   url: URL,
   { gateway, cid }: { gateway: Gateway; cid: string | undefined },

@@ -233,7 +233,7 @@ describe('the event of a run', () => {
     const told = (taskId: string) => reader.events.filter(({ data }) => data.taskId === taskId)
     for (const taskId of [id, once.id])
       await until(`${taskId} is told`, () => told(taskId).length > 0, 180_000)
-    // What is told of another run comes behind whatever else there is to tell of these.
+    // Events of another run come after all events of these, so none of those can still be on its way.
     const again = (await shared.post(at(id, '/run'), {})).body.runId
     await until('the other run is told', () => told(id).length > 1, 180_000)
 

@@ -1,4 +1,4 @@
-/** What is told of the runs of an agent's tasks, by an agentd that says what it likes: it is the agent's. */
+/** The events of the runs of an agent's tasks, with an agentd that answers anything: agentd belongs to the agent. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { after, before, describe, it, type TestContext } from 'node:test'

@@ -1,4 +1,4 @@
-/** What the chart makes of each of its values. */
+/** The objects that the chart makes of each of its values. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -94,7 +94,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     ])
     for (const role of ROLES) {
       const env = environmentOf(all, role)
-      // Of an optional one there is no value here.
+      // Optional secrets have no value in this environment.
       const config = loadConfig(JSON.parse(JSON.stringify(env)))
       assert.equal(config.BERTH_EGRESS_URL, 'http://berth-agent-proxy:3128')
       assert.equal(config.BERTH_GATEWAY_DOMAIN, 'gateway.example.org')

@@ -21,7 +21,7 @@ const DENY_ALL = 'walled'
 describe('a cluster of tests', { skip: whyNotKubernetes }, () => {
   let namespace: string
   let machine: Server
-  /** What an agent must not reach, as `host port`. */
+  /** Addresses that an agent must not reach, as `host port`. */
   let forbidden: string[]
 
   const pod = (name: string, labels: object, spec: object) => ({

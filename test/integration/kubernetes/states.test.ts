@@ -1,4 +1,4 @@
-/** What happens to an agent in a cluster, and how that is told. */
+/** The states of an agent in a cluster: evicted, drained, out of memory, without an image; and what its row says of each. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -93,7 +93,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     const { agentId, address } = await running()
     await outputIn(address, 'echo kept > ~/note')
     const uid = await inNamespace('get', 'pod', nameOf(agentId), '--output=jsonpath={.metadata.uid}')
-    // What `kubectl drain` asks for each pod that it does not refuse to move.
+    // `kubectl drain` evicts each pod that it does not refuse to move.
     const refused = await kubectl(
       'drain',
       'node',

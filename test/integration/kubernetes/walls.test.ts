@@ -1,4 +1,4 @@
-/** What an agent in a cluster finds around itself, seen from inside, from its first instruction on. */
+/** The network and the rights of an agent in a cluster, seen from inside, from its first instruction on. */
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** The Docker driver where the engine, or somebody at it, does something unforeseen. */
+/** The Docker driver where the engine, or somebody at it, does something unexpected. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'

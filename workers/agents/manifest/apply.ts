@@ -37,7 +37,7 @@ export interface Applied {
 const NOTHING: Applied = { applied: [], problems: [] }
 
 /**
- * Applies a manifest, the folders of its skills included. One that is not valid is a problem; so is what the agent lacks
+ * Applies a manifest, the folders of its skills included. A manifest that is not valid is a problem; so is what the agent lacks
  * for it, and it starts without.
  * @param text undefined where the agent has none.
  * @param mayInstall whether skills of the hub are put into the library of its workspace.
@@ -82,7 +82,7 @@ export async function applyFirstManifest(
 }
 
 type Part = keyof Manifest
-/** `scripts` is read by agentd where it runs them, `template` is for others than the agent. */
+/** Two parts are not here: agentd reads `scripts` where it runs them, and `template` is for the gallery of templates. */
 const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]>) => Promise<PartResult> } =
   {
     engine: async ({ agent }, engine) =>
@@ -98,9 +98,9 @@ const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]
   }
 
 /**
- * Applies what a manifest says otherwise than the one that was applied last: what the owner has changed elsewhere since
- * stays, unless the manifest changes it as well. A problem in one part does not stop the others, and that part is
- * tried again with the next manifest. What was there and a manifest no longer names stays.
+ * Applies the parts of a manifest that differ from the manifest applied last: changes that the owner made elsewhere since
+ * then stay, unless the manifest changes the same part. A problem in one part does not stop the others, and that part is
+ * tried again with the next manifest. Things that a manifest no longer names stay.
  *
  * May run twice, and be interrupted anywhere. The folders of skills are left to the caller.
  * @param mayInstall see {@link Applying}.
@@ -170,7 +170,7 @@ async function applyAgent(
   return {}
 }
 
-/** A manifest attaches no secret of the vault: whoever may push could read it then. */
+/** A manifest attaches no secret: whoever may push could read any secret of the workspace then. */
 async function findMissing({ services, agent }: Applying, wanted: ManifestSecret[]): Promise<PartResult> {
   const attached = (await attachedSecrets(services.prisma, agent)).map(({ name }) => name)
   const missing = wanted.filter(({ name, required }) => required !== false && !attached.includes(name))
@@ -232,7 +232,7 @@ async function applyTasks(
 ): Promise<PartResult> {
   const tasks = new Tasks(services.agentd)
   const reached = { ...agent, ...target }
-  // Before anything is changed: where the gateway is away, that is one problem and not twenty.
+  // Listed before anything is changed: a gateway that is away makes one problem then, not twenty.
   const existing = await tasks.list(reached, true)
   const problems: string[] = []
   for (const [index, entry] of wanted.entries()) {

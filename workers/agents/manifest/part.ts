@@ -27,7 +27,7 @@ export interface PartResult {
 
 /**
  * The problem with one part, for the owner of the agent.
- * @throws the error, where it ends the whole run: another worker has the agent, or nobody foresaw it.
+ * @throws the error, where it ends the whole run: another worker has the agent, or the error is unexpected.
  */
 export function problemOf(error: unknown): string {
   if (error instanceof AgentdError && error.code !== 'stale_epoch') return error.message

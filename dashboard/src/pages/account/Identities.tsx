@@ -11,7 +11,7 @@ const readIdentities = () => unwrap(api.GET('/v0/identities'))
 type Identity = Awaited<ReturnType<typeof readIdentities>>['data']['identities'][number]
 const words = texts.account.identities
 
-/** Who the user is at the OpenID provider. */
+/** The user's identities at the OpenID provider. */
 export function Identities({ provider }: { provider: string }) {
   const { data, error } = useQuery({ queryKey: ['identities'], queryFn: readIdentities })
   const [leaving, setLeaving] = useState<Identity>()

@@ -6,7 +6,7 @@ import { texts } from '../../texts.ts'
 
 const { tabs } = texts.agent
 
-/** One agent: its name and state, and the pages of what it has. */
+/** The page of an agent: its name and state, and the tabs of its pages. */
 export function Agent() {
   const { agentId, agent, error } = useAgent()
   const params = { agentId }

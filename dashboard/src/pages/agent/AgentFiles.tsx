@@ -13,7 +13,7 @@ const { agentFiles: words } = texts
 /** Where files that are dropped go. */
 const UPLOADS = 'workspace/uploads'
 
-/** What is below the agent's root: a tree, and the file that was chosen. */
+/** The files below the agent's root: a tree, and the file that was chosen. */
 export function AgentFiles() {
   const { agentId } = useAgent()
   const queries = useQueryClient()

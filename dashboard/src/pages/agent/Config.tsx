@@ -22,7 +22,7 @@ export function Config() {
   const { agentId, agent } = useAgent()
   const params = { path: { agentId } }
   const [view, setView] = useState<View>('form')
-  /** What was typed and is not saved; undefined for nothing. */
+  /** The text that was typed and is not saved; undefined where there is none. */
   const [draft, setDraft] = useState<string>()
   const [said, setSaid] = useState<{ of: string; valid: boolean; output: string }>()
   const stored = useQuery({
@@ -53,12 +53,12 @@ export function Config() {
       return { sent: config, kept: data?.config ?? config }
     },
     ({ sent, kept }) => {
-      // What was typed in the meantime stays.
+      // Text that was typed in the meantime stays.
       setDraft((now) => (now === sent ? undefined : now))
       setSaid({ of: kept, valid: true, output: t.saved })
     },
   )
-  // What was said of another text is not shown.
+  // An error about another text is not shown.
   const failed = [check, save].find(({ error, variables }) => error && variables === text)
   if (!agent) return null
   if (stored.error) return <EngineAway error={stored.error} agent={agent} />

@@ -52,7 +52,7 @@ function Commands() {
       screenReaderMode: true,
       scrollback: 5000,
       theme: THEME,
-      // What a program calls a link may lead anywhere.
+      // Links that a program writes may lead anywhere, so none is opened.
       linkHandler: { activate: () => {} },
     })
     const fit = new FitAddon()
@@ -92,7 +92,7 @@ function Commands() {
   )
 }
 
-/** Whether the terminal gets a key; the page keeps Tab, which leaves it, its palette, copying and pasting. */
+/** True for a key that the terminal gets. The page keeps Tab, which leaves the terminal, its palette, copying and pasting. */
 function isForTerminal(event: KeyboardEvent, terminal: Terminal): boolean {
   if (event.key === 'Tab') return false
   if (!event.ctrlKey && !event.metaKey) return true

@@ -5,7 +5,7 @@ import { texts } from '../../texts.ts'
 
 const t = texts.engineAway
 
-/** What went wrong with a question to the engine: in plain words where it is just not there. */
+/** The error of a request to the engine; in plain words where the engine is not running. */
 export function EngineAway({
   error,
   agent: { agentId, status, statusReason },

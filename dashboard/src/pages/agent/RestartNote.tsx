@@ -4,7 +4,7 @@ import { Note } from '../../parts/section.tsx'
 import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
-/** What takes a restart to be there, with the button for it. */
+/** A note that a change takes a restart, with the button for it. */
 export function RestartNote({ agentId, children }: { agentId: string; children: string }) {
   const restart = useChange(() =>
     unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),

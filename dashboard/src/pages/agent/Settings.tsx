@@ -13,7 +13,7 @@ import { Names } from './settings/Names.tsx'
 
 const t = texts.settings
 
-/** What an agent is called, what it runs on, by what it is reached; and its end. */
+/** The settings of an agent: its names, its engine, access to it, and its deletion. */
 export function Settings() {
   const { agentId, agent } = useAgent()
   const go = useNavigate()

@@ -14,7 +14,7 @@ const t = texts.tasks
 const RUNNING_MS = 3000
 const QUIET_MS = 30_000
 
-/** What an agent does by itself, and when. */
+/** The scheduled tasks of an agent. */
 export function Tasks() {
   const { agentId, agent } = useAgent()
   const [edited, setEdited] = useState<Task | 'new'>()

@@ -13,7 +13,7 @@ const EVERY_MS = 15_000
 const ROW_MS = 60_000
 const words = texts.usage
 
-/** What an agent used in the last hour: memory, processor and disk. */
+/** Memory, processor and disk that an agent used in the last hour. */
 export function Usage() {
   const { agentId, agent } = useAgent()
   const { data, error } = useQuery({

@@ -90,7 +90,7 @@ function List({ agents }: { agents: Agent[] }) {
   )
 }
 
-/** What those that start are doing, by agent. */
+/** The current step of each agent that is starting, by agent. */
 function useSteps(isOn: boolean): Map<string, string> {
   const { data } = useQuery({
     queryKey: ['operations', 'running'],

@@ -11,7 +11,7 @@ const t = texts.agents
 export const useSecrets = () =>
   useQuery({ queryKey: ['secrets'], queryFn: () => unwrap(api.GET('/v0/secrets')) })
 
-/** What the template asks for: a value, unless the workspace has the secret; and what else of it the agent gets. */
+/** Fields for the secrets that the template asks for and the workspace lacks, and a choice among its other secrets. */
 export function AskedSecrets({
   asked,
   values,

@@ -21,7 +21,7 @@ export type Template = Awaited<ReturnType<typeof readTemplates>>[number]
 
 export const useTemplates = () => useQuery({ queryKey: ['templates'], queryFn: readTemplates })
 
-/** What an agent may begin with: nothing, a template that ships with Berth, or one of the workspace. */
+/** The choice of a template: none, one that ships with Berth, or one of the workspace. */
 export function Gallery({
   templates,
   value,

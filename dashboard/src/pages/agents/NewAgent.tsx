@@ -133,7 +133,7 @@ function Form() {
 /** A readme as plain text: what it is called stands above it already. */
 const withoutHeadings = (readme: string | null) => readme?.replace(/^#+ .*$/gm, '').trim()
 
-/** What the chosen template brings. */
+/** The description of the chosen template. */
 function About({ template }: { template: Template }) {
   const { name, longDescription, description, includedSkillCids, gitUrl, authorName } = template
   return (

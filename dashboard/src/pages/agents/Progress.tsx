@@ -2,7 +2,7 @@ import { Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { useStart } from './agents.ts'
 
-/** What people see of a start: a stage is one or several steps of its operation. */
+/** The stages of a start that people see; each stands for one or several steps of the operation. */
 const STAGES = ['engine', 'sandbox', 'files', 'gateway', 'finish'] as const
 const STAGE_OF: Record<string, (typeof STAGES)[number]> = {
   image: 'engine',
@@ -17,7 +17,7 @@ const STAGE_OF: Record<string, (typeof STAGES)[number]> = {
   scripts: 'finish',
 }
 
-/** What a step is, in words. */
+/** The words for the stage of a step. */
 export const stageOf = (step: string): string | undefined => {
   const stage = STAGE_OF[step]
   return stage && texts.agents.stages[stage]

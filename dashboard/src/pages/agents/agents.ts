@@ -38,7 +38,7 @@ async function readUsage() {
 export type Usage = Awaited<ReturnType<typeof readUsage>>
 export type Used = Usage extends Map<string, infer One> ? One : never
 
-/** What agents use now, by agent. */
+/** The memory that agents use now, by agent. */
 export const useUsage = () =>
   useQuery({ queryKey: ['agents', 'usage'], queryFn: readUsage, refetchInterval: USAGE_MS })
 

@@ -1,10 +1,10 @@
-/** What of the list of agents the address asks for. */
+/** Filter and order of the list of agents, as the address has them. */
 export const STATES = ['running', 'starting', 'not_running'] as const
 export type StateName = (typeof STATES)[number]
 export const SORTS = ['name', 'newest', 'oldest', 'state', 'memory'] as const
 export type Sort = (typeof SORTS)[number]
 
-/** What of the list is shown: stands in the address. */
+/** The parameters of the address. */
 export interface Shown {
   q?: string
   state?: StateName
@@ -12,7 +12,7 @@ export interface Shown {
 }
 const oneOf = <T extends string>(known: readonly T[], value: unknown) => known.find((one) => one === value)
 
-/** Of an address that anybody may have written. */
+/** Reads the parameters; anybody may have written the address, so unknown values are dropped. */
 export function readShown({ q, state, sort }: Record<string, unknown>): Shown {
   const known = { state: oneOf(STATES, state), sort: oneOf(SORTS, sort) }
   return {

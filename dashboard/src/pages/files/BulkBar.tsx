@@ -14,7 +14,7 @@ interface Chosen {
   onDone: () => void
 }
 
-/** What can be done to the files that are selected. */
+/** The actions on the files that are selected. */
 export function BulkBar(props: Chosen) {
   const { files, onDone } = props
   const [open, setOpen] = useState<'delete' | 'group'>()

@@ -16,7 +16,7 @@ const PAGE = 500
 /** Nothing is asked for each letter of a search. */
 const TYPING_MS = 250
 
-/** What the list shows; it is in the address. */
+/** The parameters of the address: filters of the list. */
 export interface FileSearch {
   network?: Network
   name?: string

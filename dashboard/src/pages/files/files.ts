@@ -1,4 +1,4 @@
-/** What the pages of files share. */
+/** Queries and changes that the pages of files share. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.ts'

@@ -6,7 +6,7 @@ import { signInByPasskey } from '../../api/passkeys.ts'
 import { Button, Copy, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
-/** What the address brings: a link's token, an invitation, or the answer of the OpenID provider. */
+/** Reads the address: a link's token, an invitation, or the answer of the OpenID provider. */
 function readAddress() {
   const hash = new URLSearchParams(location.hash.slice(1))
   const query = new URLSearchParams(location.search)

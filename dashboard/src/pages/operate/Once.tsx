@@ -1,7 +1,7 @@
 import { Button, Copy, Modal } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
-/** What is shown once: a key, a token, a secret. It is kept nowhere, and gone when this is closed. */
+/** Shows a key, a token or a secret once. It is kept nowhere, and gone when the dialog is closed. */
 export function Once({
   title,
   hint,

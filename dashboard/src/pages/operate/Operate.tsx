@@ -5,7 +5,7 @@ import { PageHead } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { operateTabs } from './tabs.ts'
 
-/** What whoever runs this workspace, or this Berth, looks at. */
+/** The pages for the owner of a workspace and for the operator of the instance. */
 export function Operate() {
   return (
     <>

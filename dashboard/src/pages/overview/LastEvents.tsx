@@ -7,7 +7,7 @@ import { texts } from '../../texts.ts'
 const t = texts.overview
 const MOST = 12
 
-/** What has happened lately, as the stream of events tells it. */
+/** The latest events of the stream. */
 export function LastEvents() {
   const changes = useChanges()
   return (
@@ -30,7 +30,7 @@ export function LastEvents() {
   )
 }
 
-/** What the event is about, with a link to where it is shown. */
+/** The name of the thing that changed, with a link to its page. */
 function Subject({ change: { type, resource, data } }: { change: Change }) {
   const text = (field: string) => (typeof data[field] === 'string' ? data[field] : undefined)
   const kind = text('kind')

@@ -14,7 +14,7 @@ const EACH_MS = 60_000
 
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
-/** What the gateways of the workspace have served, by day. */
+/** Requests to the gateways of the workspace, and the bytes that they served, by day. */
 async function readTraffic() {
   const days = Array.from({ length: DAYS }, (_, i) => dayOf(Date.now() - (DAYS - 1 - i) * DAY_MS))
   const gateways = (await unwrap(api.GET('/v3/gateways'))).data.rows.slice(0, MOST_GATEWAYS)

@@ -14,7 +14,7 @@ type Answer<Path extends '/v0/agents' | '/v0/workspaces' | '/readyz'> =
 const HEALTH_MS = 30_000
 const FIGURE = 'font-semibold text-3xl tabular-nums hover:text-accent'
 
-/** What a query has by now. */
+/** The state of a query. */
 interface Read<T> {
   data: T | undefined
   error: Error | null

@@ -6,7 +6,7 @@ import type { DiskReserve } from '../../../lib/disk-reserve.ts'
 import { replaceFile } from '../../../lib/files.ts'
 import type { Logger } from '../../../log.ts'
 
-/** Largest image that is kept: who reads many has all of them in memory. */
+/** Largest image that is kept; images that are read at the same time are all in memory. */
 const MAX_IMAGE_BYTES = 1_048_576
 
 export interface ImageCacheOptions {

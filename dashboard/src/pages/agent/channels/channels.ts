@@ -12,14 +12,14 @@ export const TOKENS: Record<ChannelName, ('botToken' | 'appToken')[]> = {
 export const POLICIES = ['pairing', 'allowlist', 'open', 'disabled'] as const
 export type Policy = (typeof POLICIES)[number]
 
-/** What is known of a channel; its tokens are never shown, but for the end of each. */
+/** A channel as the API tells it: of each token only the end. */
 export interface Channel {
   enabled: boolean
   dmPolicy: string
   allowFrom: string[]
   botTokenHint?: string | null
   appTokenHint?: string | null
-  /** Of WhatsApp alone: whether a phone is linked. */
+  /** True where a phone is linked; WhatsApp alone has this field. */
   linked?: boolean
 }
 

@@ -5,7 +5,7 @@ import { Markdown } from './Markdown.tsx'
 
 const words = texts.chat
 
-/** What a person said. */
+/** A message of a person. */
 export function Said({ text, time }: { text: string; time?: string | null }) {
   return (
     <li className="flex flex-col items-end gap-1">
@@ -18,7 +18,7 @@ export function Said({ text, time }: { text: string; time?: string | null }) {
   )
 }
 
-/** What the agent said: as it comes, or as it is kept. */
+/** A message of the agent: still arriving, or from the history. */
 export function Answer({
   text,
   time,

@@ -5,7 +5,7 @@ import { api, RequestError, unwrap } from '../../../api/client.ts'
 import { Button, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
-/** What went wrong, and what to do about it. */
+/** An error of the chat, with advice what to do about it. */
 export function Trouble({
   agentId,
   error,
@@ -13,7 +13,7 @@ export function Trouble({
 }: {
   agentId: string
   error: Error | null | undefined
-  /** Whether the words are the engine's: it has no model, or the model refuses. */
+  /** True for the engine's own words: it has no model, or the model refuses. */
   isEngine?: boolean
 }) {
   const { agent } = useAgent()

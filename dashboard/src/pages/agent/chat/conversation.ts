@@ -17,10 +17,10 @@ const readPage = (agentId: string, conversationId: string, limit: number) =>
 type Page = Awaited<ReturnType<typeof readPage>>
 export type Message = Page['messages'][number]
 
-/** What comes of a reply before it is kept. */
+/** A reply that is still arriving, before it is in the history. */
 interface Reply {
   isOpen: boolean
-  /** What was said to the agent, until it is kept. */
+  /** The message to the agent, until it is in the history. */
   said: string | undefined
   /** The texts that are being written, by the engine's name of each. */
   texts: Record<string, string>
@@ -118,7 +118,7 @@ export function useConversation(agentId: string, conversationId: string) {
   }
 }
 
-/** What came of each call of a tool. Models may give several calls the same id: a result is of the latest one before it. */
+/** The result of each tool call. Models may give several calls the same id: a result belongs to the latest call before it. */
 export function resultsOf(messages: Message[]): Map<Message['toolCalls'][number], Message> {
   const calls = new Map<string, Message['toolCalls'][number]>()
   const results = new Map<Message['toolCalls'][number], Message>()

@@ -7,7 +7,7 @@ import { isObject, type Json } from './config.ts'
 
 const t = texts.config
 
-/** One setting: what it is now, and a way to change it where it is a word, a number or a switch. */
+/** A setting of the engine: its value, and a control to change it where it is a text, a number or a switch. */
 export function Leaf({
   agentId,
   leaf: { path, key, label, help, type, sensitive },
@@ -52,7 +52,7 @@ export function Leaf({
   )
 }
 
-/** What the schema allows at a path, as a control. */
+/** The control for the values that the schema allows at a path. */
 function Control({
   agentId,
   path,

@@ -1,4 +1,4 @@
-/** What a key does to the line that is being typed. Knows no terminal: `draw` shows what became of it. */
+/** Edits the line that is being typed, key by key. It knows no terminal: `draw` shows the line. */
 
 /** A line that the terminal ends, or what else was asked for. */
 export type Typed = { kind: 'line'; line: string } | { kind: 'cancel' } | { kind: 'clear' }

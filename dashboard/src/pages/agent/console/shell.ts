@@ -14,7 +14,7 @@ const RESET = '\x1b[!p\x1b[0m\x1b[?25h\x1b[?1l\x1b[?1000l\x1b[?1002l\x1b[?1003l\
 
 const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
 
-/** What is kept of a console while another page is open. */
+/** The state of a console that is kept while another page is open. */
 interface Kept {
   history: string[]
   cwd: string
@@ -29,9 +29,9 @@ export class Shell {
   readonly #line: Line
   /** The command that runs. */
   #running: AbortController | undefined
-  /** Whether there is a prompt: else a command runs, or its last words are being shown. */
+  /** True while there is a prompt: otherwise a command runs, or its last output is being shown. */
   #isReady = true
-  /** What was typed meanwhile. */
+  /** Input that was typed while a command ran. */
   #waiting: string[] = []
   /** Row of the cursor below that of the prompt. */
   #row = 0
@@ -51,7 +51,7 @@ export class Shell {
     this.#draw()
   }
 
-  /** What was typed or pasted. */
+  /** Takes input that was typed or pasted. */
   take(data: string): void {
     if (!this.#isReady) {
       if (data === '\x03') this.cancel()
@@ -143,7 +143,7 @@ export class Shell {
 
   /** A new prompt, on a line of its own; then what was typed meanwhile. */
   #prompt(): void {
-    // What was written before is parsed by then; what a callback wrote, by the second one.
+    // The first callback comes when earlier output is parsed, the second when output of other callbacks is.
     this.#terminal.write('', () =>
       this.#terminal.write('', () => {
         if (this.#terminal.buffer.active.cursorX > 0) this.#terminal.write('\r\n')

@@ -10,9 +10,9 @@ import { readContents, save } from './contents.ts'
 const { agentFiles: words } = texts
 const TextFile = lazy(() => import('./TextFile.tsx').then(({ TextFile }) => ({ default: TextFile })))
 
-/** One file: edited where it is text, shown where it is a picture, and said what it is otherwise. */
+/** A file: an editor for text, the picture of an image, the type of any other. */
 export function FileView({ agentId, path, onGone }: { agentId: string; path: string; onGone: () => void }) {
-  // What is being edited is not read again under the editor: a save finds out whether it was changed.
+  // The file is not read again under the editor: a save finds out whether it was changed meanwhile.
   const { data, error } = useQuery({
     queryKey: ['file', agentId, path],
     queryFn: () => readContents(agentId, path),

@@ -54,7 +54,7 @@ export interface EditorOptions {
   path: string
   text: string
   label: string
-  /** What it is compared with, where a difference is shown. */
+  /** The text to compare with, where a difference is shown. */
   original?: string
   onChange: (text: string) => void
   onSave: () => void

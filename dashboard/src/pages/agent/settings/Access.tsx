@@ -73,7 +73,7 @@ function Line({
 }: {
   label: string
   shown: string
-  /** What the button copies; no button where it is empty. */
+  /** The text that the button copies; no button where it is empty. */
   copied: string
   hint?: string
   children?: React.ReactNode

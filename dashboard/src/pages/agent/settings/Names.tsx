@@ -11,7 +11,7 @@ const t = texts.settings
 const NAMES = ['name', 'emoji', 'description', 'vibe'] as const
 type Told = Record<(typeof NAMES)[number], string>
 
-/** What the owner says of the agent. */
+/** Name and description of the agent, as its owner gives them. */
 export function Names({
   agent,
 }: {

@@ -1,4 +1,4 @@
-/** What the pages of skills ask and change. */
+/** Queries and changes of the pages of skills. */
 import { useQuery } from '@tanstack/react-query'
 import { AT_ONCE } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'

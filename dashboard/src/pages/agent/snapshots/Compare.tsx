@@ -11,7 +11,7 @@ const { snapshots: words } = texts
 const AT = '/dashboard/agents/$agentId/snapshots'
 const BUTTON = 'rounded-lg border border-line bg-card px-3 py-1.5 font-medium text-sm hover:border-accent'
 
-/** What is other between the two snapshots that the address names. */
+/** The difference between the two snapshots that the address names. */
 export function Compare({
   agentId,
   compared: { from, to },
@@ -25,7 +25,7 @@ export function Compare({
   const { data, error } = useQuery({
     queryKey: ['agents', agentId, 'diff', from, to],
     enabled: from !== undefined && to !== undefined,
-    // What two snapshots have does not change.
+    // Snapshots never change.
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: () =>
       unwrap(

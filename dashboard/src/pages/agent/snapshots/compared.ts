@@ -6,13 +6,13 @@ export interface Compared {
 
 const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined)
 
-/** Of an address that anybody may have written. */
+/** Reads the parameters; anybody may have written the address, so anything but texts is dropped. */
 export function readCompared(search: Record<string, unknown>): Compared {
   const [from, to] = [text(search.from), text(search.to)]
   return { ...(from && { from }), ...(to && { to }) }
 }
 
-/** What is compared once `chosen` is chosen as well, or is no more. @param newestFirst the CIDs of the history. */
+/** The comparison after `chosen` was added to it, or removed from it. @param newestFirst the CIDs of the history. */
 export function choose({ from, to }: Compared, chosen: string, newestFirst: string[]): Compared {
   const kept = [from, to].filter((cid): cid is string => cid !== undefined && cid !== chosen)
   const wasChosen = chosen === from || chosen === to

@@ -167,7 +167,7 @@ function WhenFields({ value, onChange }: { value: When; onChange: (when: When) =
   )
 }
 
-/** What the form begins with: the task's own, or weekdays at nine. */
+/** The form's first schedule: the task's own, or weekdays at nine. */
 function toForm(schedule: Schedule | undefined): When {
   const form: When = {
     kind: 'days',

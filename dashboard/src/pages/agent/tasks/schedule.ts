@@ -11,7 +11,7 @@ export type Schedule =
   | { kind: 'every'; everyMs: number }
   | { kind: 'cron'; expr: string; tz?: string | undefined }
 
-/** What an interval is in the largest unit that it is a whole number of. */
+/** Converts an interval to the largest unit of which it is a whole number. */
 export function interval(everyMs: number): { n: number; unit: Unit } {
   const units: Unit[] = ['days', 'hours', 'minutes']
   const unit = units.find((one) => everyMs % UNITS[one] === 0) ?? 'minutes'

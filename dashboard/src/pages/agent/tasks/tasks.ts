@@ -16,7 +16,7 @@ export interface Task {
   schedule: Schedule | undefined
   kind: 'agentTurn' | 'systemEvent'
   message: string
-  /** What its payload says beside the message, such as the model. */
+  /** Fields of the payload beside the message, such as the model. */
   more: Record<string, unknown>
   nextRunAtMs: number | undefined
   lastRunAtMs: number | undefined

@@ -9,7 +9,7 @@ import { type FileRecord, moveTo, type Network, useGroups } from '../files.ts'
 
 const words = texts.files.file
 
-/** What a file is, and its group. */
+/** The properties of a file, and its group. */
 export function Facts({ file, network }: { file: FileRecord; network: Network }) {
   const { cid, size, mime_type, number_of_files, created_at, expires_at } = file
   return (

@@ -16,7 +16,7 @@ import { Swaps } from './Swaps.tsx'
 
 const words = texts.files.file
 
-/** One file: what it is, where it is read, and what can be changed. */
+/** The page of a file: its properties, its addresses, and the changes that can be made. */
 export function FilePage() {
   const params = useParams({ from: '/shell/dashboard/files/$network/$fileId' })
   const network: Network = params.network === 'private' ? 'private' : 'public'

@@ -27,7 +27,7 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
     setPairs(pairs.map((pair) => (pair.id === id ? { ...pair, ...changes } : pair)))
   const save = (event: FormEvent) => {
     event.preventDefault()
-    // What is left out would stay: what has gone is said.
+    // The API keeps keys that a change leaves out, so removed ones are sent as null.
     const gone = Object.keys(file.keyvalues).filter((key) => !(key in kept))
     saving.mutate({ keyvalues: { ...Object.fromEntries(gone.map((key) => [key, null])), ...kept } })
   }

@@ -10,7 +10,7 @@ import { useHistory } from './swap-history.ts'
 
 const words = texts.files.swaps
 
-/** What the gateways serve in place of a CID, and what they served before. */
+/** The content that gateways serve in place of a CID, and that of earlier swaps. */
 export function Swaps({ file: { cid }, network }: { file: FileRecord; network: Network }) {
   const queries = useQueryClient()
   const [target, setTarget] = useState('')

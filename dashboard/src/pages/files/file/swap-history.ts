@@ -5,7 +5,7 @@ import { type Network, useGateways } from '../files.ts'
 /** The plugin of gateways that serve swaps. */
 const HOT_SWAPS = 2
 
-/** What a CID was swapped to, newest first; none where it never was. */
+/** The swaps of a CID, newest first; empty where it was never swapped. */
 export function useHistory(network: Network, cid: string) {
   const { gateways } = useGateways()
   const plugins = useQuery({

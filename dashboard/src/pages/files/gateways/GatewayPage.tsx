@@ -15,7 +15,7 @@ const words = texts.files.gateways
 const read = (id: string) => unwrap(api.GET('/v3/gateways/{id}', { params: { path: { id } } }))
 export type GatewayRecord = Awaited<ReturnType<typeof read>>['data']
 
-/** One gateway: who may read at it, under which names, and what it served. */
+/** The page of a gateway: its access, its host names, and its analytics. */
 export function GatewayPage() {
   const { gatewayId: id } = useParams({ from: '/shell/dashboard/files/gateways/$gatewayId' })
   const { data, error } = useQuery({ queryKey: ['gateways', id], queryFn: () => read(id) })

@@ -8,7 +8,7 @@ import { Bar } from '../Bar.tsx'
 import { dismiss, isActive, pause, resume, type UploadView, useUploads } from './uploads.ts'
 
 const words = texts.files.upload
-/** Of many single files the list shows the first. */
+/** Uploads that the list shows; of further ones only their number. */
 const SHOWN = 8
 
 /** The uploads, with how far they are and what can be done to each. */

@@ -1,4 +1,4 @@
-/** What was dropped or chosen: single files, and folders with all that is in them. */
+/** Files and folders that were dropped or chosen, with all that the folders have. */
 import type { PackedFile } from './pack.worker.ts'
 
 export interface Chosen {

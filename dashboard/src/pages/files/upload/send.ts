@@ -4,7 +4,7 @@ import { DetailedError, Upload } from 'tus-js-client'
 import { RequestError } from '../../../api/client.ts'
 import { texts } from '../../../texts.ts'
 
-/** What stands between people and Berth often takes no larger bodies. */
+/** Proxies in front of Berth often take no larger bodies. */
 const PIECE_BYTES = 33_554_432
 const RETRY_MS = [0, 1000, 3000, 5000, 10_000]
 
@@ -73,7 +73,7 @@ const RETRIED = new Set([409, 423, 429])
 const statusOf = (error: Error | DetailedError): number =>
   (error instanceof DetailedError && error.originalResponse?.getStatus()) || 0
 
-/** What Berth said, where it said something. */
+/** The error that Berth answered, where it answered. */
 function readable(error: Error | DetailedError): Error {
   const status = statusOf(error)
   if (status === 0) return new RequestError(0, texts.offline)

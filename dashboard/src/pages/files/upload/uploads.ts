@@ -32,7 +32,7 @@ export interface UploadView extends Target {
   name: string
   isFolder: boolean
   files: number
-  /** Of the content. */
+  /** The size of the content. */
   bytes: number
   state: State
   /** How much of this step is done, from 0 to 1. */
@@ -102,7 +102,7 @@ export function dismiss(key: number): void {
   const job = jobOf(key)
   if (!job) return
   halt(job)
-  // What has arrived is not needed any more; where this is not heard, it expires.
+  // Berth drops the bytes that have arrived; where this request fails, they expire.
   if (job.view.state !== 'done') void job.upload?.abort(true).catch(() => {})
   jobs = jobs.filter((one) => one !== job)
   show()
@@ -146,7 +146,7 @@ function begin(job: Job, state: State, work: (job: Job) => Promise<void>): void 
 }
 
 async function pack(job: Job): Promise<void> {
-  // What needs a secure page is not there on plain http.
+  // Browsers have the hashes that packing needs on secure pages only.
   if (!globalThis.isSecureContext) throw new Error(texts.files.upload.insecure)
   const { files, isFolder } = job.chosen
   const worker = new Worker(new URL('./pack.worker.ts', import.meta.url), { type: 'module' })

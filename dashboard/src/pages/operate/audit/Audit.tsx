@@ -21,7 +21,7 @@ const DAY_MS = 86_400_000
 type Page = paths['/v0/audit']['get']['responses'][200]['content']['application/json']
 type Entry = Page['data']['entries'][number]
 
-/** Who did what: in the workspace for its owners, everywhere for instance admins. */
+/** The audit: of the workspace for its owners, of the instance for its admins. */
 export function Audit() {
   const { isInstanceAdmin } = useRights()
   return (
@@ -31,7 +31,7 @@ export function Audit() {
   )
 }
 
-/** What the API is asked for: a day ends where the next one begins. */
+/** The query for the API. A day ends where the next one begins. */
 const queryOf = ({ of, from, to, ...rest }: AuditSearch) => ({
   ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value)),
   ...(from && { from: new Date(`${from}T00:00`).toISOString() }),

@@ -13,7 +13,7 @@ export function AuditFilters({
   onChange,
 }: {
   asked: AuditSearch
-  /** Whether who is signed in sees both audits. */
+  /** True where the user may see both audits. */
   mayChoose: boolean
   onChange: (change: AuditSearch) => void
 }) {

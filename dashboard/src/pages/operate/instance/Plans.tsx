@@ -9,7 +9,7 @@ import { usePlans } from './plans.ts'
 const t = texts.operate.plans
 type Name = keyof typeof t.columns
 
-/** What workspaces may use, by plan. */
+/** The plans with their limits. */
 export function Plans() {
   return (
     <Only who="admins">

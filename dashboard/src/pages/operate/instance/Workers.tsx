@@ -15,7 +15,7 @@ const { parts } = texts.operate.health
 const EACH_MS = 5000
 const PAGE = 50
 
-/** Who does what takes long, and what waits for them. */
+/** The workers, and the queues that they serve. */
 export function Workers() {
   return (
     <Only who="admins">

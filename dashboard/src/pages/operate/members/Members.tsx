@@ -22,7 +22,7 @@ type Member = Page['data']['members'][number]
 export type Role = Member['role']
 export const ROLES = Object.keys(t.roles) as Role[]
 
-/** Who is in the workspace, and who is invited. */
+/** The members of the workspace, and its invitations. */
 export function Members() {
   return (
     <Only who="owners">

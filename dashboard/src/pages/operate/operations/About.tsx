@@ -4,7 +4,7 @@ import { api, unwrap } from '../../../api/client.ts'
 import { shorten } from '../../../parts/format.ts'
 import type { Operation } from './operations.ts'
 
-/** What an operation is about: an agent by its name, else an id. */
+/** The target of an operation: an agent by its name, anything else by its id. */
 export function About({ operation: { kind, target } }: { operation: Pick<Operation, 'kind' | 'target'> }) {
   const isOfAgent = kind.startsWith('agent.')
   const { data } = useQuery({

@@ -24,7 +24,7 @@ const t = texts.operate.operations
 const PAGE = 50
 const FROM = '/shell/dashboard/operate/operations'
 
-/** What takes long, of this workspace: newest first, by kind and state. */
+/** The operations of the workspace, newest first, filtered by kind and state. */
 export function Operations() {
   const { state, kind } = useSearch({ from: FROM })
   const go = useNavigate({ from: '/dashboard/operate/operations' })

@@ -20,7 +20,7 @@ export async function readOperations(query: OperationQuery) {
 
 export const isOver = ({ state }: Operation): boolean => state !== 'queued' && state !== 'running'
 
-/** What it is doing, and how far that is: of a pin in blocks and bytes. */
+/** The step of an operation and its progress; that of a pin in blocks and bytes. */
 export function progressOf({ step, progress }: Operation): string {
   const { blocks, bytes: size } = progress ?? {}
   return [

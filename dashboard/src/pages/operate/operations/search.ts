@@ -9,7 +9,7 @@ export interface OperationsSearch {
   kind?: Operation['kind'] | undefined
 }
 
-/** Of an address that anybody may have written. */
+/** Reads the parameters; anybody may have written the address, so unknown values are dropped. */
 export const readOperationsSearch = ({ state, kind }: Record<string, unknown>): OperationsSearch => ({
   state: Object.hasOwn(states, String(state)) ? (state as Operation['state']) : undefined,
   kind: Object.hasOwn(kinds, String(kind)) ? (kind as Operation['kind']) : undefined,

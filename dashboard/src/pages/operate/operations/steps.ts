@@ -12,7 +12,7 @@ export interface Step {
   words: string
 }
 
-/** What an operation has done and does, as its events tell, from its beginning on; none where they are not kept any more. */
+/** The steps of an operation from its beginning on, read from its events; none where those are not kept any more. */
 export function useSteps({ id, created_at }: Operation): Step[] {
   const [steps, setSteps] = useState<Step[]>([])
   useEffect(() => {

@@ -18,7 +18,7 @@ const WAITING_MS = 3000
 const STATES = ['pending', 'delivered', 'failed'] as const
 export const TONE = { pending: 'queued', delivered: 'succeeded', failed: 'failed' }
 
-/** What a webhook was sent, or is to be sent, newest first. */
+/** The deliveries of a webhook, waiting ones included, newest first. */
 export function Deliveries({ id, isEnabled }: { id: string; isEnabled: boolean }) {
   const [state, setState] = useState<(typeof STATES)[number]>()
   const [shown, setShown] = useState<string>()

@@ -6,7 +6,7 @@ import { TONE } from './Deliveries.tsx'
 
 const t = texts.operate.webhooks
 
-/** One delivery: what is sent, and what came back. */
+/** A delivery: the event that is sent, and the answer. */
 export function Delivery({
   id,
   deliveryId,

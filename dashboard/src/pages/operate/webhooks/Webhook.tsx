@@ -16,7 +16,7 @@ import { eventsInWords, type Webhook as Shown, stateOf } from './webhooks.ts'
 
 const t = texts.operate.webhooks
 
-/** One webhook: how it is, what it was sent, and what was answered. */
+/** The page of a webhook: its state, its deliveries, and their answers. */
 export function Webhook() {
   return (
     <Only who="owners">
