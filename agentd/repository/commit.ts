@@ -42,7 +42,7 @@ export interface Commit {
 
 interface Try {
   attempt: number
-  /** When the first try began, in ms since 1970. */
+  /** When the first attempt began, in ms since 1970. */
   startedAt: number
 }
 
@@ -206,7 +206,7 @@ export class Committer {
     const input = Buffer.concat(older)
     await writeObjects(git, () => git.run(add, { input, timeoutMs: ADD_MS }))
     const some = busy.slice(0, LEFT_OUT).join(', ')
-    if (some) log.warn(`as they were in the commit before, being written all the time: ${some}`)
+    if (some) log.warn(`files that are written all the time are committed as they were before: ${some}`)
     return complete
   }
 }

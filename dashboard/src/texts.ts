@@ -98,7 +98,7 @@ export const texts = {
       string
     >,
   },
-  /** What has happened, behind the name of what it happened to. */
+  /** Predicates of events: they follow the name of the thing that changed. */
   events: {
     'file.created': 'was added',
     'file.updated': 'was changed',
@@ -135,7 +135,7 @@ export const texts = {
     'disk.low': 'has little room',
     'webhook.disabled': 'is told of nothing more',
   } satisfies Record<EventType, string> as Record<string, string>,
-  /** What an event is about, where it has no name. */
+  /** Stand-ins for the thing that changed, where it has no name. */
   things: {
     file: 'A file',
     group: 'A group',
@@ -1294,7 +1294,7 @@ export const texts = {
         type: 'Event',
         state: 'State',
         status: 'Answer',
-        tries: 'Tries',
+        attempts: 'Attempts',
         when: 'When',
         actions: 'Actions',
       },
@@ -1302,7 +1302,7 @@ export const texts = {
       request: 'What is sent',
       response: 'What was answered',
       noResponse: 'Nothing was answered.',
-      next: (when: string) => `next try ${when}`,
+      next: (when: string) => `next attempt ${when}`,
       redeliver: 'Send again',
     },
     audit: {

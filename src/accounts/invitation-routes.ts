@@ -79,8 +79,7 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetK
       id: 'createInvitation',
       tag: TAG,
       summary: 'Invite somebody',
-      description:
-        'Whoever is handed the token becomes a member, once. 403 `Invitation limit reached` while 100 wait, and for a key with a limited number of uses.',
+      description: `Whoever is handed the token becomes a member, once. 403 \`${messages.invitationLimit}\` while 100 wait, and for a key with a limited number of uses.`,
       scope: 'admin',
       role: 'owner',
       body: newInvitation,

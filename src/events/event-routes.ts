@@ -9,7 +9,7 @@ import { type Route, route } from '../http/route.ts'
 import { time } from '../http/shapes.ts'
 import { type StoredEvent, toEvent } from './event.ts'
 import { idAt } from './partitions.ts'
-import { type EventTail, type Told, tell } from './tail.ts'
+import { type EventTail, type StreamedEvent, toStreamed } from './tail.ts'
 import { matchesType, maySee, typePattern, type Viewer } from './visibility.ts'
 
 /** Events that wait for a reader who is slow; one who has more of them reads them from the table. */
@@ -125,12 +125,12 @@ async function stream(
   res: Response,
   until: AbortSignal,
 ): Promise<void> {
-  let waiting: Told[] = []
+  let waiting: StreamedEvent[] = []
   let isBehind = from !== undefined
   let wake = () => {}
   let isQuiet = false
-  const { from: end, stop } = await tail.follow(viewer.workspaceId, (told) => {
-    if (waiting.length + told.length <= MOST_WAITING) waiting.push(...told)
+  const { from: end, stop } = await tail.follow(viewer.workspaceId, (events) => {
+    if (waiting.length + events.length <= MOST_WAITING) waiting.push(...events)
     else {
       waiting = []
       isBehind = true
@@ -157,24 +157,24 @@ async function stream(
         })
         continue
       }
-      let batch: Told[]
+      let batch: StreamedEvent[]
       if (isBehind) {
         isBehind = false
         const { rows } = await readEvents.run(pool, viewer.workspaceId, sent, PAGE)
-        batch = rows.map((row) => tell(toEvent(row)))
+        batch = rows.map((row) => toStreamed(toEvent(row)))
         isBehind ||= rows.length === PAGE
       } else {
         batch = waiting.splice(0)
       }
-      // What the table had, the tail may tell again.
+      // The tail may repeat events that were read from the table.
       const from = BigInt(sent)
-      const fresh = batch.filter(({ at }) => at > from)
+      const fresh = batch.filter(({ id }) => id > from)
       const last = fresh.at(-1)
       if (!last) continue
       sent = last.event.id
       const text = fresh
         .filter(({ event }) => isAsked(filter, event) && maySee(viewer, event))
-        .map((told) => told.text)
+        .map(({ text }) => text)
         .join('')
       if (text) await events.write(text)
     }

@@ -1,6 +1,6 @@
 /**
- * The events of all workspaces as they come, for everybody of one process who follows them: each is read once. Nothing is
- * read while nobody follows.
+ * Reads the new events of all workspaces, each once for all the streams of a process. Nothing is read while nobody
+ * follows.
  */
 import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
@@ -9,26 +9,25 @@ import { formatEvent } from '../http/event-stream.ts'
 import type { Logger } from '../log.ts'
 import { type StoredEvent, toEvent, viewEvent } from './event.ts'
 
-/** What a notification did not tell is found after this. */
+/** The poll behind the notifications, which may be lost. */
 const POLL_MS = 1000
 const BATCH = 1000
 
-/** An event, and how it stands in every stream: made once for all of them. */
-export interface Told {
+/** An event with its text in a stream, which is made once for all streams. */
+export interface StreamedEvent {
   event: StoredEvent
-  /** Its id. */
-  at: bigint
+  id: bigint
   text: string
 }
 
-export const tell = (event: StoredEvent): Told => ({
+export const toStreamed = (event: StoredEvent): StreamedEvent => ({
   event,
-  at: BigInt(event.id),
+  id: BigInt(event.id),
   text: formatEvent(event.type, viewEvent(event), event.id),
 })
 
 /** Called with all new events of its workspace that were read together. */
-type Listener = (told: Told[]) => void
+type Listener = (events: StreamedEvent[]) => void
 
 export class EventTail {
   readonly #pool: Pool
@@ -47,7 +46,7 @@ export class EventTail {
     this.#forget = notifications.on('berth_event', () => this.#wake())
   }
 
-  /** Fires when the process ends: everybody lets go. */
+  /** Fires when the process ends: streams end by it. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
@@ -63,7 +62,7 @@ export class EventTail {
       listeners.delete(listener)
       if (listeners.size === 0 && this.#listeners.get(workspaceId) === listeners)
         this.#listeners.delete(workspaceId)
-      // What comes while nobody follows is nobody's: the next one begins at the end.
+      // Without listeners the position is forgotten: the next listener begins at the end.
       if (this.#listeners.size === 0) this.#position = undefined
     }
     try {
@@ -75,7 +74,7 @@ export class EventTail {
     }
   }
 
-  /** The last id that was read: who is not behind has had all up to it. */
+  /** The last id that was read; listeners have been given all events up to it. */
   get position(): string | undefined {
     return this.#position
   }
@@ -88,7 +87,7 @@ export class EventTail {
 
   #wake(): void {
     if (this.#listeners.size === 0 || this.closing.aborted) return
-    this.#read().catch((error) => this.#log.debug({ err: error }, 'new events are read again soon'))
+    this.#read().catch((error) => this.#log.debug({ err: error }, 'cannot read new events; trying again'))
   }
 
   /** Reads what is new, now or once more after the read that is under way. */
@@ -113,7 +112,7 @@ export class EventTail {
       }
       const { rows } = await readNewEvents.run(this.#pool, from, BATCH)
       if (this.#position !== from) {
-        // Everybody left meanwhile, and somebody may have come.
+        // All listeners left meanwhile, and new ones may have come.
         this.#readAgain = true
         continue
       }
@@ -124,8 +123,8 @@ export class EventTail {
       for (const [workspaceId, events] of Map.groupBy(rows.map(toEvent), (event) => event.workspaceId)) {
         const listeners = this.#listeners.get(workspaceId)
         if (!listeners) continue
-        const told = events.map(tell)
-        for (const listener of listeners) listener(told)
+        const streamed = events.map(toStreamed)
+        for (const listener of listeners) listener(streamed)
       }
     }
   }

@@ -55,8 +55,8 @@ describe('a failure', () => {
   })
 })
 
-describe('what clients know and Berth has not', () => {
-  it('what clients know and Berth has not is 501, and says what it is', async () => {
+describe('a feature that Berth does not have', () => {
+  it('a feature that Berth does not have is 501, and the answer names it', async () => {
     const message = {
       '/v3/vectorize/files/x': 'Vectors are not offered: Berth has no index of what files mean',
       '/v3/x402/payment_instructions': 'x402 is not offered: Berth sells nothing',

@@ -90,7 +90,7 @@ export class OpenCalls {
   #check(): void {
     this.#isDue = true
     this.#checking ??= this.#endStale()
-      .catch((error) => this.#log.debug({ err: error }, 'what is open is checked again soon'))
+      .catch((error) => this.#log.debug({ err: error }, 'cannot check open calls; trying again'))
       .finally(() => {
         this.#checking = undefined
       })

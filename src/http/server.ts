@@ -17,13 +17,13 @@ export interface ServerOptions {
   routes: Route[]
   services: RouteServices
   /** Takes the requests for hosts that are not the API's, before anything of the API. */
-  edge: RequestHandler
+  vhosts: RequestHandler
   /** Takes what no route takes, where there is one. */
   pages?: RequestHandler | undefined
   log: Logger
 }
 
-export function createServer({ routes, services, edge, pages, log }: ServerOptions): Express {
+export function createServer({ routes, services, vhosts, pages, log }: ServerOptions): Express {
   const app = express()
   app.set('query parser', parseQuery)
   app.set('etag', false)
@@ -32,7 +32,7 @@ export function createServer({ routes, services, edge, pages, log }: ServerOptio
   app.use(requestLog(log))
   app.use(timeRequest)
   app.use(discardUnread)
-  app.use(edge)
+  app.use(vhosts)
   app.use(refuseUpgrades)
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
   mountRoutes(app, routes, services)
@@ -42,7 +42,7 @@ export function createServer({ routes, services, edge, pages, log }: ServerOptio
   return app
 }
 
-/** The API has no WebSockets: what asks for one is told so, instead of getting an answer that it cannot read. */
+/** Refuses upgrades: the API has no WebSockets, and a client that asked for one could not read any other answer. */
 const refuseUpgrades: RequestHandler = (req, _res, next) => {
   if (isUpgrade(req)) throw badRequest('upgrade: there is no WebSocket here')
   next()
@@ -74,7 +74,7 @@ const LINGER_MS = 10_000
 /**
  * After an answer that came before the end of the request's body, the rest is read and thrown away: a
  * connection that is closed on a client that still sends is reset, and the client may never see its
- * answer. One that goes on for too long is cut off.
+ * answer. An answer that goes on for too long is cut off.
  */
 export const discardUnread: RequestHandler = (req, res, next) => {
   res.once('finish', () => {

@@ -290,7 +290,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const app = createServer({
     routes: [...routes, ...documented],
     services,
-    edge: byHost(
+    vhosts: byHost(
       config.PUBLIC_URL,
       [
         { domain: config.BERTH_GATEWAY_DOMAIN, handler: gatewayAt },

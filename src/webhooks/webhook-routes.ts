@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
-import { notFound } from '../errors.ts'
+import { messages, notFound } from '../errors.ts'
 import { EVENT_TYPES } from '../events/event-types.ts'
 import { type Declared, type Route, route, type Schema } from '../http/route.ts'
 import { nothing, oneOrMore, pageOf, paging, pathId, readPageToken, text, toPage } from '../http/shapes.ts'
@@ -11,6 +11,7 @@ import {
   deleteWebhook,
   findWebhook,
   listWebhooks,
+  MAX_WEBHOOKS,
   redeliver,
   rotateSecret,
   testWebhook,
@@ -71,14 +72,17 @@ const webhookRecord = z.object({
     .describe(
       '`client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited.',
     ),
-  failingSince: z.string().nullable().describe('When the first try failed since the last one that did not.'),
+  failingSince: z
+    .string()
+    .nullable()
+    .describe('When the first attempt failed since the last one that did not.'),
   createdAt: z.string(),
   updatedAt: z.string(),
 })
 const withSecret = webhookRecord.extend({ secret: z.string().describe('Shown this once.') })
 
 const deliveryRecord = z.object({
-  id: z.string().describe('`webhook-id` is this behind `msg_`, in each try.'),
+  id: z.string().describe('`webhook-id` is this behind `msg_`, in each attempt.'),
   type: z.string(),
   state: z.enum(STATES),
   attempts: z.number(),
@@ -88,7 +92,7 @@ const deliveryRecord = z.object({
   endedAt: z.string().nullable(),
   status: z.number().nullable().describe('Of the last answer; null where there was none.'),
   response: z.string().nullable().describe('The beginning of the last answer.'),
-  error: z.string().nullable().describe('Why the last try failed.'),
+  error: z.string().nullable().describe('Why the last attempt failed.'),
 })
 const wholeDelivery = deliveryRecord.extend({ body: z.string().describe('What is sent.') })
 
@@ -134,8 +138,9 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       id: 'createWebhook',
       summary: 'Have a URL told of events',
       description:
-        'https, to a host on the public internet, unless the operator allows another one by name. 403 `Webhook limit reached` at 20. ' +
-        '503 `Secrets not configured` where the operator wants no secrets to be stored.',
+        'https, to a host on the public internet, unless the operator allows another one by name. ' +
+        `403 \`${messages.webhookLimit}\` at ${MAX_WEBHOOKS}. 503 \`${messages.secretsNotConfigured}\` where the operator ` +
+        'wants no secrets to be stored.',
       body: newWebhook,
       success: {
         status: 201,
@@ -271,7 +276,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       id: 'redeliver',
       summary: 'Send a delivery once more',
       description:
-        'With the same `webhook-id`, and all its tries from the beginning. 409 while it is under way or the webhook is disabled.',
+        'With the same `webhook-id`, and all its attempts from the beginning. 409 while it is under way or the webhook is disabled.',
       params: deliveryParams,
       success: { status: 200, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
       errors: [404, 409],

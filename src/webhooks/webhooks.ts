@@ -11,7 +11,7 @@ import { enqueueRounds } from './deliveries.ts'
 import { readTarget } from './target.ts'
 
 /** Webhooks of a workspace: each event is written once for each of them. */
-const MAX_WEBHOOKS = 20
+export const MAX_WEBHOOKS = 20
 /** For so long after a rotation the former secret signs as well. */
 const OVERLAP_MS = 86_400_000
 
@@ -80,7 +80,7 @@ export async function findWebhook(prisma: PrismaClient, workspaceId: string, id:
 }
 
 /**
- * Changes what is given. One that is enabled again, or has another URL, begins anew: what failed before does not count.
+ * Changes the given fields. A webhook that is enabled again, or has another URL, begins anew: what failed before does not count.
  * @throws ApiError 400 for the URL, 404
  */
 export function changeWebhook(

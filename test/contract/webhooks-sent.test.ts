@@ -18,7 +18,7 @@ const page = await readFile(join(ROOT, 'docs/webhooks.md'), 'utf8')
 const [byLibrary = '', byHand = ''] = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code)
 
 describe('docs/webhooks.md', () => {
-  it('docs/webhooks.md has the waits between tries', () => {
+  it('docs/webhooks.md has the waits between attempts', () => {
     const shown = (ms: number) =>
       ms < 60_000 ? `${ms / 1000} s` : ms < 3_600_000 ? `${ms / 60_000} min` : `${ms / 3_600_000} h`
     const rows = WAITS_MS.map((ms, i) => `| ${i + 2} | ${shown(ms)} |\n`).join('')

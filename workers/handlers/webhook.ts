@@ -1,4 +1,4 @@
-/** A round of deliveries: what is due of one webhook is sent, and what comes of each is noted. */
+/** A round of deliveries: those of one webhook that are due are sent, and the outcome of each is noted. */
 import { Counter } from 'prom-client'
 import { inTransaction, type PrismaClient, type Transaction } from '../../src/db/prisma.ts'
 import {
@@ -18,20 +18,20 @@ import { openSecrets } from '../../src/webhooks/webhooks.ts'
 import { defineHandler } from '../services.ts'
 import { OpenTarget, type Outcome } from '../webhooks/send.ts'
 
-/** Waits after a failed try, in milliseconds: the last of them is followed by the last try. */
+/** Waits after a failed attempt, in milliseconds; the last attempt follows the last wait. */
 export const WAITS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1000)
 /** A target that has failed for so long is sent nothing more. */
 const FAILING_MS = 5 * 86_400_000
 /** A webhook with so many waiting deliveries is too far behind. */
 const MOST_WAITING = 100_000
-/** Tries of one webhook side by side. */
+/** Deliveries of one webhook that are sent side by side. */
 const AT_ONCE = 8
 /** A round ends after this, so that other webhooks have their turn; the rest is another round. */
 const ROUND_MS = 10_000
 
-const tries = new Counter({
-  name: 'berth_webhook_tries_total',
-  help: 'Tries to deliver an event to a webhook, by how they ended',
+const attempts = new Counter({
+  name: 'berth_webhook_attempts_total',
+  help: 'Attempts to deliver an event to a webhook, by how they ended',
   labelNames: ['result'],
 })
 
@@ -40,7 +40,7 @@ interface Due {
   body: string
   attempts: number
 }
-interface Tried {
+interface Attempted {
   delivery: Due
   outcome: Outcome
 }
@@ -70,9 +70,9 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
             delivery,
             outcome: await target.send(delivery, run.signal),
           })
-          const tried = await Promise.all(rows.map(send))
+          const attempted = await Promise.all(rows.map(send))
           crashPoint('webhook-before-note')
-          isWell = await note(prisma, id, tried)
+          isWell = await note(prisma, id, attempted)
           crashPoint('webhook-after-note')
         }
       } finally {
@@ -91,16 +91,17 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
   },
 }))
 
-/** Notes how tries went, all of it or nothing. Resolves to whether the target is to be sent more. */
-function note(prisma: PrismaClient, webhookId: string, tried: readonly Tried[]): Promise<boolean> {
-  for (const { outcome } of tried) tries.inc({ result: outcome.error === null ? 'delivered' : 'failed' })
+/** Notes how attempts went, all of it or nothing. Resolves to whether the target is to be sent more. */
+function note(prisma: PrismaClient, webhookId: string, attempted: readonly Attempted[]): Promise<boolean> {
+  for (const { outcome } of attempted)
+    attempts.inc({ result: outcome.error === null ? 'delivered' : 'failed' })
   return inTransaction(prisma, async (tx) => {
     // Before its deliveries, as those who change the webhook do.
-    const isSilent = tried.every(({ outcome }) => outcome.isSilent)
-    const isWell = tried.some(({ outcome }) => outcome.error === null)
+    const isSilent = attempted.every(({ outcome }) => outcome.isSilent)
+    const isWell = attempted.some(({ outcome }) => outcome.error === null)
     const failing = isWell ? undefined : await noteFailing.first(tx, webhookId, isSilent)
     if (isWell) await noteWell.run(tx, webhookId)
-    const of = <T>(value: (one: Tried) => T) => tried.map(value)
+    const of = <T>(value: (one: Attempted) => T) => attempted.map(value)
     await noteAttempts.run(
       tx,
       of(({ delivery }) => delivery.id),
@@ -111,26 +112,26 @@ function note(prisma: PrismaClient, webhookId: string, tried: readonly Tried[]):
       of(({ delivery, outcome }) => (outcome.error === null ? null : waitMs(delivery.attempts))),
     )
     if (isWell) return true
-    const reason = await findReason(tx, webhookId, tried, failing?.failingMs ?? 0)
+    const reason = await findReason(tx, webhookId, attempted, failing?.failingMs ?? 0)
     if (reason) await disable(tx, webhookId, reason)
     return !reason && !isSilent
   })
 }
 
-/** Null behind the last try. Spread by a tenth, so that what failed together does not come back together. */
+/** The wait before the next attempt, null after the last one. It varies by a tenth, so that deliveries that failed together do not come back together. */
 function waitMs(attempts: number): number | null {
   const ms = WAITS_MS[attempts]
   return ms === undefined ? null : ms * (0.9 + Math.random() * 0.2)
 }
 
-/** Why a target that has just failed is to be sent nothing more. */
+/** The reason to send nothing more to a target that has just failed, if there is one. */
 async function findReason(
   tx: Transaction,
   webhookId: string,
-  tried: readonly Tried[],
+  attempted: readonly Attempted[],
   failingMs: number,
 ): Promise<'gone' | 'failing' | 'behind' | undefined> {
-  if (tried.some(({ outcome }) => outcome.status === 410)) return 'gone'
+  if (attempted.some(({ outcome }) => outcome.status === 410)) return 'gone'
   if (failingMs > FAILING_MS) return 'failing'
   const { waiting } = await countWaiting.one(tx, webhookId, MOST_WAITING)
   return waiting >= MOST_WAITING ? 'behind' : undefined

@@ -14,15 +14,15 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { dial, type Resolve, resolveBySystem } from '../../src/agent-proxy/dial.ts'
 import { mayConnect, type Target } from '../../src/webhooks/target.ts'
 
-/** For one try, from the connection to the end of the answer. */
-const TRY_MS = 15_000
+/** Time of one attempt, from the connection to the end of the answer. */
+const ATTEMPT_MS = 15_000
 const CONNECT_MS = 10_000
 /** Bytes of an answer that are read and kept. */
 const ANSWER_BYTES = 1024
 /** Statuses that say that the target is not well, rather than that it does not like this delivery. */
 const UNWELL = new Set([408, 425, 429])
 
-/** How a try went. */
+/** How an attempt went. */
 export interface Outcome {
   /** Null where there was no answer. */
   status: number | null
@@ -60,7 +60,7 @@ export class OpenTarget {
   readonly #target: Target
   readonly #secrets: readonly string[]
   readonly #agent: http.Agent
-  readonly #tryMs: number
+  readonly #attemptMs: number
   readonly #resolve: Resolve
   /** All open sockets, also those that the agent has not been given yet. */
   readonly #sockets = new Set<Duplex>()
@@ -69,11 +69,11 @@ export class OpenTarget {
   /** @param options.atOnce most connections. @param options.resolve the addresses of names that the operator has not allowed. */
   constructor(
     target: Target,
-    options: { secrets: readonly string[]; atOnce: number; tryMs?: number; resolve?: Resolve },
+    options: { secrets: readonly string[]; atOnce: number; attemptMs?: number; resolve?: Resolve },
   ) {
     this.#target = target
     this.#secrets = options.secrets
-    this.#tryMs = options.tryMs ?? TRY_MS
+    this.#attemptMs = options.attemptMs ?? ATTEMPT_MS
     this.#resolve = options.resolve ?? resolveByDns
     const isTls = target.url.protocol === 'https:'
     const kept = { keepAlive: true, maxSockets: options.atOnce }
@@ -93,9 +93,9 @@ export class OpenTarget {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  /** Tries a delivery. Rejects only when `signal` fires. */
+  /** Makes one attempt at a delivery. Rejects only when `signal` fires. */
   async send({ id, body }: { id: string; body: string }, signal: AbortSignal): Promise<Outcome> {
-    const late = AbortSignal.timeout(this.#tryMs)
+    const late = AbortSignal.timeout(this.#attemptMs)
     try {
       const { status, response } = await this.#post(id, body, AbortSignal.any([signal, late]))
       if (status >= 200 && status < 300) return { status, response, error: null, isSilent: false }
@@ -106,7 +106,7 @@ export class OpenTarget {
       signal.throwIfAborted()
       const { code, message } = error as NodeJS.ErrnoException
       const why = late.aborted
-        ? `no answer within ${this.#tryMs / 1000} s`
+        ? `no answer within ${this.#attemptMs / 1000} s`
         : code
           ? `${code}: ${message}`
           : message

@@ -1832,7 +1832,7 @@ export interface paths {
         put?: never;
         /**
          * Send a delivery once more
-         * @description With the same `webhook-id`, and all its tries from the beginning. 409 while it is under way or the webhook is disabled.
+         * @description With the same `webhook-id`, and all its attempts from the beginning. 409 while it is under way or the webhook is disabled.
          *
          *     Scope: `admin`.
          *
@@ -11309,7 +11309,7 @@ export interface operations {
                                 enabled: boolean;
                                 /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
                                 disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                                /** @description When the first try failed since the last one that did not. */
+                                /** @description When the first attempt failed since the last one that did not. */
                                 failingSince: string | null;
                                 createdAt: string;
                                 updatedAt: string;
@@ -11404,7 +11404,7 @@ export interface operations {
                             enabled: boolean;
                             /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first try failed since the last one that did not. */
+                            /** @description When the first attempt failed since the last one that did not. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -11477,7 +11477,7 @@ export interface operations {
                             enabled: boolean;
                             /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first try failed since the last one that did not. */
+                            /** @description When the first attempt failed since the last one that did not. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -11605,7 +11605,7 @@ export interface operations {
                             enabled: boolean;
                             /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first try failed since the last one that did not. */
+                            /** @description When the first attempt failed since the last one that did not. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -11678,7 +11678,7 @@ export interface operations {
                             enabled: boolean;
                             /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first try failed since the last one that did not. */
+                            /** @description When the first attempt failed since the last one that did not. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -11740,7 +11740,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description `webhook-id` is this behind `msg_`, in each try. */
+                            /** @description `webhook-id` is this behind `msg_`, in each attempt. */
                             id: string;
                             type: string;
                             /** @enum {string} */
@@ -11754,7 +11754,7 @@ export interface operations {
                             status: number | null;
                             /** @description The beginning of the last answer. */
                             response: string | null;
-                            /** @description Why the last try failed. */
+                            /** @description Why the last attempt failed. */
                             error: string | null;
                             /** @description What is sent. */
                             body: string;
@@ -11827,7 +11827,7 @@ export interface operations {
                     "application/json": {
                         data: {
                             deliveries: {
-                                /** @description `webhook-id` is this behind `msg_`, in each try. */
+                                /** @description `webhook-id` is this behind `msg_`, in each attempt. */
                                 id: string;
                                 type: string;
                                 /** @enum {string} */
@@ -11841,7 +11841,7 @@ export interface operations {
                                 status: number | null;
                                 /** @description The beginning of the last answer. */
                                 response: string | null;
-                                /** @description Why the last try failed. */
+                                /** @description Why the last attempt failed. */
                                 error: string | null;
                             }[];
                             next_page_token: string;
@@ -11903,7 +11903,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description `webhook-id` is this behind `msg_`, in each try. */
+                            /** @description `webhook-id` is this behind `msg_`, in each attempt. */
                             id: string;
                             type: string;
                             /** @enum {string} */
@@ -11917,7 +11917,7 @@ export interface operations {
                             status: number | null;
                             /** @description The beginning of the last answer. */
                             response: string | null;
-                            /** @description Why the last try failed. */
+                            /** @description Why the last attempt failed. */
                             error: string | null;
                             /** @description What is sent. */
                             body: string;
@@ -11979,7 +11979,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description `webhook-id` is this behind `msg_`, in each try. */
+                            /** @description `webhook-id` is this behind `msg_`, in each attempt. */
                             id: string;
                             type: string;
                             /** @enum {string} */
@@ -11993,7 +11993,7 @@ export interface operations {
                             status: number | null;
                             /** @description The beginning of the last answer. */
                             response: string | null;
-                            /** @description Why the last try failed. */
+                            /** @description Why the last attempt failed. */
                             error: string | null;
                             /** @description What is sent. */
                             body: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { badRequest } from '../../errors.ts'
+import { badRequest, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute, pending, startedOperation } from '../agent-route.ts'
@@ -26,7 +26,7 @@ const params = z.object({ id: pathId })
 
 const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
 
-/** The vault of a workspace, and what its agents get of it (contract 4.3). */
+/** The secrets of a workspace, and those that its agents get (contract 4.3). */
 export function secretRoutes({ prisma, encryption, operations }: AgentServices): Route[] {
   return [
     route({
@@ -52,8 +52,9 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       summary: 'Add a secret to the workspace',
       description:
         'It is stored encrypted, and is an environment variable of the agents that it is attached to. ' +
-        '400 for a name that the agents’ own programs need, 403 `Secret limit reached`, 409 `Duplicate secret ' +
-        'name`, 503 `Secrets not configured` where the operator wants none to be stored.\n\n' +
+        `400 for a name that the agents’ own programs need, 403 ${code([messages.secretLimit])}, ` +
+        `409 ${code([messages.duplicateSecret])}, 503 ${code([messages.secretsNotConfigured])} where the operator wants ` +
+        'none to be stored.\n\n' +
         `**Reserved names** (\`*\` stands for any rest): ${code(RESERVED_NAMES)}.`,
       scope: 'org:agents:write',
       callers: ['workspace'],
@@ -125,7 +126,7 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       description:
         'All of them or none. The agent gets them with its next restart. The credential of a model provider of ' +
         'which it had none restarts it at once: then the answer has that `operation`, and its id is in ' +
-        '`Operation-Id`.\n\n**Conflicting secrets** (409): an agent can have one credential of a provider. ' +
+        `\`Operation-Id\`.\n\n**${messages.conflictingSecrets}** (409): an agent can have one credential of a provider. ` +
         `${conflictTable.map(([provider, names]) => `*${provider}*: ${code(names)}`).join('; ')}.`,
       // No token of the agent may do this by default: its secrets are what its owner gave it.
       scope: 'org:agents:write',

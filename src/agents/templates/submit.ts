@@ -20,7 +20,7 @@ import { requireTemplate } from './template-store.ts'
 type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages'>
 
 /**
- * Makes a template. What the body says counts more than the manifest.
+ * Makes a template. The body's fields win over the manifest's.
  * @throws ApiError 400 for a source that cannot be a template, or without a description; 409 for a slug that another
  *   template of the workspace has, or one that ships with Berth; StorageError.
  */
@@ -28,14 +28,14 @@ export async function makeTemplate(
   services: Services,
   { workspaceId, userId }: Principal,
   source: TemplateSource,
-  told: NewTemplate,
+  given: NewTemplate,
 ): Promise<Template> {
   const described = requireFit(source.described)
-  const name = told.name ?? told.nameOverride ?? described.name
-  const slug = told.slug ?? told.slugOverride ?? described.slug ?? slugOf(name)
+  const name = given.name ?? given.nameOverride ?? described.name
+  const slug = given.slug ?? given.slugOverride ?? described.slug ?? slugOf(name)
   if (!slug) throw badRequest('slug: must be given, since none can be made of the name')
   const { engineVersion: openclawVersion, commitSha, git } = source
-  const details = merge({ ...described.details, openclawVersion, version: 1, commitSha, git }, told)
+  const details = merge({ ...described.details, openclawVersion, version: 1, commitSha, git }, given)
   if (!details.description) throw badRequest('description: must be given, since the manifest has none')
   const id = newTemplateId()
   await write(services, { workspaceId, slug, source }, async (tx, folder) => {
@@ -48,18 +48,18 @@ export async function makeTemplate(
 }
 
 /**
- * Changes a template of the workspace. With new files, all that follows from them is new as well; what people
- * read stays where the body does not change it.
+ * Changes a template of the workspace. New files renew all columns that follow from them; the texts for people stay
+ * where the body does not change them.
  * @throws ApiError as {@link makeTemplate}; 403 for one that ships with Berth, 404.
  */
 export async function changeTemplate(
   services: Services,
   { workspaceId }: Principal,
   id: string,
-  { told, source }: { told: TemplateChange; source: TemplateSource | undefined },
+  { given, source }: { given: TemplateChange; source: TemplateSource | undefined },
 ): Promise<Template> {
   const described = source && requireFit(source.described)
-  const slug = told.slug ?? told.slugOverride
+  const slug = given.slug ?? given.slugOverride
   await write(services, { workspaceId, slug, source }, async (tx, folder) => {
     const before = await lockOwn(tx, workspaceId, id)
     const { name, stored, snapshotCid } = before
@@ -68,8 +68,8 @@ export async function changeTemplate(
       where: { id },
       data: {
         slug: slug ?? before.slug,
-        name: told.name ?? told.nameOverride ?? name,
-        details: toJson(merge(renewed ?? before.details, told)),
+        name: given.name ?? given.nameOverride ?? name,
+        details: toJson(merge(renewed ?? before.details, given)),
         network: folder?.network ?? stored.network,
         snapshotCid: folder?.cid ?? snapshotCid,
         executables: folder?.executables ?? stored.executables,
@@ -86,7 +86,7 @@ export async function changeTemplate(
 
 /**
  * Archives a template of the workspace: nobody finds it any more, its slug is free, and agents that were made from it
- * go on. What no agent needs any more of all that was archived is forgotten.
+ * go on. Archived templates that no agent needs any more are forgotten.
  * @throws ApiError 403 for one that ships with Berth, 404.
  */
 export async function archiveTemplate(
@@ -138,7 +138,7 @@ async function write(
       crashPoint('before-commit')
     })
   } catch (error) {
-    // The stored content is kept by nothing now, unless others keep it.
+    // No row keeps the stored content then, unless another one had the same.
     if (folder && source?.git) await releaseContent(pool, [{ workspaceId, ...folder }])
     throw isUniqueViolation(error, 'template_slug') ? taken() : error
   }
@@ -160,13 +160,13 @@ async function lockOwn(tx: Transaction, workspaceId: string, id: string): Promis
   return { ...template, stored }
 }
 
-/** The texts of a template for people: the body's where it has them. */
-function merge(details: TemplateDetails, told: NewTemplate | TemplateChange): TemplateDetails {
-  const { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl } = told
-  const given = { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl }
+/** Puts the texts of a request's body over those of a template. */
+function merge(details: TemplateDetails, given: NewTemplate | TemplateChange): TemplateDetails {
+  const { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl } = given
+  const texts = { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl }
   return {
     ...details,
-    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== undefined)),
   }
 }
 

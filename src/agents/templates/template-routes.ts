@@ -264,7 +264,7 @@ export function templateRoutes(services: AgentServices): Route[] {
         const source = isAsked ? await inspect(asked, details.git) : undefined
         if (!source && namesRepository(body))
           throw badRequest('gitUrl: must be given, since the template is of no repository')
-        const template = await changeTemplate(services, principal, params.templateId, { told: body, source })
+        const template = await changeTemplate(services, principal, params.templateId, { given: body, source })
         return { body: { success: true, template: toTemplateRecord(template) } }
       },
     }),

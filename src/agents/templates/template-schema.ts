@@ -13,7 +13,7 @@ const agentId = text(64).describe('An agent of the workspace, of whose snapshot 
 const source = { agentId: agentId.optional(), snapshotCid: snapshotCid.optional(), ...repository }
 
 /** Fields of a template that a body may set, beside its manifest. */
-const told = {
+const given = {
   name: name.optional(),
   nameOverride: name.optional().describe('As `name`.'),
   slug: slug.optional(),
@@ -27,11 +27,11 @@ const told = {
   authorLogoUrl: address.nullable().optional(),
 }
 
-export const newTemplate = z.object({ ...source, ...told }).superRefine(requireSource)
+export const newTemplate = z.object({ ...source, ...given }).superRefine(requireSource)
 export type NewTemplate = z.output<typeof newTemplate>
 
 export const templateChange = z
-  .object({ ...source, ...told })
+  .object({ ...source, ...given })
   .superRefine(checkSource)
   .refine(({ agentId, snapshotCid }) => !snapshotCid || agentId, {
     path: ['agentId'],

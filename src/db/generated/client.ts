@@ -123,7 +123,7 @@ export type Audit = Prisma.AuditModel
 export type Webhook = Prisma.WebhookModel
 /**
  * Model WebhookDelivery
- * An event for one webhook. It waits for its next try, or has ended.
+ * An event for one webhook. It waits for its next attempt, or has ended.
  * 
  * CHECK (((next_attempt_at IS NULL) = (ended_at IS NOT NULL)))
  */
@@ -258,7 +258,7 @@ export type Agent = Prisma.AgentModel
 export type AgentUsage = Prisma.AgentUsageModel
 /**
  * Model Secret
- * A secret or variable in a workspace's vault; its value is encrypted (AES-256-GCM) with a key of the workspace.
+ * A secret or variable of a workspace; its value is encrypted (AES-256-GCM) with a key of the workspace.
  */
 export type Secret = Prisma.SecretModel
 /**

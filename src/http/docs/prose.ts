@@ -55,7 +55,7 @@ export const TAGS = [
   ],
   [
     'Secrets',
-    'Values that the agents of a workspace need, such as keys of model providers. The vault has them, encrypted; an agent ' +
+    'Values that the agents of a workspace need, such as keys of model providers. Berth keeps them encrypted; an agent ' +
       'gets those that are attached to it, as environment variables.',
   ],
   [

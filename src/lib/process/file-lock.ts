@@ -54,16 +54,16 @@ async function waitForLock(
   path: string,
   { onLine, signal }: Parameters<typeof withLock>[1],
 ): Promise<() => void> {
-  for (let told = false; ; told = true) {
+  for (let isAnnounced = false; ; isAnnounced = true) {
     signal?.throwIfAborted()
     const release = tryLock(path)
     if (release) return release
-    if (!told) onLine?.('Waiting for another process, which is at it already')
+    if (!isAnnounced) onLine?.('Waiting for another process that does the same')
     await sleep(POLL_MS, undefined, signal ? { signal } : {})
   }
 }
 
-/** For our user alone: whoever may read the file may lock it. */
+/** Makes the file for this user alone: whoever may read it may lock it. */
 function makeFile(path: string): void {
   try {
     // At once and only when it is new: closing a file gives up every lock that this process has on it.

@@ -67,7 +67,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, finished)).state, 'failed')
   })
 
-  it('the runner tries again later after an unforeseen error, and fails after the last of them', async () => {
+  it('the runner tries again later after an unexpected error, and fails after the last of them', async () => {
     const { pool } = database
     const runner = runnerOf(async () => {
       throw new Error('a bug')

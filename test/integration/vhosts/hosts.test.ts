@@ -25,12 +25,12 @@ async function start({
     (name: string): RequestHandler =>
     (req, res) =>
       void res.send(`${name} of ${req.host}`)
-  const edge = byHost(publicUrl, [
+  const vhosts = byHost(publicUrl, [
     { domain: 'gateway.example', handler: answer('gateway') },
     { domain: 'agents.gateway.example', handler: answer('agent') },
   ])
   const services = {} as RouteServices // there are no routes to serve
-  const app = createServer({ routes: [], services, edge, log })
+  const app = createServer({ routes: [], services, vhosts, log })
   after(trustProxies(app, trustProxy, log))
   const url = await listen(app)
   const ask = async (headers: Record<string, string>, path = '/') => {

@@ -1,4 +1,4 @@
-/** Rounds of deliveries: what is sent, tried again, paused and given up. */
+/** Rounds of deliveries: deliveries are sent, attempted again, paused and given up. */
 import assert from 'node:assert/strict'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
@@ -136,15 +136,15 @@ describe('a delivery', () => {
     assert.deepEqual([verifies(made.shownSecret), verifies(rotated.shownSecret)], [false, true])
   })
 
-  it('a delivery that fails is tried eight times, with the same id, and then no more', async () => {
+  it('a delivery that fails is attempted eight times, with the same id, and then no more', async () => {
     receiver.answerWith((response) => response.writeHead(400).end('no, thanks'))
     await make()
     await publish(event())
     await runAll()
     const waits: number[] = []
-    for (let tries = 1; tries < 8; tries++) {
+    for (let attempts = 1; attempts < 8; attempts++) {
       const [one] = await deliveries()
-      assert.equal(one?.attempts, tries)
+      assert.equal(one?.attempts, attempts)
       waits.push(
         Math.round(((one.nextAttemptAt?.getTime() ?? 0) - (one.lastAttemptAt?.getTime() ?? 0)) / 1000),
       )
@@ -344,7 +344,7 @@ describe('a target', () => {
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
     const { port } = server.address() as AddressInfo
     const target = targetOf(`https://127.0.0.1:${port}/`, [{ host: '127.0.0.1', port }])
-    const open = new OpenTarget(target, { secrets, atOnce: 1, tryMs: 300 })
+    const open = new OpenTarget(target, { secrets, atOnce: 1, attemptMs: 300 })
     const { error } = await open.send({ id: uuidv7(), body: '{}' }, signal)
     assert.deepEqual([error, sockets.size], ['no answer within 0.3 s', 1])
     open.close()
@@ -362,7 +362,7 @@ describe('a target', () => {
       write()
     })
     const target = targetOf(receiver.url, [receiver.destination])
-    const open = new OpenTarget(target, { secrets, atOnce: 1, tryMs: 300 })
+    const open = new OpenTarget(target, { secrets, atOnce: 1, attemptMs: 300 })
     const endless = await open.send({ id: uuidv7(), body: '{}' }, signal)
     assert.deepEqual([endless.status, endless.response?.length, endless.error], [200, 1024, null])
     receiver.answerWith(() => {})

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Secret
- * A secret or variable in a workspace's vault; its value is encrypted (AES-256-GCM) with a key of the workspace.
+ * A secret or variable of a workspace; its value is encrypted (AES-256-GCM) with a key of the workspace.
  */
 export type SecretModel = runtime.Types.Result.DefaultSelection<Prisma.$SecretPayload>
 

@@ -935,15 +935,15 @@ export type $WebhookPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      */
     disabledReason: string | null
     /**
-     * When the first try failed of those since the last one that did not.
+     * When the first attempt failed of those since the last one that did not.
      */
     failingSince: Date | null
     /**
-     * Tries in a row that got no answer, or one that says that the target is not well.
+     * Attempts in a row that got no answer, or one that says that the target is not well.
      */
     silences: number
     /**
-     * Until then nothing is sent, after such a try.
+     * Until then nothing is sent, after such an attempt.
      */
     pausedUntil: Date | null
     dueAt: Date | null

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model WebhookDelivery
- * An event for one webhook. It waits for its next try, or has ended.
+ * An event for one webhook. It waits for its next attempt, or has ended.
  * 
  * CHECK (((next_attempt_at IS NULL) = (ended_at IS NOT NULL)))
  */
@@ -580,7 +580,7 @@ export type $WebhookDeliveryPayload<ExtArgs extends runtime.Types.Extensions.Int
   objects: {}
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     /**
-     * Also the `webhook-id` of every try.
+     * Also the `webhook-id` of every attempt.
      */
     id: string
     /**
@@ -589,7 +589,7 @@ export type $WebhookDeliveryPayload<ExtArgs extends runtime.Types.Extensions.Int
     webhookId: string
     type: string
     /**
-     * What is sent, byte for byte in every try.
+     * What is sent, byte for byte in every attempt.
      */
     body: string
     createdAt: Date
@@ -606,7 +606,7 @@ export type $WebhookDeliveryPayload<ExtArgs extends runtime.Types.Extensions.Int
      */
     response: string | null
     /**
-     * Why the last try failed; null where it did not.
+     * Why the last attempt failed; null where it did not.
      */
     error: string | null
   }, ExtArgs["result"]["webhookDelivery"]>

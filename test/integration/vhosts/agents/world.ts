@@ -81,7 +81,7 @@ export interface World {
 export async function startWorld(env: Record<string, string> = {}): Promise<World> {
   const database = await startDatabase()
   const { pool } = database
-  const dataDir = await mkdtemp(join(tmpdir(), 'berth-edge-'))
+  const dataDir = await mkdtemp(join(tmpdir(), 'berth-vhosts-'))
   const tunnel = await openTunnelServer()
   const [port, metricsPort] = await Promise.all([freePort(), freePort()])
   const url = `http://127.0.0.1:${port}`

@@ -12,7 +12,7 @@ import { useSteps } from './steps.ts'
 
 const t = texts.operate.operations
 
-/** One operation: how far it is, why it failed, and what it did. */
+/** The page of an operation: progress, failure and steps. */
 export function Operation() {
   const { operationId: id } = useParams({ from: '/shell/dashboard/operate/operations/$operationId' })
   const { data, error } = useQuery({
@@ -107,7 +107,7 @@ function Facts({ operation }: { operation: Shown }) {
     [t.started, started_at && <When key="started" at={started_at} />],
     [t.finished, finished_at && <When key="finished" at={finished_at} />],
     [t.columns.took, tookOf(operation)],
-    [texts.operate.webhooks.columns.tries, attempts],
+    [texts.operate.webhooks.columns.attempts, attempts],
   ]
   return (
     <dl className="grid grid-cols-[max-content_1fr] gap-x-6 gap-y-2 text-sm">
