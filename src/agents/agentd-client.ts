@@ -11,8 +11,10 @@ import {
   request,
 } from 'node:http'
 import type { Socket } from 'node:net'
+import type { z } from 'zod'
 import { EPOCH_HEADER, TUNNEL_UPGRADE } from '../../agentd/protocol.ts'
 import { type AgentProxyAddress, openTunnel } from '../agent-proxy/tunnel-client.ts'
+import { readWhole } from '../lib/read.ts'
 
 /** agentd did not do what it was asked to; `code` is its own, or one of ours. */
 export class AgentdError extends Error {
@@ -76,7 +78,7 @@ const MOST_INFORMATIONAL = 16
 const IDEMPOTENT = ['GET', 'HEAD', 'PUT', 'DELETE']
 
 export class AgentdClient {
-  readonly #way: AgentProxyAddress
+  readonly #proxy: AgentProxyAddress
   /**
    * Connections that are used again, as many as the browsers of a few visitors ask by at once; and those for one request,
    * which could not be repeated if they proved stale.
@@ -88,8 +90,8 @@ export class AgentdClient {
   /** Connections to agents' own programs that are used again. */
   readonly #programs = new HttpAgent({ keepAlive: true, maxFreeSockets: 16, timeout: PROGRAM_IDLE_MS })
 
-  constructor(way: AgentProxyAddress) {
-    this.#way = way
+  constructor(proxy: AgentProxyAddress) {
+    this.#proxy = proxy
     // Set afterwards: given as an option, Node takes 0 for not given.
     this.#single.maxFreeSockets = 0
     const opening =
@@ -118,15 +120,15 @@ export class AgentdClient {
 
   /**
    * Sends a request and reads its whole JSON answer; undefined for an empty one.
-   * @throws AgentdError
+   * @param shape of the answer, wherever it is used: agentd is untrusted. @throws AgentdError
    */
-  async json<T>(target: AgentdTarget, options: AgentdRequest): Promise<T> {
+  async json<T>(target: AgentdTarget, options: AgentdRequest, shape?: z.ZodType<T>): Promise<T> {
     const { body } = await this.bytes(target, options)
-    if (body.length === 0) return undefined as T
     try {
-      return JSON.parse(body.toString('utf8'))
+      const answer = body.length > 0 ? JSON.parse(body.toString('utf8')) : undefined
+      return shape ? shape.parse(answer) : answer
     } catch (error) {
-      throw new AgentdError('bad_answer', 'agentd answered no JSON', 0, { cause: error })
+      throw new AgentdError('bad_answer', 'agentd answered no JSON of this shape', 0, { cause: error })
     }
   }
 
@@ -227,7 +229,7 @@ export class AgentdClient {
 
   /** agentd's token of an agent; agentd itself knows only its hash. */
   token(agentId: string): string {
-    return createHmac('sha256', this.#way.key).update(`agentd:${agentId}`).digest('base64url')
+    return createHmac('sha256', this.#proxy.key).update(`agentd:${agentId}`).digest('base64url')
   }
 
   /** Ends everything under way. */
@@ -238,7 +240,7 @@ export class AgentdClient {
   }
 
   #open(address: string): Promise<Socket> {
-    return openTunnel(this.#way, address).catch((error) => {
+    return openTunnel(this.#proxy, address).catch((error) => {
       throw new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, 0, { cause: error })
     })
   }
@@ -355,17 +357,12 @@ export async function readBounded(
   maxBytes: number,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
+  const tooLarge = () => new AgentdError('too_large', `agentd answered more than ${maxBytes} bytes`)
   const abort = () => response.destroy(new Error('aborted'))
   if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > maxBytes) throw new AgentdError('too_large', `agentd answered more than ${maxBytes} bytes`)
-      chunks.push(chunk)
-    }
+    return await readWhole(response, maxBytes, tooLarge)
   } catch (error) {
     if (error instanceof AgentdError) throw error
     const message = `agentd's answer broke off: ${(error as Error).message}`
@@ -374,7 +371,6 @@ export async function readBounded(
     signal.removeEventListener('abort', abort)
     response.destroy()
   }
-  return Buffer.concat(chunks)
 }
 
 /** The error that an answer of failure stands for. Never rejects. */

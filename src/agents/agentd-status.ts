@@ -1,7 +1,7 @@
 /** The state of an agent and its log as its agentd has them now. Its answer is untrusted: it is checked, and bounded. */
 import { z } from 'zod'
 import type { AgentStatus } from '../../agentd/protocol.ts'
-import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
+import type { AgentdClient, AgentdTarget } from './agentd-client.ts'
 
 /** Twenty last lines of 2000 characters, each of which may take six bytes as JSON, and room. */
 const MAX_BYTES = 524_288
@@ -47,7 +47,7 @@ const agentStatus = z.object({
     .default(null),
   // An agentd of 0.2.0 does not know of hard limits.
   disk: z.object({ usedBytes: z.number(), limitBytes: z.number(), hardLimit: z.boolean().default(false) }),
-  // One of 0.3.0 tells of no runs.
+  // The agentd of Berth 0.3.0 sends no count of runs.
   taskRuns: z.number().int().default(0),
 })
 
@@ -62,15 +62,8 @@ export async function readStatus(
   options: { timeoutMs: number; after?: { version: number; waitMs: number }; signal?: AbortSignal },
 ): Promise<AgentStatus> {
   const { after, timeoutMs, signal } = options
-  const answer = await agentd.json(target, {
-    path: after ? `/v1/status?wait=${after.waitMs}&version=${after.version}` : '/v1/status',
-    timeoutMs,
-    maxBytes: MAX_BYTES,
-    signal,
-  })
-  const parsed = agentStatus.safeParse(answer)
-  if (parsed.success) return parsed.data
-  throw new AgentdError('bad_answer', 'agentd answered no status', 0, { cause: parsed.error })
+  const path = after ? `/v1/status?wait=${after.waitMs}&version=${after.version}` : '/v1/status'
+  return agentd.json(target, { path, timeoutMs, maxBytes: MAX_BYTES, signal }, agentStatus)
 }
 
 /** The last lines of an agent's log that clients get. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { z } from 'zod'
 import { jsonLines } from './agentd-stream.ts'
 
 async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<Buffer> {
@@ -8,7 +9,7 @@ async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<Buffer
 
 async function read(maxBytes: number, ...parts: (string | Uint8Array)[]): Promise<unknown[]> {
   const lines: unknown[] = []
-  for await (const line of jsonLines(chunks(...parts), maxBytes)) lines.push(line)
+  for await (const line of jsonLines(chunks(...parts), maxBytes, z.unknown())) lines.push(line)
   return lines
 }
 

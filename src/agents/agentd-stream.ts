@@ -1,5 +1,6 @@
 /** Reading what agentd sends as a stream: it is bounded in time, and by the line. */
 import { StringDecoder } from 'node:string_decoder'
+import type { z } from 'zod'
 import { AgentdError } from './agentd-client.ts'
 
 /** agentd is on the same machine or beside it: one that sends nothing for so long sends nothing any more. */
@@ -32,25 +33,30 @@ export async function* readWithin(
 }
 
 /**
- * The lines of a stream of newline-delimited JSON.
- * @throws AgentdError `bad_answer` for a line that is no JSON, or longer than `maxBytes`.
+ * The lines of a stream of newline-delimited JSON, each of the same shape.
+ * @throws AgentdError `bad_answer` for any other line, or one longer than `maxBytes`.
  */
-export async function* jsonLines(chunks: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<unknown> {
+export async function* jsonLines<T>(
+  chunks: AsyncIterable<Buffer>,
+  maxBytes: number,
+  shape: z.ZodType<T>,
+): AsyncGenerator<T> {
+  const parse = (line: string): T => {
+    try {
+      return shape.parse(JSON.parse(line))
+    } catch (error) {
+      throw new AgentdError('bad_answer', 'agentd sent a line that is no JSON of this shape', 0, {
+        cause: error,
+      })
+    }
+  }
   const decoder = new StringDecoder('utf8')
   let rest = ''
   for await (const chunk of chunks) {
     const lines = (rest + decoder.write(chunk)).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) if (line !== '') yield parseLine(line)
+    for (const line of lines) if (line !== '') yield parse(line)
     if (rest.length > maxBytes) throw new AgentdError('bad_answer', 'agentd sent a line without an end')
   }
-  if (rest !== '') yield parseLine(rest)
-}
-
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch (error) {
-    throw new AgentdError('bad_answer', 'agentd sent a line that is no JSON', 0, { cause: error })
-  }
+  if (rest !== '') yield parse(rest)
 }

@@ -2,6 +2,7 @@
 import { basename } from 'node:path'
 import { NextToLast } from 'blockstore-fs/sharding'
 import { CID } from 'multiformats/cid'
+import { eachOf } from '../lib/each-of.ts'
 import { blockKey, inlineBytes, isLeafCodec, matches } from '../storage/codecs.ts'
 import { Frontier } from '../storage/embedded/frontier.ts'
 import { reachable } from '../storage/embedded/gc.ts'
@@ -9,7 +10,6 @@ import { exportCar, readBlock } from '../storage/embedded/read.ts'
 import { walkDag } from '../storage/embedded/walk.ts'
 import { distinctLinks } from '../storage/links.ts'
 import type { Network, Storage } from '../storage/port.ts'
-import { eachOf } from './each-of.ts'
 import type { BackupStore } from './store.ts'
 
 /** Blocks that are read side by side where nothing else says. */

@@ -15,6 +15,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
 import { hasCode } from '../lib/files.ts'
+import { parseJson } from '../lib/read.ts'
 import type { Network } from '../storage/port.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
@@ -91,7 +92,7 @@ export async function openForReading(store: BackupStore): Promise<void> {
 async function readHead(store: BackupStore): Promise<z.infer<typeof head> | null> {
   const text = await store.read(HEAD)
   if (text === null) return null
-  const parsed = head.safeParse(parseJson(text))
+  const parsed = head.safeParse(parseJson(text.toString()))
   if (!parsed.success) throw new BackupError(`${store.where}/${HEAD} is damaged`)
   if (parsed.data.format > FORMAT)
     throw new BackupError(
@@ -128,7 +129,7 @@ export async function readManifest(store: BackupStore, name: string): Promise<Ma
   const path = partOf(name, MANIFEST)
   const text = await store.read(path)
   if (text === null) throw new BackupError(`${store.where}/${path} is missing`)
-  const found = parseJson(text)
+  const found = parseJson(text.toString())
   const parsed = manifestShape.safeParse(found)
   if (parsed.success) return parsed.data
   const { format } = (found ?? {}) as { format?: unknown }
@@ -137,14 +138,6 @@ export async function readManifest(store: BackupStore, name: string): Promise<Ma
       `${store.where}/${path} was written by a newer Berth (format ${format}): use that one`,
     )
   throw new BackupError(`${store.where}/${path} is damaged`)
-}
-
-function parseJson(text: Buffer): unknown {
-  try {
-    return JSON.parse(text.toString())
-  } catch {
-    return undefined
-  }
 }
 
 /** A backup that is being written. */

@@ -2,7 +2,6 @@
 import { CID } from 'multiformats/cid'
 import { checkManifest, MANIFEST_BYTES, parseManifest } from '../../agentd/manifest-check.ts'
 import type { SeedRequest } from '../../agentd/protocol.ts'
-import type { RepositoryStatus } from '../../agentd/repository/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { commitAll, readRepository } from '../../src/agents/snapshots/repository.ts'
@@ -102,7 +101,7 @@ async function writeTemplate(
   }
   // The repository is made, so that there is one to ask.
   await writeFiles(services, run, agent, target, [])
-  const { head } = await agentd.json<RepositoryStatus>(target, { path: '/v1/repository', signal })
+  const { head } = await readRepository({ agentd, target }, signal)
   const { network, executables } = template.stored
   const message = `feat: begin from ${template.slug}`
   if (head === null)

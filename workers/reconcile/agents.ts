@@ -1,11 +1,12 @@
 /**
  * Compares the rows of agents with their sandboxes and with what agentd says of their gateways. What died or was
  * removed by hand is started again by an operation; what outlived its agent is removed; rows follow gateways that
- * restart by themselves. An agent on which an operation is waiting or at work is that operation's.
+ * restart by themselves. An agent with an unfinished operation is left to that operation.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import { keepVersions, readKnownAgents } from '../../src/db/statements/worker-agents.ts'
+import { eachOf } from '../../src/lib/each-of.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
 import type { Logger } from '../../src/log.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
@@ -40,17 +41,14 @@ export function createAgentReconciler(
   const warnedOf = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {
-    // Sandboxes are listed first: one that is in the list has its row before we read the rows.
+    // Sandboxes are listed before rows are read: every listed sandbox has its row by then.
     const { sandboxes, volumes } = await runtime.list({ signal })
     const running = sandboxes.filter(({ state }) => state === 'running').map(({ agentId }) => agentId)
     const { rows: agents } = await readKnownAgents.run(pool, running)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))
-    const waiting = [...agents]
-    const work = Array.from({ length: CONCURRENCY }, async () => {
-      for (let agent = waiting.pop(); agent && !signal.aborted; agent = waiting.pop())
-        await check.run(agent, byId.get(agent.agentId), signal)
+    await eachOf(agents, CONCURRENCY, async (agent) => {
+      if (!signal.aborted) await check.run(agent, byId.get(agent.agentId), signal)
     })
-    await Promise.all(work)
     await check.keepUsage()
     taskRuns.keepOnly(new Set(agents.map(({ id }) => id)))
     const known = new Set(agents.map(({ agentId }) => agentId))
@@ -74,7 +72,10 @@ export function createAgentReconciler(
     for (const agentId of agentIds) {
       const wasDeleted = removed.has(agentId)
       if (!wasDeleted && !warnedOf.has(agentId)) {
-        log.warn({ agentId }, 'a container or a volume is of no agent that is known here; its volume is kept')
+        log.warn(
+          { agentId },
+          'a container or a volume belongs to no agent of this database; its volume is kept',
+        )
         warnedOf.add(agentId)
       }
       if (!wasDeleted && !sandboxes.has(agentId)) continue
@@ -91,7 +92,7 @@ export function createAgentReconciler(
   }
 }
 
-/** Compares after every interval, and as soon as a sandbox ends or is removed; tells of the runs of tasks meanwhile. */
+/** Compares after every interval, and as soon as a sandbox ends or is removed; publishes the runs of tasks meanwhile. */
 export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop {
   const { runtime, config } = services
   const taskRuns = new TaskRuns(services, log)
@@ -108,8 +109,8 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
     const woken = AbortSignal.any([signal, wake.signal])
     await delay(config.BERTH_AGENT_RECONCILE_SECONDS * 1000, undefined, { signal: woken }).catch(() => {})
   })
-  const told = startTaskRunLoop(taskRuns, log)
-  return { stop: async () => void (await Promise.all([events.stop(), passes.stop(), told.stop()])) }
+  const taskRunLoop = startTaskRunLoop(taskRuns, log)
+  return { stop: async () => void (await Promise.all([events.stop(), passes.stop(), taskRunLoop.stop()])) }
 }
 
 /** Writes down which versions of the engine are at hand here, for `web`, which cannot ask. */

@@ -1,14 +1,15 @@
 /**
- * Tells of the runs of agents' scheduled tasks. The engine runs them in the sandbox; the status of an agent says when there
- * may be new ones, and only then they are read, newest first until those that were told of already. A run and its event are
- * written in one statement: a worker that is killed has told of it or not, and the next one goes on.
+ * Publishes `task.ran` for the runs of agents' scheduled tasks. The engine runs tasks in the sandbox; the status of an agent
+ * says when there may be new runs, and only then they are read, newest first down to those that are known. A run and its
+ * event are written in one statement: a worker that is killed has published it or not, and the next worker goes on.
  */
 import { z } from 'zod'
 import type { AgentStatus, TaskRun, TaskRunPage } from '../../agentd/protocol.ts'
-import { type AgentdClient, AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
+import type { AgentdClient, AgentdTarget } from '../../src/agents/agentd-client.ts'
 import { storable } from '../../src/agents/agentd-status.ts'
 import { forgetTaskRuns, noteTaskRuns, readNotedTaskRuns } from '../../src/db/statements/task-runs.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
+import { eachOf } from '../../src/lib/each-of.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
 import type { Logger } from '../../src/log.ts'
 import type { AgentWorkerServices } from '../services.ts'
@@ -20,7 +21,7 @@ const CONCURRENCY = 8
 const AGENT_MS = 10_000
 /** An agent whose runs cannot be read is left alone for this. */
 const FAILED_MS = 60_000
-/** Runs of an agent that are told at a time, the newest; after them it rests, so that its tasks fill no stream. */
+/** The most runs of an agent that are published at a time, the newest; then it rests, so that its tasks fill no stream. */
 const MOST_RUNS = 500
 const REST_MS_EACH = 100
 const MOST_PAGES = 30
@@ -50,8 +51,8 @@ const runPage = z.object({
 interface Noticed {
   id: string
   target: AgentdTarget
-  /** What the status said: another one than before means that there may be runs. */
-  mark: string
+  /** When agentd started, and its count of runs: another value than before means that there may be new runs. */
+  version: string
 }
 
 export class TaskRuns {
@@ -59,9 +60,9 @@ export class TaskRuns {
   readonly #log: Logger
   /** Agents that may have new runs, by id. */
   readonly #waiting = new Map<string, Noticed>()
-  /** Up to which status all runs of an agent were told of. */
+  /** The version up to which all runs of an agent are published, by the agent's id. */
   readonly #done = new Map<string, string>()
-  /** When an agent's turn is at the earliest. */
+  /** The earliest time of an agent's next turn, by its id. */
   readonly #notBefore = new Map<string, number>()
 
   constructor(services: AgentWorkerServices, log: Logger) {
@@ -69,34 +70,33 @@ export class TaskRuns {
     this.#log = log
   }
 
-  /** Takes notice of the status of an agent. */
+  /** Notes that an agent may have new runs, by its status. */
   notice(id: string, target: AgentdTarget, { startedAt, taskRuns, gateway }: AgentStatus): void {
-    const mark = `${startedAt} ${taskRuns}`
-    if (taskRuns > 0 && gateway.state === 'ready' && this.#done.get(id) !== mark)
-      this.#waiting.set(id, { id, target, mark })
+    const version = `${startedAt} ${taskRuns}`
+    if (taskRuns > 0 && gateway.state === 'ready' && this.#done.get(id) !== version)
+      this.#waiting.set(id, { id, target, version })
   }
 
-  /** Forgets agents that are no more. @param ids of those that are. */
+  /** Forgets all agents but these. @param ids of agents that are there. */
   keepOnly(ids: ReadonlySet<string>): void {
     for (const known of [this.#waiting, this.#done, this.#notBefore])
       for (const id of known.keys()) if (!ids.has(id)) known.delete(id)
   }
 
-  /** Tells of the new runs of all agents that were noticed, as far as it is their turn. */
+  /** Publishes the new runs of all agents that were noticed and whose turn it is. */
   async pass(signal: AbortSignal): Promise<void> {
     const now = performance.now()
     const due = [...this.#waiting.values()].filter(({ id }) => (this.#notBefore.get(id) ?? 0) <= now)
-    const work = Array.from({ length: CONCURRENCY }, async () => {
-      for (let next = due.shift(); next && !signal.aborted; next = due.shift()) await this.#turn(next, signal)
+    await eachOf(due, CONCURRENCY, async (next) => {
+      if (!signal.aborted) await this.#turn(next, signal)
     })
-    await Promise.all(work)
   }
 
-  async #turn({ id, target, mark }: Noticed, signal: AbortSignal): Promise<void> {
+  async #turn({ id, target, version }: Noticed, signal: AbortSignal): Promise<void> {
     this.#waiting.delete(id)
     try {
-      const count = await this.#tell(id, target, AbortSignal.any([signal, AbortSignal.timeout(AGENT_MS)]))
-      this.#done.set(id, mark)
+      const count = await this.#publish(id, target, AbortSignal.any([signal, AbortSignal.timeout(AGENT_MS)]))
+      this.#done.set(id, version)
       this.#notBefore.set(id, performance.now() + count * REST_MS_EACH)
     } catch (error) {
       if (signal.aborted) return
@@ -108,8 +108,8 @@ export class TaskRuns {
     }
   }
 
-  /** @returns how many runs it told of. */
-  async #tell(id: string, target: AgentdTarget, signal: AbortSignal): Promise<number> {
+  /** @returns how many runs it published. */
+  async #publish(id: string, target: AgentdTarget, signal: AbortSignal): Promise<number> {
     const { pool, agentd } = this.#services
     const noted = await readNotedTaskRuns.first(pool, id)
     if (!noted) return 0
@@ -127,15 +127,15 @@ export class TaskRuns {
       const isOver = page.runs.length > 0 && fresh.length === 0
       offset = isOver ? null : page.next
     }
-    // The oldest first: where this ends half way, what is missing is newer than what was told of.
-    const told = runs.slice(0, MOST_RUNS).reverse()
-    for (let at = 0; at < told.length; at += BATCH) {
+    // The oldest run first: where this ends half way, the missing runs are newer than the published ones.
+    const published = runs.slice(0, MOST_RUNS).reverse()
+    for (let at = 0; at < published.length; at += BATCH) {
       crashPoint('task-runs-before-note')
-      await noteTaskRuns.run(pool, id, JSON.stringify(told.slice(at, at + BATCH)))
+      await noteTaskRuns.run(pool, id, JSON.stringify(published.slice(at, at + BATCH)))
       crashPoint('task-runs-after-note')
     }
-    if (noted.runIds.length + told.length > KEPT_RUNS) await forgetTaskRuns.run(pool, id, KEPT_RUNS)
-    return told.length
+    if (noted.runIds.length + published.length > KEPT_RUNS) await forgetTaskRuns.run(pool, id, KEPT_RUNS)
+    return published.length
   }
 }
 
@@ -146,12 +146,9 @@ async function readEndedRuns(
   { offset, signal }: { offset: number; signal: AbortSignal },
 ): Promise<TaskRunPage> {
   const path = `/v1/task-runs?offset=${offset}`
-  const answer = await agentd.json(target, { path, maxBytes: MOST_BYTES, signal })
-  const parsed = runPage.safeParse(answer)
-  if (parsed.success) return parsed.data
-  throw new AgentdError('bad_answer', 'agentd answered no runs', 0, { cause: parsed.error })
+  return agentd.json(target, { path, maxBytes: MOST_BYTES, signal }, runPage)
 }
 
-/** Tells of runs soon after they were noticed. */
+/** Publishes runs soon after they were noticed. */
 export const startTaskRunLoop = (runs: TaskRuns, log: Logger): Loop =>
   startLoop('task runs', LOOP_MS, log, (signal) => runs.pass(signal))

@@ -1,15 +1,19 @@
 /** Asking Telegram whether a bot token is one of its own. */
 import { badRequest } from '../../errors.ts'
+import { readWhole } from '../../lib/read.ts'
 
 const ANSWER_MS = 5000
 const ANSWER_BYTES = 65_536
 
 /**
- * Asks `getMe` of the Bot API. Only Telegram's own no is one: where it cannot be reached from here, or does not
- * answer in time, the token is taken as it is, and the agent will see.
+ * Asks `getMe` of the Bot API. Only Telegram's own refusal counts: where it cannot be reached from here, or does not
+ * answer in time, the token is taken as it is.
+ * @param apiUrl BERTH_TELEGRAM_URL; empty where nobody is to be asked.
+ * @param token undefined where none was given.
  * @throws ApiError 400 `Telegram rejected the bot token: …`.
  */
-export async function checkTelegramToken(apiUrl: string, token: string): Promise<void> {
+export async function checkTelegramToken(apiUrl: string, token: string | undefined): Promise<void> {
+  if (apiUrl === '' || token === undefined) return
   const refusal = await ask(`${apiUrl.replace(/\/+$/, '')}/bot${token}/getMe`).catch(() => undefined)
   if (refusal !== undefined) throw badRequest(`Telegram rejected the bot token: ${refusal}`)
 }
@@ -22,17 +26,7 @@ async function ask(url: string): Promise<string | undefined> {
     await response.body?.cancel()
     return undefined
   }
-  const { ok, description } = JSON.parse(await readText(response))
+  const tooLarge = () => new Error('Telegram answers too much')
+  const { ok, description } = JSON.parse(`${await readWhole(response.body ?? [], ANSWER_BYTES, tooLarge)}`)
   return ok === false && typeof description === 'string' ? description.slice(0, 200) : undefined
-}
-
-async function readText({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body ?? []) {
-    size += chunk.length
-    if (size > ANSWER_BYTES) throw new Error('Telegram answers too much')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }

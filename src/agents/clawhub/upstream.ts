@@ -6,6 +6,7 @@
 import { fromBufferPromise } from 'yauzl'
 import { z } from 'zod'
 import { ApiError } from '../../errors.ts'
+import { readWhole } from '../../lib/read.ts'
 import { MAX_BYTES, MAX_FILES, type SkillFile } from '../skills/files.ts'
 import { BadSkill } from '../skills/skill-md.ts'
 import { SEMVER, SKILL_NAME } from '../skills/skill-schema.ts'
@@ -143,14 +144,7 @@ export class Upstream {
       if (!response.ok) await response.body?.cancel()
       if (response.status === 404 || response.status === 410) return undefined
       if (!response.ok) throw new Error(`status ${response.status}`)
-      const chunks: Uint8Array[] = []
-      let size = 0
-      for await (const chunk of response.body ?? []) {
-        size += chunk.length
-        if (size > maxBytes) throw new Error(`more than ${maxBytes} bytes`)
-        chunks.push(chunk)
-      }
-      return Buffer.concat(chunks)
+      return await readWhole(response.body ?? [], maxBytes, () => new Error(`more than ${maxBytes} bytes`))
     } catch (error) {
       throw error instanceof ApiError ? error : hubAway(error)
     }

@@ -4,7 +4,7 @@ import { ApiError, contractError, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
-import { AgentdError, type AgentdRequest } from '../agentd-client.ts'
+import type { AgentdRequest } from '../agentd-client.ts'
 import { type Answers, askAgent, callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
 import {
   check,
@@ -31,16 +31,7 @@ const answers: Answers = { bad_request: (error) => invalidConfig(`config: ${erro
 /** The engine's own config, openclaw.json (contract 4.3). */
 export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
   const ask = <T>(agent: Agent, failure: string, shape: z.ZodType<T>, request: AgentdRequest): Promise<T> =>
-    askAgent(
-      agent,
-      failure,
-      async () => {
-        const answer = shape.safeParse(await agentd.json(agent, { ...request, maxBytes: CONFIG_BYTES }))
-        if (!answer.success) throw new AgentdError('bad_answer', 'agentd answered no config')
-        return answer.data
-      },
-      answers,
-    )
+    askAgent(agent, failure, () => agentd.json(agent, { ...request, maxBytes: CONFIG_BYTES }, shape), answers)
 
   return [
     agentRoute({

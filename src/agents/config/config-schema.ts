@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
+import { parseJson } from '../../lib/read.ts'
 
 /** The bound on bodies, in bytes. */
 const MAX_CONFIG = 1_048_576
@@ -11,7 +12,7 @@ const config = z
   .union(
     [
       text(MAX_CONFIG)
-        .refine((json) => isConfig(parsed(json)))
+        .refine((json) => isConfig(parseJson(json)))
         .meta({ format: 'json-object' }),
       z
         .record(z.string(), z.unknown())
@@ -56,7 +57,7 @@ const described = {
   sensitive: z.boolean().optional().describe('The value is a secret.'),
 }
 
-/** One place of the engine's schema, in words of Berth. */
+/** The part of the engine's schema at one path, under Berth's field names. */
 export const schemaPart = z.object({
   path: z.string(),
   schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the value, without the keys below it.'),
@@ -93,14 +94,6 @@ export const engineSchemaPart = z
 export const written = z.object({ success: z.boolean(), message: z.string() })
 
 export const check = z.object({ valid: z.boolean(), output: z.string().describe('What the engine said.') })
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return undefined
-  }
-}
 
 function isConfig(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && isShallow(value, MAX_DEPTH)

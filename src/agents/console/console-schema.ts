@@ -36,4 +36,3 @@ export const execEvent = z.union([
   z.object({ stream: z.enum(['stdout', 'stderr']), text: z.string() }),
   z.object({ exit: execResult.pick({ exitCode: true, truncated: true, timedOut: true }) }),
 ])
-export type ExecEvent = z.output<typeof execEvent>

@@ -8,7 +8,7 @@ import type { Agent } from '../agent.ts'
 import { type AgentdClient, AgentdError, type AgentdRequest } from '../agentd-client.ts'
 import { jsonLines } from '../agentd-stream.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
-import { type command, type ExecEvent, execEvent, execResult } from './console-schema.ts'
+import { type command, execEvent, execResult } from './console-schema.ts'
 
 /** agentd kills a command that is late, and then has this long to say so. */
 const MARGIN_MS = 5000
@@ -48,15 +48,11 @@ function request({ command, timeoutMs, outputBytes, signal }: Execution): Agentd
  */
 export function runCommand(execution: Execution): Promise<z.output<typeof execResult>> {
   const { agentd, agent, outputBytes } = execution
+  const maxBytes = outputBytes * JSON_FACTOR + 4096
   return askAgent(
     agent,
     messages.executionFailed,
-    async () => {
-      const maxBytes = outputBytes * JSON_FACTOR + 4096
-      const result = execResult.safeParse(await agentd.json(agent, { ...request(execution), maxBytes }))
-      if (!result.success) throw new AgentdError('bad_answer', 'agentd answered no result')
-      return result.data
-    },
+    () => agentd.json(agent, { ...request(execution), maxBytes }, execResult),
     answers,
   )
 }
@@ -100,8 +96,7 @@ async function writeEvents(
 ): Promise<void> {
   // A byte that is no UTF-8 became U+FFFD, which is three.
   let left = outputBytes * 3
-  for await (const line of jsonLines(output, LINE_BYTES)) {
-    const event: ExecEvent = execEvent.parse(line)
+  for await (const event of jsonLines(output, LINE_BYTES, execEvent)) {
     if ('exit' in event) {
       return events.send('exit', { ...event.exit, timestamp: new Date().toISOString() })
     }

@@ -139,8 +139,7 @@ export class Conversations {
     )
     const events = openEventStream(res)
     try {
-      for await (const line of jsonLines(lines, LINE_BYTES)) {
-        const { type, ...event } = chatEvent.parse(line)
+      for await (const { type, ...event } of jsonLines(lines, LINE_BYTES, chatEvent)) {
         if ('message' in event) {
           const said = toMessage(event.message)
           if (said) await events.send('message', said)

@@ -8,7 +8,7 @@ import type { z } from 'zod'
 import { AGENT_ROOT } from '../../../agentd/protocol.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentdClient, AgentdError } from '../agentd-client.ts'
+import type { AgentdClient, AgentdError } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
 import { listing, written } from './agent-file-schema.ts'
 import { tooLarge } from './body.ts'
@@ -73,7 +73,7 @@ export async function sendFile(
     ...(!Number.isNaN(size) && { 'Content-Length': String(size) }),
   })
   res.type(extname(path) || 'application/octet-stream')
-  // Half a file is cut off: what ends well is whole.
+  // The connection is cut where a part is missing: an answer that ends properly is the whole file.
   await pipeline(file, atMost(maxBytes), res).catch(() => res.destroy())
 }
 
@@ -97,16 +97,7 @@ export function listFolder(
   return askAgent(
     agent,
     'Folder could not be read',
-    async () => {
-      const answer = await agentd.json(agent, {
-        path: `/v1/list?${query}`,
-        signal,
-        maxBytes: LISTING_BYTES,
-      })
-      const entries = listing.safeParse(answer)
-      if (!entries.success) throw new AgentdError('bad_answer', 'agentd answered no list')
-      return entries.data
-    },
+    () => agentd.json(agent, { path: `/v1/list?${query}`, signal, maxBytes: LISTING_BYTES }, listing),
     answers,
   )
 }
@@ -144,16 +135,7 @@ export async function writeFile(
     ...(version !== undefined && { version }),
   })
   const request = { method: 'PUT', path: `/v1/file?${query}`, body: content, timeoutMs: WRITE_MS, signal }
-  return askAgent(
-    agent,
-    'File could not be written',
-    async () => {
-      const answer = written.safeParse(await agentd.json(agent, request))
-      if (!answer.success) throw new AgentdError('bad_answer', 'agentd did not say what it wrote')
-      return answer.data
-    },
-    answers,
-  )
+  return askAgent(agent, 'File could not be written', () => agentd.json(agent, request, written), answers)
 }
 
 /** Removes a file, or a folder with all that is in it. @throws ApiError 404, 400 */

@@ -1,7 +1,7 @@
 /** The folders of skills in an agent, as its agentd has them. It is untrusted: its answer is checked, and bounded. */
 import { z } from 'zod'
 import type { SkillFolder } from '../../../agentd/protocol.ts'
-import { type AgentdClient, AgentdError, type AgentdTarget } from '../agentd-client.ts'
+import type { AgentdClient, AgentdTarget } from '../agentd-client.ts'
 import { SKILL_NAME } from './skill-schema.ts'
 
 /** Hashing what the agent has put there takes time. */
@@ -27,10 +27,7 @@ export async function readSkillFolders(
   target: AgentdTarget,
   signal: AbortSignal,
 ): Promise<SkillFolder[]> {
-  const said = await agentd.json(target, { path: '/v1/skills', timeoutMs: READ_MS, signal })
-  const parsed = answer.safeParse(said)
-  if (parsed.success) return parsed.data.skills
-  throw new AgentdError('bad_answer', 'agentd answered no list of skills', 0, { cause: parsed.error })
+  return (await agentd.json(target, { path: '/v1/skills', timeoutMs: READ_MS, signal }, answer)).skills
 }
 
 /** agentd's path for the folder of a skill. */

@@ -6,6 +6,7 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import type { TreeChange } from '../../../agentd/repository/protocol.ts'
+import { readWhole } from '../../lib/read.ts'
 import { untilAborted } from '../../lib/until-aborted.ts'
 import { assertEntryName } from '../../storage/folder.ts'
 import type { ReadBlock } from '../../storage/path.ts'
@@ -148,7 +149,7 @@ async function writeBlobs(files: ChangedFile[], source: SnapshotSource, put: Put
       )) {
         const bytes = untilAborted(content, signal)
         const entry = isSymlink
-          ? await writeSymlink(await readTarget(bytes), put)
+          ? await writeSymlink(await readWhole(bytes, TARGET_BYTES, tooLongLink), put)
           : await writeFile(bytes, put)
         for (const file of byBlob.get(blob) ?? []) file.entry = entry
       }
@@ -156,16 +157,7 @@ async function writeBlobs(files: ChangedFile[], source: SnapshotSource, put: Put
   }
 }
 
-async function readTarget(content: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of content) {
-    size += chunk.length
-    if (size > TARGET_BYTES) throw new StorageError('invalid_object', 'A symbolic link is too long')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
+const tooLongLink = () => new StorageError('invalid_object', 'A symbolic link is too long')
 
 /**
  * The entries of a directory after its changes; none of them is an empty directory, as git has none.

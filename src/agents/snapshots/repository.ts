@@ -8,7 +8,7 @@ import type {
   RepositoryStatus,
   TreeChange,
 } from '../../../agentd/repository/protocol.ts'
-import { type AgentdClient, AgentdError, type AgentdTarget } from '../agentd-client.ts'
+import { type AgentdClient, AgentdError, type AgentdRequest, type AgentdTarget } from '../agentd-client.ts'
 import { jsonLines, readWithin } from '../agentd-stream.ts'
 
 const STATUS_MS = 20_000
@@ -72,24 +72,15 @@ export async function readRepository(
   { agentd, target }: Pick<RepositoryAccess, 'agentd' | 'target'>,
   signal: AbortSignal,
 ): Promise<RepositoryStatus> {
-  const answer = await agentd.json(target, { path: '/v1/repository', timeoutMs: STATUS_MS, signal })
-  return checked(repositoryStatus, answer)
+  return agentd.json(target, { path: '/v1/repository', timeoutMs: STATUS_MS, signal }, repositoryStatus)
 }
 
 /** Commits what has changed. @throws AgentdError, also for a commit that is not what its id says. */
 export async function commitAll(access: RepositoryAccess, request: CommitRequest): Promise<CheckedCommit> {
-  const answer = checked(
-    committed,
-    await ask(access, {
-      method: 'POST',
-      path: '/v1/repository/commit',
-      json: request,
-      timeoutMs: COMMIT_MS,
-      maxBytes: COMMIT_BYTES,
-    }),
-  )
-  const { commit, tree, leftOut } = answer
-  const object = Buffer.from(answer.object, 'base64')
+  const limits = { timeoutMs: COMMIT_MS, maxBytes: COMMIT_BYTES }
+  const call = { method: 'POST', path: '/v1/repository/commit', json: request, ...limits }
+  const { commit, tree, leftOut, object: base64 } = await ask(access, call, committed)
+  const object = Buffer.from(base64, 'base64')
   if (commitHash(object) !== commit || treeOf(object) !== tree)
     throw new AgentdError('bad_answer', 'agentd answered a commit that is another one than it says')
   return { commit, tree, object, leftOut }
@@ -117,7 +108,7 @@ export async function* readChanges(
     timeoutMs: TEXT_MS,
     signal,
   })
-  for await (const line of jsonLines(readWithin(response), LINE_BYTES)) yield checked(change, line)
+  yield* jsonLines(readWithin(response), LINE_BYTES, change)
 }
 
 /** Where a text is read, which needs no epoch: nothing changes by it. */
@@ -164,8 +155,7 @@ export async function importStream(
   stream: Readable,
   timeoutMs: number,
 ): Promise<Imported> {
-  const request = { method: 'PUT', path: '/v1/repository/import', body: stream, timeoutMs }
-  return checked(imported, await ask(access, request))
+  return ask(access, { method: 'PUT', path: '/v1/repository/import', body: stream, timeoutMs }, imported)
 }
 
 /** Makes a commit whose tree is there. @throws AgentdError */
@@ -177,18 +167,13 @@ export async function adoptCommit(access: RepositoryAccess, object: Buffer): Pro
   })
 }
 
-/** A fenced request. */
-function ask(
+/** Sends a fenced request. */
+function ask<T>(
   { agentd, target, epoch, signal }: RepositoryAccess,
-  request: Parameters<AgentdClient['json']>[1],
-): Promise<unknown> {
-  return agentd.json(target, { ...request, epoch, signal })
-}
-
-function checked<T>(shape: z.ZodType<T>, answer: unknown): T {
-  const parsed = shape.safeParse(answer)
-  if (parsed.success) return parsed.data
-  throw new AgentdError('bad_answer', 'agentd answered what nobody asked for', 0, { cause: parsed.error })
+  request: AgentdRequest,
+  shape?: z.ZodType<T>,
+): Promise<T> {
+  return agentd.json(target, { ...request, epoch, signal }, shape)
 }
 
 /** A text as PostgreSQL can store it. */

@@ -3,7 +3,6 @@ import { listAgentUsage } from '../../db/statements/agents.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
-import { AgentdError } from '../agentd-client.ts'
 import { askAgent, restartNeeded } from '../engine-call.ts'
 
 /** 240 samples of some 150 bytes, and room. */
@@ -81,12 +80,7 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
         const body = await askAgent(
           agent,
           FAILURE,
-          async () => {
-            const answer = await agentd.json(agent, { path: '/v1/usage', maxBytes: MAX_BYTES, signal })
-            const parsed = usage.safeParse(answer)
-            if (!parsed.success) throw new AgentdError('bad_answer', 'agentd answered no usage')
-            return parsed.data
-          },
+          () => agentd.json(agent, { path: '/v1/usage', maxBytes: MAX_BYTES, signal }, usage),
           { not_found: restartNeeded },
         )
         return { body }

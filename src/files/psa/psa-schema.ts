@@ -1,6 +1,7 @@
 /** Shapes of the IPFS Pinning Service API 1.0.0 (https://ipfs.github.io/pinning-services-api-spec/). */
 import { z } from 'zod'
 import { cid, limit, pathId, text, time } from '../../http/shapes.ts'
+import { parseJson } from '../../lib/read.ts'
 import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
 import { FAILURES } from '../pins/pin-record.ts'
 
@@ -81,20 +82,12 @@ const cidList = z
 const metaFilter = z
   .string()
   .transform((value, context) => {
-    const pairs = z.preprocess(parseJson, keyvaluesFilter).safeParse(value)
+    const pairs = keyvaluesFilter.safeParse(parseJson(value) ?? null)
     if (pairs.success) return JSON.stringify(pairs.data)
     context.addIssue('must be a JSON object of strings')
     return z.NEVER
   })
   .meta({ format: 'json-pairs' })
-
-function parseJson(value: unknown): unknown {
-  try {
-    return JSON.parse(String(value))
-  } catch {
-    return null
-  }
-}
 
 export const pinsQuery = z.object({
   cid: cidList

@@ -5,6 +5,7 @@
 import { link, rename, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode, readIfExists, removeLeftovers, replaceFile, temporaryName, writeDurably } from '../files.ts'
+import { parseJson } from '../read.ts'
 import { isAlive, type ProcessIdentity, processIdentity } from './process-identity.ts'
 
 /** The content of a lock file: who holds it, since when, and where the holder answers (null while that is not known). */
@@ -114,16 +115,8 @@ async function tryLink(own: string, path: string): Promise<boolean> {
 async function isStale(path: string): Promise<boolean> {
   const text = await readIfExists(path)
   if (text === null) return false
-  const holder = parse(text)
+  // A lock file is never half written: one that does not parse was not made by Berth, and holds nothing.
+  const holder = parseJson(text) as LockHolder | undefined
   if (holder && (await isAlive(holder))) throw new AlreadyRunning(holder)
   return true
-}
-
-/** A lock file cannot be half written; one that does not parse was not made by us, and holds nothing. */
-function parse(text: string): LockHolder | null {
-  try {
-    return JSON.parse(text) as LockHolder
-  } catch {
-    return null
-  }
 }

@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { readIfExists } from '../../lib/files.ts'
+import { parseJson } from '../../lib/read.ts'
 import { EngineError } from '../engine-error.ts'
 
 const HELPER_MS = 30_000
@@ -28,7 +29,7 @@ export async function credentialsFor(
   const path = join(dir, 'config.json')
   const text = await readIfExists(path)
   if (text === null) return undefined
-  const parsed = dockerConfig.safeParse(parse(text))
+  const parsed = dockerConfig.safeParse(parseJson(text))
   if (!parsed.success) throw new EngineError('failed', `${path} is not as Docker writes it`)
   const { auths = {}, credsStore, credHelpers = {} } = parsed.data
   const key = registry === 'docker.io' ? HUB : registry
@@ -39,21 +40,13 @@ export async function credentialsFor(
   return helper ? askHelper(helper, key) : undefined
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** Asks a credential helper of Docker; one that knows nothing of the registry fails. */
 function askHelper(helper: string, registry: string): Promise<string | undefined> {
   if (!/^[\w.-]+$/.test(helper)) throw new EngineError('failed', `${helper} is no credential helper`)
   return new Promise((resolve) => {
     const options = { timeout: HELPER_MS }
     const child = execFile(`docker-credential-${helper}`, ['get'], options, (error, stdout) => {
-      const found = z.object({ Username: z.string(), Secret: z.string() }).safeParse(parse(stdout))
+      const found = z.object({ Username: z.string(), Secret: z.string() }).safeParse(parseJson(stdout))
       resolve(error || !found.success ? undefined : `${found.data.Username}:${found.data.Secret}`)
     })
     child.stdin?.on('error', () => {})

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { temporaryName } from '../../lib/files.ts'
+import { readWhole } from '../../lib/read.ts'
 import { EngineError } from '../engine-error.ts'
 import { credentialsFor } from './credentials.ts'
 import {
@@ -208,13 +209,5 @@ function isIndex(bytes: Buffer): boolean {
   }
 }
 
-async function readBounded(answer: Response, most: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
-    size += chunk.length
-    if (size > most) throw new EngineError('failed', 'the registry sent too much')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
+const readBounded = (answer: Response, most: number): Promise<Buffer> =>
+  readWhole(answer.body ?? [], most, () => new EngineError('failed', 'the registry sent too much'))

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CID } from 'multiformats/cid'
 import { z } from 'zod'
+import { readWhole } from '../../lib/read.ts'
 import type { BlockNetwork } from './network.ts'
 
 const DIAL_MS = 10_000
@@ -61,7 +62,7 @@ async function dialOrigin(
   return (await reaches(network, peers[0] ?? [], signal, onFailure)) ? 'found' : 'none'
 }
 
-/** Dials the providers that routing names. One that is no host node counts as found, reached or not. */
+/** Dials the providers that routing names. A provider that is no host node counts as found, reached or not. */
 async function dialProviders(
   cid: CID,
   { network, origins, routingUrl, signal }: SearchOptions,
@@ -135,14 +136,8 @@ async function ask(url: string, signal: AbortSignal): Promise<unknown> {
     await response.body?.cancel()
     throw new Error(`Delegated routing answered ${response.status}`)
   }
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of response.body) {
-    length += chunk.length
-    if (length > ANSWER_LIMIT) throw new Error(`Delegated routing answered more than ${ANSWER_LIMIT} bytes`)
-    chunks.push(chunk)
-  }
-  return JSON.parse(Buffer.concat(chunks).toString())
+  const tooLarge = () => new Error(`Delegated routing answered more than ${ANSWER_LIMIT} bytes`)
+  return JSON.parse(`${await readWhole(response.body, ANSWER_LIMIT, tooLarge)}`)
 }
 
 function peerAddresses(records: unknown[] | null | undefined): PeerAddresses[] {

@@ -1,4 +1,5 @@
 import type { CID } from 'multiformats/cid'
+import { readWhole } from '../../lib/read.ts'
 import { BLOCK_LIMIT } from '../car.ts'
 import { inlineBytes, matches } from '../codecs.ts'
 import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
@@ -104,16 +105,8 @@ function missing(cid: CID): never {
   throw new StorageError('unavailable', `Kubo did not say the size of ${cid}`)
 }
 
-async function collect(chunks: AsyncIterable<Uint8Array>, limit: number): Promise<Uint8Array> {
-  const all: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of chunks) {
-    size += chunk.length
-    if (size > limit) throw new StorageError('invalid_object', `More than ${limit} bytes`)
-    all.push(chunk)
-  }
-  return Buffer.concat(all)
-}
+const collect = (chunks: AsyncIterable<Uint8Array>, limit: number): Promise<Uint8Array> =>
+  readWhole(chunks, limit, () => new StorageError('invalid_object', `More than ${limit} bytes`))
 
 /** A DAG as a CAR, see `Storage.exportCar`. */
 export async function* exportCar(

@@ -14,6 +14,7 @@ import type { Principal } from '../../http/principal.ts'
 import { authenticateRequest } from '../../http/route.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { CLOSE, type CloseCode, textFrame } from '../../lib/net/websocket.ts'
+import { parseJson } from '../../lib/read.ts'
 import { type JoinedSockets, openSockets } from '../joined-sockets.ts'
 import { type FirstMessage, readFirstMessage } from './first-message.ts'
 import type { PageParts } from './page.ts'
@@ -125,13 +126,8 @@ async function logIn(
 }
 
 /** The `connect` request that a message is; undefined for any other. */
-function readConnect(message: string): z.output<typeof connectRequest> | undefined {
-  try {
-    return connectRequest.safeParse(JSON.parse(message)).data
-  } catch {
-    return undefined
-  }
-}
+const readConnect = (message: string): z.output<typeof connectRequest> | undefined =>
+  connectRequest.safeParse(parseJson(message)).data
 
 /** The answer to a `connect` request as the engine gives it: its clients try no more then. */
 function refusalOf(id: string, { status, message }: ApiError): Buffer {

@@ -33,7 +33,7 @@ export interface SocketRequest {
 }
 
 /**
- * Opens the gateway's WebSocket for a client whose upgrade it is. One that is not ready is told so by closing (1013).
+ * Opens the gateway's WebSocket for a client that asks for an upgrade. A gateway that is not ready closes the socket with 1013.
  * @param more headers for agentd.
  * @returns what `open` makes of it, or undefined where it was closed already.
  * @throws ApiError 502 when the gateway refuses the upgrade.
@@ -144,11 +144,8 @@ export class LogStream {
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     void closed.then(() => this.#gone.abort())
     try {
-      for await (const line of jsonLines(lines, MAX_LINE_BYTES)) {
-        const parsed = logLine.safeParse(line)
-        if (!parsed.success) throw new AgentdError('bad_answer', 'agentd sent no line of a log')
-        await send(socket, JSON.stringify(parsed.data))
-      }
+      for await (const line of jsonLines(lines, MAX_LINE_BYTES, logLine))
+        await send(socket, JSON.stringify(line))
       this.end(CLOSE.serviceRestart, 'The agent ended its log')
     } catch {
       this.end(CLOSE.internalError, 'The log broke off')

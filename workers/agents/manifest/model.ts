@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import type { Manifest } from '../../../agentd/manifest-check.ts'
 import { check } from '../../../src/agents/config/config-schema.ts'
+import { parseJson } from '../../../src/lib/read.ts'
 import { DEFAULT_MODEL } from '../../../src/openclaw/config.ts'
 import type { Applying, PartResult } from './part.ts'
 
@@ -41,7 +42,7 @@ export async function applyModel(
   const { signal } = run
   const primary = typeof model === 'string' ? model : model.primary
   const answer = await agentd.json(target, { path: '/v1/config', maxBytes: CONFIG_BYTES, signal })
-  const stored = config.safeParse(parse(configText.safeParse(answer).data?.text ?? ''))
+  const stored = config.safeParse(parseJson(configText.safeParse(answer).data?.text ?? ''))
   if (!stored.success) return { problems: ['the engine’s config cannot be read'] }
   const { agents } = stored.data
   const before = agents?.defaults?.model
@@ -64,12 +65,4 @@ export async function applyModel(
   )
   if (written.data?.valid) return {}
   return { problems: [`the engine refuses ${primary}: ${written.data?.output.slice(0, 500)}`] }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { Counter } from 'prom-client'
 import { ApiError, badRequest, unavailable } from '../../../errors.ts'
+import { readWhole } from '../../../lib/read.ts'
 import { orAborted } from '../../../lib/until-aborted.ts'
 import type { Logger } from '../../../log.ts'
 import type { ImageCache } from './cache.ts'
@@ -143,9 +144,9 @@ export class Images {
   ): Promise<Uint8Array> {
     if (this.#refused.has(cid) || this.#refused.has(key))
       throw failed('This image could not be converted a moment ago')
-    if (size > MAX_BYTES) throw badRequest(`${NOT_CONVERTED}: it has more than ${MAX_BYTES} bytes`)
+    if (size > MAX_BYTES) throw tooLarge()
     try {
-      const whole = (signal: AbortSignal) => readWhole(read(signal))
+      const whole = (signal: AbortSignal) => readWhole(read(signal), MAX_BYTES, tooLarge)
       const answer = await this.#processes.convert(workspaceId, gone, whole, options)
       if ('bytes' in answer) return answer.bytes
       throw badRequest(`${NOT_CONVERTED}: ${answer.refused}`)
@@ -171,14 +172,5 @@ const NOT_CONVERTED = 'img-…: the file cannot be converted'
 const failed = (message: string, cause?: unknown) =>
   new ApiError(503, 'image_failed', message, { cause, headers: { 'retry-after': `${REFUSED_S}` } })
 
-/** @throws ApiError 400 for more bytes than there may be, whatever the root node declares. */
-async function readWhole(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of bytes) {
-    length += chunk.length
-    if (length > MAX_BYTES) throw badRequest(`${NOT_CONVERTED}: it has more than ${MAX_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
+/** The root node may declare another size than the file has. */
+const tooLarge = () => badRequest(`${NOT_CONVERTED}: it has more than ${MAX_BYTES} bytes`)

@@ -1,10 +1,10 @@
-/** Runs `work` on each item, at most `width` of them side by side. @throws what the first one throws. */
+/** Runs `work` on each item, at most `width` of them side by side. @throws the first error; no further items are begun then. */
 export async function eachOf<T>(
-  items: AsyncIterable<T>,
+  items: AsyncIterable<T> | Iterable<T>,
   width: number,
-  work: (item: T) => Promise<void>,
+  work: (item: T) => Promise<unknown>,
 ): Promise<void> {
-  const iterator = items[Symbol.asyncIterator]()
+  const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
   let failed = false
   const next = async (): Promise<void> => {
     for (;;) {
