@@ -1,4 +1,4 @@
-import { ApiError, badRequest, forbidden, messages } from '../../errors.ts'
+import { ApiError, badRequest, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { describeIssue } from '../../http/shapes.ts'
 import type { Asked } from '../../operations/operations.ts'
@@ -15,7 +15,7 @@ import {
   isChannel,
   REQUIRED_TOKENS,
 } from './channel-schema.ts'
-import { missingToken, removeChannel, saveChannel } from './channel-service.ts'
+import { missingToken, removeChannel, requireChannels, saveChannel } from './channel-service.ts'
 import { readChannels } from './channel-store.ts'
 import { isWhatsAppLinked, toList } from './status.ts'
 import { checkTelegramToken } from './telegram.ts'
@@ -74,12 +74,10 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
       operation: true,
       async handle({ agent, params, body, idempotencyKey, ...asked }) {
-        if (!asked.principal.plan.channels) throw forbidden(messages.channelsPlan, 'plan')
+        requireChannels(asked.principal.plan)
         const channel = requireChannel(params.channel)
         const change = parseChange(channel, body)
-        if (channel === 'telegram' && change.botToken !== undefined && config.BERTH_TELEGRAM_URL !== '') {
-          await checkTelegramToken(config.BERTH_TELEGRAM_URL, change.botToken)
-        }
+        if (channel === 'telegram') await checkTelegramToken(config.BERTH_TELEGRAM_URL, change.botToken)
         const operationId = await saveChannel(services, agent, channel, change, idempotencyKey)
         const done = `Channel ${channel} configured`
         if (operationId === undefined) return { body: { success: true, message: done } }

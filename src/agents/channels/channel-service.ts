@@ -1,7 +1,8 @@
 /** Setting up and removing channels: the row changes together with the operation that restarts the gateway. */
 
 import { inTransaction, type PrismaClient, type Transaction } from '../../db/prisma.ts'
-import { badRequest, notFound } from '../../errors.ts'
+import type { Plan } from '../../db/statements/plan.ts'
+import { badRequest, forbidden, messages, notFound } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import type { Encryption } from '../../lib/encryption.ts'
 import { enqueue, isRepeat } from '../../operations/enqueue.ts'
@@ -14,6 +15,14 @@ import {
   type TokenName,
 } from './channel-schema.ts'
 import { readChannels, type StoredChannel, type Tokens, writeChannel } from './channel-store.ts'
+
+/**
+ * The plan's limit on channels, for all that set one up: requests for a channel or for a new agent, and manifests.
+ * @throws ApiError 403 where the plan has none.
+ */
+export function requireChannels({ channels }: Pick<Plan, 'channels'>): void {
+  if (!channels) throw forbidden(messages.channelsPlan, 'plan')
+}
 
 export interface ChannelServices {
   prisma: PrismaClient
@@ -71,7 +80,7 @@ async function changeAgent<T>(
   return result
 }
 
-/** The public service's message. */
+/** The refusal of a first setup without a required token, in the public service's words. */
 export const missingToken = (name: TokenName) => badRequest(`${name} is required (string)`)
 
 /**

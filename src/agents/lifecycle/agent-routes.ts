@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { forbidden, messages, notFound } from '../../errors.ts'
+import { messages, notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { requireChannels } from '../channels/channel-service.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
 import { installMissing } from '../clawhub/install.ts'
 import { readRoutes } from '../ports/port-route-store.ts'
@@ -59,11 +60,8 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       errors: [404, 409, 502, 507],
       operation: true,
       async handle({ principal, body, prefer, idempotencyKey, signal }) {
-        const { telegram } = body.channels
-        if (Object.keys(body.channels).length > 0 && !principal.plan.channels)
-          throw forbidden(messages.channelsPlan, 'plan')
-        if (telegram?.botToken !== undefined && config.BERTH_TELEGRAM_URL !== '')
-          await checkTelegramToken(config.BERTH_TELEGRAM_URL, telegram.botToken)
+        if (Object.keys(body.channels).length > 0) requireChannels(principal.plan)
+        await checkTelegramToken(config.BERTH_TELEGRAM_URL, body.channels.telegram?.botToken)
         await installMissing(services, principal, body.skillCids ?? [], signal)
         const { agent, operationId } = await createAgent(services, principal, body, {
           engineVersion: config.BERTH_ENGINE_VERSION,

@@ -6,18 +6,18 @@ import {
   type ChannelChange,
   channelChangeOf,
 } from '../../../src/agents/channels/channel-schema.ts'
-import { mergeChannel, saveChannel } from '../../../src/agents/channels/channel-service.ts'
+import { mergeChannel, requireChannels, saveChannel } from '../../../src/agents/channels/channel-service.ts'
 import { readChannels } from '../../../src/agents/channels/channel-store.ts'
 import { checkTelegramToken } from '../../../src/agents/channels/telegram.ts'
-import { badRequest, forbidden, messages } from '../../../src/errors.ts'
+import { badRequest } from '../../../src/errors.ts'
 import { describeIssue } from '../../../src/http/shapes.ts'
 import { type Applying, type PartResult, problemOf } from './part.ts'
 
 const TOKENS = ['botToken', 'appToken'] as const
 
 /**
- * Sets up the channels of a manifest with tokens out of secrets that are attached to the agent; what the manifest leaves
- * out stays. Others than it names stay as they are.
+ * Sets up the channels of a manifest, with tokens from secrets that are attached to the agent. Fields that the manifest
+ * leaves out, and channels that it does not name, stay as they are.
  */
 export async function applyChannels(
   applying: Applying,
@@ -25,8 +25,11 @@ export async function applyChannels(
 ): Promise<PartResult> {
   const { services, agent } = applying
   const { prisma, encryption } = services
-  const mayHave = { id: agent.workspaceId, plan: { channels: true } }
-  if (!(await prisma.workspace.count({ where: mayHave }))) throw forbidden(messages.channelsPlan, 'plan')
+  const { plan } = await prisma.workspace.findUniqueOrThrow({
+    where: { id: agent.workspaceId },
+    select: { plan: { select: { channels: true } } },
+  })
+  requireChannels(plan)
   const stored = await readChannels(prisma, encryption, agent)
   const problems: string[] = []
   for (const channel of CHANNELS) {
@@ -36,9 +39,8 @@ export async function applyChannels(
       const change = await toChange(applying, channel, entry)
       const known = stored.find((one) => one.channel === channel)
       if (isDeepStrictEqual(mergeChannel(channel, known, change), known)) continue
-      const { BERTH_TELEGRAM_URL: telegram } = services.config
-      if (channel === 'telegram' && change.botToken !== undefined && telegram !== '')
-        await checkTelegramToken(telegram, change.botToken)
+      if (channel === 'telegram')
+        await checkTelegramToken(services.config.BERTH_TELEGRAM_URL, change.botToken)
       // The channel is saved with the restart that loads it, which follows this operation: another attempt finds nothing to do.
       await saveChannel(services, agent, channel, { ...change, skipRestart: false }, undefined)
     } catch (error) {
