@@ -1,7 +1,7 @@
 /** The audit as it is read: over HTTP, and by `berth audit`. */
+import { leastUuid } from '../db/partitions.ts'
 import type { Queryable } from '../db/pool.ts'
 import { readAudit, readWholeAudit } from '../db/statements/audit.ts'
-import { leastUuid } from '../lib/uuid-time.ts'
 
 export const RESULTS = ['done', 'refused', 'unknown'] as const
 

@@ -2,7 +2,6 @@
  * Tables that are partitioned by day (UTC): what is old goes as a whole table, which costs the same for any number of rows.
  * Partitions are made a week ahead by each migration and by every `web` and `worker`, so that a write always finds its own.
  */
-import { leastUuid } from '../lib/uuid-time.ts'
 import { isHeldUp } from './database-errors.ts'
 import type { Queryable } from './pool.ts'
 
@@ -84,3 +83,13 @@ async function dropPartition(db: Queryable, name: string): Promise<void> {
 /** The least key of a moment. */
 const keyAt = (table: Partitioned, ms: number): string =>
   TABLES[table] === 'uuid' ? leastUuid(ms) : new Date(ms).toISOString()
+
+/** The time in a UUID of version 7, which begins with its milliseconds (RFC 9562, 5.7). */
+export const timeOfUuid = (id: string): Date =>
+  new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
+
+/** The least UUID of a time; times before 1970 have none of their own. */
+export function leastUuid(ms: number): string {
+  const hex = Math.max(0, ms).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}

@@ -21,10 +21,10 @@ import {
 import { shared } from '../lib/shared.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
-import { type FileRecord, fileRecord } from './file-record.ts'
 import { keyvaluesFilter, keyvaluesPatch, MAX_PAIRS, mergeFilters, TOO_MANY_PAIRS } from './keyvalues.ts'
 import { isInManyNames, type NameSample, readNameIndex, wordsToLookUp } from './name-index.ts'
 import { type RemovalServices, removal } from './remove.ts'
+import { type FileRecord, fileRecord } from './uploads/keep.ts'
 import { findUploadedFile } from './uploads/tus-rows.ts'
 
 const fileQuery = z.object({
@@ -52,7 +52,7 @@ const filePage = z.object({
   }),
 })
 
-/** In the year 5138: what has more digits was meant in milliseconds. */
+/** The year 5138. A number with more digits was meant in milliseconds. */
 const MAX_UNIX_SECONDS = 99_999_999_999
 export const NOT_SECONDS = 'must be a Unix time in seconds'
 

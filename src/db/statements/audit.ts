@@ -1,6 +1,6 @@
 /** The audit. By hand: a statement writes the entries of many requests, and every request that writes waits for one. */
 import { uuidv7 } from 'uuidv7'
-import { timeOfUuid } from '../../lib/uuid-time.ts'
+import { timeOfUuid } from '../partitions.ts'
 import type { Queryable } from '../pool.ts'
 import { isoMillis, narrow, statement } from './statement.ts'
 
@@ -76,7 +76,7 @@ export const insertAudit = (from: string): string => `
   SELECT ${COLUMNS.map(([, type], at) => `entry[${at + 1}]${type === 'text' ? '' : `::${type}`}`).join(', ')} ${from}`
 
 /**
- * Writes entries, `$1`, a JSON array of `{entry}`, none of them twice. One that is there and says `unknown` is completed; any
+ * Writes entries, `$1`, a JSON array of `{entry}`, none of them twice. An entry that is there and says `unknown` is completed; any
  * other one that is there, as after an answer that got lost, stays.
  */
 const writePacked = statement({

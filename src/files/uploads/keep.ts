@@ -1,6 +1,7 @@
 /** The end of every upload: content that is in the store, and pinned, becomes a file. */
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
+import { z } from 'zod'
 import { isForeignKeyViolation, isHeldUp } from '../../db/database-errors.ts'
 import { type Pool, transaction } from '../../db/pool.ts'
 import { findDuplicate, insertFile } from '../../db/statements/files.ts'
@@ -10,11 +11,27 @@ import { ApiError, notFound } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
-import type { FileRecord } from '../file-record.ts'
 import { lockCid } from '../held-content.ts'
 import { overMaxSize, overPlanStorage } from './allowance.ts'
-import { tellQuotaReached } from './quota-events.ts'
-import { settle } from './reservations.ts'
+import { publishQuotaReached, settle } from './reservations.ts'
+
+/** A file as clients read it. */
+export const fileRecord = z.object({
+  id: z.string(),
+  name: z.string().nullable(),
+  cid: z.string(),
+  size: z.number().describe('Bytes of the content.'),
+  number_of_files: z.number(),
+  mime_type: z.string(),
+  keyvalues: z.record(z.string(), z.string()),
+  group_id: z.string().nullable(),
+  created_at: z.string(),
+  expires_at: z
+    .number()
+    .nullable()
+    .describe('When it is to be deleted, a Unix time in seconds; null for never.'),
+})
+export type FileRecord = z.output<typeof fileRecord>
 
 /** A file as the client describes it. */
 export interface FileDetails {
@@ -94,7 +111,7 @@ export async function keepContent(
     return { file, isDuplicate: false }
   }).catch(async (error) => {
     if (error instanceof ApiError && error.code === 'over_free_limit')
-      await tellQuotaReached(keepPool, uploader.workspaceId)
+      await publishQuotaReached(keepPool, uploader.workspaceId)
     // The group was deleted between the look at it and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
     if (!isHeldUp(error)) throw error

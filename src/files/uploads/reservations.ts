@@ -5,6 +5,7 @@
  */
 import { isHeldUp } from '../../db/database-errors.ts'
 import type { Pool, Queryable } from '../../db/pool.ts'
+import { noteQuotaReached } from '../../db/statements/events.ts'
 import {
   endReservation,
   readUsed,
@@ -14,7 +15,7 @@ import {
   settleUpload,
 } from '../../db/statements/uploads.ts'
 import { unavailable } from '../../errors.ts'
-import { tellQuotaReached } from './quota-events.ts'
+import { WindowCounts } from '../../http/window-counts.ts'
 
 const LEASE_MS = 20_000
 /** Interval at which {@link Reservations.renew} is to be called. */
@@ -34,7 +35,7 @@ export class Reservations {
    * @param bytes `need` is what there is; up to `want` is reserved where there is room for it.
    * @param storageBytes what the plan stores.
    * @returns how many are reserved; null when `need` is more than what is left.
-   * @throws ApiError 503 when others that are counted hold this up.
+   * @throws ApiError 503 when other uploads of the workspace, which are counted first, take too long.
    */
   async reserve(
     id: string,
@@ -53,14 +54,14 @@ export class Reservations {
         storageBytes,
         LEASE_MS,
       )
-      if (granted === null) await tellQuotaReached(this.#pool, workspaceId)
+      if (granted === null) await publishQuotaReached(this.#pool, workspaceId)
       return granted
     } catch (error) {
       throw isHeldUp(error) ? unavailable('Others are counted before this upload', error) : error
     }
   }
 
-  /** Lets go of an id. One that became a file has been settled before, see {@link settle}. */
+  /** Ends a reservation. An upload that became a file has ended its own before, see {@link settle}. */
   async release(id: string): Promise<void> {
     if (!this.#held.delete(id)) return
     // A reservation that cannot be deleted now runs out by itself.
@@ -86,4 +87,14 @@ export async function settle(db: Queryable, id: string, workspaceId: string): Pr
 /** Bytes that count against the plan of a workspace: its files, and those that its uploads hold. */
 export async function readUsedBytes(db: Queryable, workspaceId: string): Promise<number> {
   return (await readUsed.one(db, workspaceId)).used
+}
+
+/** A workspace has one event in this time: clients that are refused try again. */
+const QUIET_MS = 5 * 60_000
+const published = new WindowCounts(QUIET_MS)
+
+/** Publishes `quota.reached`, where the workspace has not had it lately. The upload is refused either way. */
+export async function publishQuotaReached(db: Queryable, workspaceId: string): Promise<void> {
+  if (published.add(workspaceId).count > 1) return
+  await noteQuotaReached.run(db, workspaceId).catch(() => {})
 }

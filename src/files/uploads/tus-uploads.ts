@@ -23,8 +23,7 @@ import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
 import { hasGroup } from '../groups.ts'
 import { Allowance, overPlanStorage } from './allowance.ts'
-import { tellQuotaReached } from './quota-events.ts'
-import { type Reservations, readUsedBytes } from './reservations.ts'
+import { publishQuotaReached, type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
   announcedBytes,
@@ -114,7 +113,7 @@ export class ResumableUploads {
   }
 
   /**
-   * Begins an upload: 201, with its address in Location. Of one that fails nothing stays, as nobody knows its address.
+   * Begins an upload: 201, with its address in Location. A creation that fails leaves nothing, as nobody knows the address.
    * @param gone fires when the client has gone.
    * @throws ApiError 400 naming the field, 403 and 413 above a limit, 404 for a group that is not there.
    */
@@ -135,7 +134,7 @@ export class ResumableUploads {
     const { storageBytes } = plan
     // Bytes are counted when they come: so an upload whose client died, and that nobody ended, locks nobody out.
     if (storageBytes !== null && (await readUsedBytes(pool, workspaceId)) + length > storageBytes) {
-      await tellQuotaReached(pool, workspaceId)
+      await publishQuotaReached(pool, workspaceId)
       throw overPlanStorage(storageBytes)
     }
     if (details.groupId !== null && !(await hasGroup(prisma, { workspaceId, ...details }, details.groupId))) {
@@ -201,7 +200,7 @@ export class ResumableUploads {
       const received = outcome ? length : await this.#hold(id, gone, () => this.#count(upload))
       if (received === length) {
         outcome ??= await this.#finish(id).catch((error) => {
-          // To a 5xx some clients begin a new upload.
+          // Some clients begin a new upload after a 5xx.
           throw error instanceof StorageError ? uploadBusy() : error
         })
       }
@@ -229,7 +228,7 @@ export class ResumableUploads {
     res.status(204).end()
   }
 
-  /** Says what of the protocol there is, to clients that ask and to browsers. */
+  /** Answers OPTIONS: the parts of the protocol that there are, for clients and for browsers. */
   async options(req: Request, res: Response): Promise<void> {
     await takeAnswer(await this.#server.handleWeb(toWebRequest(req, ADDRESS)), res)
     // The npm SDK names itself in one more header.
@@ -251,7 +250,7 @@ export class ResumableUploads {
     await deleteUpload(this.#options.prisma, id)
   }
 
-  /** Runs `work` while nobody writes; a request that does makes way. */
+  /** Runs `work` while no request writes to the upload; one that is writing is told to make way. */
   #hold<T>(id: string, gone: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     const signals = [this.#closing.signal, ...(gone ? [gone] : [])]
     return new UploadLocker(this.#options.pool, AbortSignal.any(signals)).hold(id, work)
@@ -271,7 +270,7 @@ export class ResumableUploads {
   }
 
   /**
-   * Counts the bytes that are here before more are taken. A client that does not speak tus repeats a piece of
+   * Counts the bytes that are here, before more are taken. A client that does not speak tus repeats a piece of
    * which a part had arrived from the piece's beginning, and could never go on: for it that part is dropped.
    * @throws ApiError 423 when another request brought all of the same piece while this one waited for it.
    */
@@ -363,7 +362,7 @@ export class ResumableUploads {
   }
 }
 
-/** A host that nobody resolves: the protocol reads only the id at the end. */
+/** A made-up host: the protocol reads only the id at the end of the address. */
 const ADDRESS = 'http://uploads/'
 
 /** The row in the form that the protocol reads. It is written before the file. */

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { type Route, route } from '../../http/route.ts'
 import { network } from '../../http/shapes.ts'
-import { fileRecord } from '../file-record.ts'
 import { legacyForm, readLegacyField, uploadForm } from './fields.ts'
 import {
   checkNetwork,
@@ -10,6 +9,7 @@ import {
   UPLOAD_SCOPES,
   type UploadServices,
 } from './grant.ts'
+import { fileRecord } from './keep.ts'
 import { receiveForm, receiveUpload } from './receive.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 

@@ -19,7 +19,7 @@ import {
   readConfig,
   readManifest,
 } from './image.ts'
-import { readTar } from './tar.ts'
+import { readTar } from './layer.ts'
 
 const blobName = ({ digest }: Descriptor) => `blobs/${digest.replace(':', '/')}`
 

@@ -3,14 +3,13 @@ import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lstat, open, readdir, readFile, readlink, rename } from 'node:fs/promises'
 import { join, posix } from 'node:path'
-import { PassThrough, Readable } from 'node:stream'
+import { PassThrough, Readable, type Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip, createZstdDecompress } from 'node:zlib'
-import { type Header, type Pack, pack } from 'tar-stream'
+import { extract, type Header, type Pack, pack } from 'tar-stream'
 import { temporaryName } from '../../lib/files.ts'
 import { EngineError } from '../engine-error.ts'
 import { type Blob, MEDIA, type RawLayer } from './image.ts'
-import { readTar } from './tar.ts'
 
 /** A file, folder or link of a layer, all of which belong to root. */
 export interface Entry {
@@ -150,4 +149,15 @@ async function compressionOf(path: string): Promise<'gzip' | 'zstd' | 'none'> {
   } finally {
     await file.close()
   }
+}
+
+/** Reads a tar, unpacked by `unpack`, entry after entry: each is to be read or resumed before the next one comes. */
+export function readTar(source: Readable, unpack?: Transform): ReturnType<typeof extract> {
+  const entries = extract()
+  const fail = (error: Error) => entries.destroy(error)
+  source.on('error', fail)
+  const bytes = unpack ? source.pipe(unpack) : source
+  unpack?.on('error', fail)
+  bytes.pipe(entries as unknown as NodeJS.WritableStream)
+  return entries
 }

@@ -7,7 +7,7 @@ import { transaction } from '../../../src/db/pool.ts'
 import { giveUpDomains, noteTakenDomain } from '../../../src/db/statements/domains.ts'
 import { noteTaskRuns } from '../../../src/db/statements/task-runs.ts'
 import { EVENT_TYPES, type EventType, eventTypes } from '../../../src/events/event-types.ts'
-import { tellQuotaReached } from '../../../src/files/uploads/quota-events.ts'
+import { publishQuotaReached } from '../../../src/files/uploads/reservations.ts'
 import { tellLowDisks } from '../../../src/health/disk-events.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -288,7 +288,7 @@ describe('events of agents', () => {
 
 describe('events of what is no change', () => {
   it('an upload that the plan refuses leaves an event, and so does a pin, of the workspace', async () => {
-    for (let times = 0; times < 2; times++) await tellQuotaReached(database.pool, workspaceId)
+    for (let times = 0; times < 2; times++) await publishQuotaReached(database.pool, workspaceId)
     const id = await insertFile('retrieving')
     await run(`UPDATE file SET status = 'over_free_limit' WHERE id = $1`, id)
     const events = (await left()).filter(({ type }) => type === 'quota.reached')
