@@ -13,14 +13,16 @@ import {
   isEnded,
   isOf,
   isRunning,
+  isShut,
   obstacleTo,
   runOf,
   toSandbox,
   wasStarted,
   withRun,
+  withShut,
 } from './kubernetes/found.ts'
 import { readHome, writeHome } from './kubernetes/home.ts'
-import { isNetworkShut, OPEN_NETWORK_ADVICE } from './kubernetes/network-check.ts'
+import { isNetworkShut, OPEN_NETWORK_ADVICE, whyNotShut } from './kubernetes/network-check.ts'
 import { ownedBy, type ProxyPeers, policyOf, recordOf } from './kubernetes/objects.ts'
 import { checkPod, homePod, type PodOptions } from './kubernetes/pod-spec.ts'
 import { deletePod, readPod, waitForPod } from './kubernetes/pods.ts'
@@ -118,7 +120,7 @@ export class KubernetesRuntime implements SandboxRuntime {
       const noted = wasStarted(record) ? record : await this.#writeRecord(record, withRun(record, {}), signal)
       return noted && (await this.#makePod(agentId, record, signal))
     })
-    await waitForPod(
+    const running = await waitForPod(
       this.#cluster,
       nameOf(agentId),
       { ms: this.#options.startMs ?? START_MS, signal },
@@ -135,6 +137,7 @@ export class KubernetesRuntime implements SandboxRuntime {
         return pod !== undefined && isRunning(pod)
       },
     )
+    if (running) await this.#requireShut(agentId, running, signal)
     const sandbox = await this.inspect(agentId, { signal })
     if (sandbox) return sandbox
     throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
@@ -336,6 +339,21 @@ export class KubernetesRuntime implements SandboxRuntime {
         .catch(ignoring(409)),
     )
     return made !== undefined
+  }
+
+  /** Once for each pod, before `start` tells its address. @throws SandboxError; a pod whose network is open is ended. */
+  async #requireShut(agentId: string, pod: V1Pod, signal: AbortSignal | undefined): Promise<void> {
+    const { openNetwork, guardSeconds: seconds } = this.#options.pods
+    if (openNetwork || isShut(await this.#existing(agentId, signal), pod)) return
+    const reason = await whyNotShut(this.#cluster, nameOf(agentId), { seconds, signal })
+    if (reason) {
+      await this.stop(agentId, { graceMs: 1000, signal })
+      throw reason
+    }
+    await this.#retrying(agentId, async () => {
+      const record = await this.#existing(agentId, signal)
+      return this.#writeRecord(record, withShut(record, pod), signal)
+    })
   }
 
   async #homeParts(agentId: string, signal: AbortSignal | undefined) {
