@@ -68,6 +68,8 @@ const GRACE_MS = 10_000
  * it.
  */
 const START_MS = 60_000
+/** A node tells within a second that a pod has ended. */
+const END_MS = 3000
 /** Someone else changes the same sandbox at each try. */
 const TRIES = 20
 
@@ -129,11 +131,7 @@ export class KubernetesRuntime implements SandboxRuntime {
           ? obstacleTo(pod)
           : new SandboxError('internal', 'its pod is deleted as it starts')
         if (obstacle) throw obstacle
-        if (pod && isEnded(pod))
-          throw new SandboxError(
-            'internal',
-            `the agent ended as it started: exit code ${runOf(pod).exitCode}`,
-          )
+        requireNoEnd(pod)
         return pod !== undefined && isRunning(pod)
       },
     )
@@ -345,10 +343,17 @@ export class KubernetesRuntime implements SandboxRuntime {
   async #requireShut(agentId: string, pod: V1Pod, signal: AbortSignal | undefined): Promise<void> {
     const { openNetwork, guardSeconds: seconds } = this.#options.pods
     if (openNetwork || isShut(await this.#existing(agentId, signal), pod)) return
-    const reason = await whyNotShut(this.#cluster, nameOf(agentId), { seconds, signal })
+    const name = nameOf(agentId)
+    const reason = await whyNotShut(this.#cluster, name, { seconds, signal }).catch((error) => error)
     if (reason) {
-      await this.stop(agentId, { graceMs: 1000, signal })
-      throw reason
+      // In a pod that has ended by itself no command runs: how it ended says more.
+      const bounds = { ms: END_MS, signal, late: () => reason }
+      const error = await waitForPod(this.#cluster, name, bounds, requireNoEnd).then(
+        () => reason,
+        (end) => end,
+      )
+      if (reason.code === 'internal') await this.stop(agentId, { graceMs: 1000, signal })
+      throw error
     }
     await this.#retrying(agentId, async () => {
       const record = await this.#existing(agentId, signal)
@@ -375,6 +380,12 @@ export class KubernetesRuntime implements SandboxRuntime {
     for (let tries = 0; tries < TRIES; tries++) if (await act()) return
     throw new SandboxError('internal', `the sandbox of ${agentId} is changed by others all the time`)
   }
+}
+
+/** @returns whether the pod is gone. @throws SandboxError that says how it has ended. */
+function requireNoEnd(pod: V1Pod | undefined): boolean {
+  if (!pod || !isEnded(pod)) return !pod
+  throw new SandboxError('internal', `the agent ended as it started: exit code ${runOf(pod).exitCode}`)
 }
 
 /** True for two records with the same spec and the same owner. */
