@@ -13,14 +13,16 @@ import {
   isEnded,
   isOf,
   isRunning,
+  isShut,
   obstacleTo,
   runOf,
   toSandbox,
   wasStarted,
   withRun,
+  withShut,
 } from './kubernetes/found.ts'
 import { readHome, writeHome } from './kubernetes/home.ts'
-import { isNetworkShut, OPEN_NETWORK_ADVICE } from './kubernetes/network-check.ts'
+import { isNetworkShut, OPEN_NETWORK_ADVICE, whyNotShut } from './kubernetes/network-check.ts'
 import { ownedBy, type ProxyPeers, policyOf, recordOf } from './kubernetes/objects.ts'
 import { checkPod, homePod, type PodOptions } from './kubernetes/pod-spec.ts'
 import { deletePod, readPod, waitForPod } from './kubernetes/pods.ts'
@@ -66,6 +68,8 @@ const GRACE_MS = 10_000
  * it.
  */
 const START_MS = 60_000
+/** A node tells within a second that a pod has ended. */
+const END_MS = 3000
 /** Someone else changes the same sandbox at each try. */
 const TRIES = 20
 
@@ -118,7 +122,7 @@ export class KubernetesRuntime implements SandboxRuntime {
       const noted = wasStarted(record) ? record : await this.#writeRecord(record, withRun(record, {}), signal)
       return noted && (await this.#makePod(agentId, record, signal))
     })
-    await waitForPod(
+    const running = await waitForPod(
       this.#cluster,
       nameOf(agentId),
       { ms: this.#options.startMs ?? START_MS, signal },
@@ -127,14 +131,11 @@ export class KubernetesRuntime implements SandboxRuntime {
           ? obstacleTo(pod)
           : new SandboxError('internal', 'its pod is deleted as it starts')
         if (obstacle) throw obstacle
-        if (pod && isEnded(pod))
-          throw new SandboxError(
-            'internal',
-            `the agent ended as it started: exit code ${runOf(pod).exitCode}`,
-          )
+        requireNoEnd(pod)
         return pod !== undefined && isRunning(pod)
       },
     )
+    if (running) await this.#requireShut(agentId, running, signal)
     const sandbox = await this.inspect(agentId, { signal })
     if (sandbox) return sandbox
     throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
@@ -338,6 +339,28 @@ export class KubernetesRuntime implements SandboxRuntime {
     return made !== undefined
   }
 
+  /** Once for each pod, before `start` tells its address. @throws SandboxError; a pod whose network is open is ended. */
+  async #requireShut(agentId: string, pod: V1Pod, signal: AbortSignal | undefined): Promise<void> {
+    const { openNetwork, guardSeconds: seconds } = this.#options.pods
+    if (openNetwork || isShut(await this.#existing(agentId, signal), pod)) return
+    const name = nameOf(agentId)
+    const reason = await whyNotShut(this.#cluster, name, { seconds, signal }).catch((error) => error)
+    if (reason) {
+      // In a pod that has ended by itself no command runs: how it ended says more.
+      const bounds = { ms: END_MS, signal, late: () => reason }
+      const error = await waitForPod(this.#cluster, name, bounds, requireNoEnd).then(
+        () => reason,
+        (end) => end,
+      )
+      if (reason.code === 'internal') await this.stop(agentId, { graceMs: 1000, signal })
+      throw error
+    }
+    await this.#retrying(agentId, async () => {
+      const record = await this.#existing(agentId, signal)
+      return this.#writeRecord(record, withShut(record, pod), signal)
+    })
+  }
+
   async #homeParts(agentId: string, signal: AbortSignal | undefined) {
     const { pods, versions } = this.#options
     const record = await this.#own(agentId, signal)
@@ -357,6 +380,12 @@ export class KubernetesRuntime implements SandboxRuntime {
     for (let tries = 0; tries < TRIES; tries++) if (await act()) return
     throw new SandboxError('internal', `the sandbox of ${agentId} is changed by others all the time`)
   }
+}
+
+/** @returns whether the pod is gone. @throws SandboxError that says how it has ended. */
+function requireNoEnd(pod: V1Pod | undefined): boolean {
+  if (!pod || !isEnded(pod)) return !pod
+  throw new SandboxError('internal', `the agent ended as it started: exit code ${runOf(pod).exitCode}`)
 }
 
 /** True for two records with the same spec and the same owner. */

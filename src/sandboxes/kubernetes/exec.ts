@@ -1,4 +1,7 @@
-/** Commands in a pod through the API server: for homes and measurements alone, since all else goes through agentd. */
+/**
+ * Commands in a pod through the API server: for homes, measurements and the check of its network alone, since all else goes
+ * through agentd.
+ */
 import { PassThrough, Writable } from 'node:stream'
 import type { V1Status } from '@kubernetes/client-node'
 import { SandboxError } from '../port.ts'
@@ -31,32 +34,34 @@ export async function* execIn(
   let errors = ''
   let pause = () => {}
   const connection = await cluster.call('exec', { signal }, ({ library, config }) =>
-    new library.Exec(config).exec(
-      cluster.namespace,
-      pod,
-      AGENT,
-      command,
-      // The client hands on whatever comes: what is too much stops the connection.
-      new Writable({
-        write(chunk, _, done) {
-          if (!output.write(chunk)) pause()
-          done()
-        },
-        final(done) {
-          output.end()
-          done()
-        },
-      }),
-      new Writable({
-        write(chunk, _, done) {
-          errors = `${errors}${chunk}`.slice(-KEPT_ERRORS)
-          done()
-        },
-      }),
-      input ? new PassThrough() : null,
-      false,
-      end,
-    ),
+    new library.Exec(config)
+      .exec(
+        cluster.namespace,
+        pod,
+        AGENT,
+        command,
+        // The client hands on whatever comes: what is too much stops the connection.
+        new Writable({
+          write(chunk, _, done) {
+            if (!output.write(chunk)) pause()
+            done()
+          },
+          final(done) {
+            output.end()
+            done()
+          },
+        }),
+        new Writable({
+          write(chunk, _, done) {
+            errors = `${errors}${chunk}`.slice(-KEPT_ERRORS)
+            done()
+          },
+        }),
+        input ? new PassThrough() : null,
+        false,
+        end,
+      )
+      .catch(throwAsError),
   )
   pause = () => connection.pause()
   output.on('drain', () => connection.resume())
@@ -77,6 +82,11 @@ export async function* execIn(
     signal?.removeEventListener('abort', abort)
     connection.terminate()
   }
+}
+
+/** The client rejects with the event of its WebSocket. */
+function throwAsError({ error, message }: { error?: Error; message?: string }): never {
+  throw error ?? new Error(message)
 }
 
 type Connection = { send(data: Uint8Array, done: (error?: Error) => void): void }

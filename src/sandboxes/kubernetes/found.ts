@@ -8,6 +8,8 @@ import { AGENT } from './pod-spec.ts'
 
 /** Annotation of a record whose sandbox was started: how its last run ended, as far as it has. */
 const LAST_RUN = 'berth.last-run'
+/** Annotation of a record: the uid of the pod whose network was found shut while the API server was up. */
+const SHUT_POD = 'berth.shut-pod'
 
 /** The part of a sandbox that outlives its pod. */
 type Run = Pick<Sandbox, 'exitCode' | 'oomKilled' | 'startedAt'>
@@ -43,12 +45,20 @@ const toText = (time: Date | string | undefined) => (time ? new Date(time).toISO
 export const wasStarted = (record: V1ConfigMap) => lastRun(record) !== undefined
 
 /** The record with a note of its last run. */
-export const withRun = (record: V1ConfigMap, run: Run | object): V1ConfigMap => ({
+export const withRun = (record: V1ConfigMap, run: Run | object) =>
+  annotated(record, { [LAST_RUN]: JSON.stringify(run) })
+
+/** The record with a note that the network of this pod is shut. */
+export const withShut = (record: V1ConfigMap, { metadata }: V1Pod) =>
+  annotated(record, { [SHUT_POD]: metadata?.uid ?? '' })
+
+/** True for a pod of which {@link withShut} is noted. */
+export const isShut = (record: V1ConfigMap, { metadata }: V1Pod) =>
+  record.metadata?.annotations?.[SHUT_POD] === metadata?.uid
+
+const annotated = (record: V1ConfigMap, annotations: Record<string, string>): V1ConfigMap => ({
   ...record,
-  metadata: {
-    ...record.metadata,
-    annotations: { ...record.metadata?.annotations, [LAST_RUN]: JSON.stringify(run) },
-  },
+  metadata: { ...record.metadata, annotations: { ...record.metadata?.annotations, ...annotations } },
 })
 
 function lastRun({ metadata }: V1ConfigMap): Run | undefined {
@@ -93,10 +103,12 @@ export function obstacleTo(pod: V1Pod): SandboxError | undefined {
   // An agent that has ended by itself is no obstacle: its state tells how it ended.
   if (!isEnded(pod) || agentOf(pod)?.state?.terminated || reason) return undefined
   const guard = initContainerStatuses[0]?.state?.terminated
-  if (guard?.exitCode === OPEN_NETWORK)
-    return new SandboxError('internal', 'the network of the cluster does not enforce its NetworkPolicy')
+  if (guard?.exitCode === OPEN_NETWORK) return openNetwork()
   return new SandboxError('internal', `the agent's home cannot be prepared: ${guard?.reason ?? 'unknown'}`)
 }
+
+export const openNetwork = () =>
+  new SandboxError('internal', 'the network of the cluster does not enforce its NetworkPolicy')
 
 /** The reason why a pod does not run, in the words of the cluster. */
 export function whatIsMissing(pod: V1Pod | undefined): SandboxError {

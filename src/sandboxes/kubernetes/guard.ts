@@ -7,13 +7,15 @@
 export const OPEN_NETWORK = 77
 
 /**
- * Node runs this, for GUARD_SECONDS at most, and not at all for 0. It knocks at the API server, which an agent must never reach and every cluster has, until it is
- * refused twice in a row: whatever shuts the network is then in force for this pod.
+ * Node runs this, for GUARD_SECONDS at most, and not at all for 0. It knocks at the API server, which an agent must never
+ * reach and every cluster has, by two connections at once, until both are refused GUARD_ROUNDS times in a row. Then it
+ * prints `shut`: the policy is in force for this pod, if the API server is up.
  */
 export const GUARD = `
 const { mkdirSync } = require('node:fs')
 const { connect } = require('node:net')
-const { GUARD_FOLDER, GUARD_SECONDS, KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
+const { GUARD_FOLDER, GUARD_SECONDS, GUARD_ROUNDS = 2 } = process.env
+const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
 if (GUARD_FOLDER) mkdirSync(GUARD_FOLDER, { recursive: true })
 const reaches = () => new Promise((resolve) => {
   const socket = connect({ host, port, timeout: 1000 })
@@ -23,10 +25,11 @@ const reaches = () => new Promise((resolve) => {
 })
 const guard = async () => {
   const end = Date.now() + 1000 * GUARD_SECONDS
-  for (let refused = 0; refused < 2;) {
-    refused = (await reaches()) ? 0 : refused + 1
+  for (let refused = 0; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
+    const reached = await Promise.all([reaches(), reaches()])
+    refused = reached.includes(true) ? 0 : refused + 1
+    if (refused >= GUARD_ROUNDS) return console.log('shut')
     if (Date.now() > end) process.exit(${OPEN_NETWORK})
-    await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
 if (GUARD_SECONDS > 0) guard()

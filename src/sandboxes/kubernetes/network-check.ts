@@ -1,8 +1,10 @@
-/** Checks that the network of a cluster enforces policies at all: once, by a pod that must reach nothing. */
+/** Checks that the network enforces policies: at all, by a pod that must reach nothing, and for the pod of an agent. */
 import type { V1Pod } from '@kubernetes/client-node'
+import { SandboxError } from '../port.ts'
 import { type Cluster, ignoring } from './cluster.ts'
-import { isEnded, runOf } from './found.ts'
-import { OPEN_NETWORK } from './guard.ts'
+import { execIn } from './exec.ts'
+import { isEnded, openNetwork, runOf } from './found.ts'
+import { GUARD, OPEN_NETWORK } from './guard.ts'
 import { checkPolicyOf } from './objects.ts'
 import { deletePod, readPod, waitForPod } from './pods.ts'
 
@@ -11,6 +13,8 @@ export const OPEN_NETWORK_ADVICE =
 
 /** With the time to pull an image. */
 const CHECK_MS = 5 * 60_000
+/** How much longer than its knocks a command may take. */
+const MARGIN_MS = 30_000
 
 /**
  * Runs the pod until it has ended. Workers that start side by side share it, and one that was left over is removed.
@@ -50,4 +54,31 @@ export async function isNetworkShut(
       core.deleteNamespacedPod({ namespace, name, gracePeriodSeconds: 0 }).catch(ignoring(404)),
     )
   }
+}
+
+/**
+ * Knocks from an agent's pod that runs, for `seconds` at most, by a command whose connection goes through the API server. The
+ * guard cannot tell a shut network from an API server that is down; as long as this connection lives, that is up.
+ * @returns why the pod must not be used; undefined where its network is shut.
+ * @throws SandboxError `unreachable` where that cannot be found out now.
+ */
+export async function whyNotShut(
+  cluster: Cluster,
+  name: string,
+  { seconds, signal }: { seconds: number; signal: AbortSignal | undefined },
+): Promise<SandboxError | undefined> {
+  const command = ['env', `GUARD_SECONDS=${seconds}`, 'GUARD_ROUNDS=1', 'node', '-e', GUARD]
+  const bound = AbortSignal.timeout(seconds * 1000 + MARGIN_MS)
+  const either = signal ? AbortSignal.any([signal, bound]) : bound
+  let said = ''
+  try {
+    const output = execIn(cluster, name, command, { signal: either, allowed: [OPEN_NETWORK] })
+    for await (const part of output) said += part
+  } catch (error) {
+    if (bound.aborted && !signal?.aborted)
+      throw new SandboxError('unreachable', 'the node of the agent does not say whether its network is shut')
+    if (error instanceof SandboxError && error.code === 'internal') return error
+    throw error
+  }
+  return said.trim() === 'shut' ? undefined : openNetwork()
 }

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { describe, it } from 'node:test'
+import { GUARD, OPEN_NETWORK } from './guard.ts'
+
+/** Runs the guard against a port of this machine, as if that were the API server. */
+async function runGuard(port: number, env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, ['-e', GUARD], {
+    env: {
+      GUARD_SECONDS: '30',
+      KUBERNETES_SERVICE_HOST: '127.0.0.1',
+      KUBERNETES_SERVICE_PORT: `${port}`,
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [[exitCode], output] = await Promise.all([once(child, 'exit'), text(child.stdout)])
+  return { exitCode, output }
+}
+
+async function listen() {
+  const server = createServer((socket) => socket.on('error', () => {}))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return { server, port: (server.address() as AddressInfo).port }
+}
+
+describe('the guard of a pod', () => {
+  it('a network that lets it through to the end is open', async () => {
+    const { server, port } = await listen()
+    try {
+      assert.deepEqual(await runGuard(port, { GUARD_SECONDS: '0.3' }), { exitCode: OPEN_NETWORK, output: '' })
+    } finally {
+      server.close()
+    }
+  })
+
+  it('a network that refuses it is shut', async () => {
+    const { server, port } = await listen()
+    server.close()
+    await once(server, 'close')
+    assert.deepEqual(await runGuard(port), { exitCode: 0, output: 'shut\n' })
+    assert.deepEqual(await runGuard(port, { GUARD_ROUNDS: '1' }), { exitCode: 0, output: 'shut\n' })
+  })
+
+  it('a network that is shut only after some knocks is waited for', async () => {
+    const { server, port } = await listen()
+    let knocks = 0
+    server.on('connection', (socket) => {
+      socket.destroy()
+      if (++knocks === 4) server.close()
+    })
+    assert.deepEqual(await runGuard(port), { exitCode: 0, output: 'shut\n' })
+    assert(knocks >= 4)
+  })
+
+  it('nothing is knocked at where the network may be open', async () => {
+    const { server, port } = await listen()
+    server.on('connection', () => assert.fail('it knocks'))
+    try {
+      assert.deepEqual(await runGuard(port, { GUARD_SECONDS: '0' }), { exitCode: 0, output: '' })
+    } finally {
+      server.close()
+    }
+  })
+})
