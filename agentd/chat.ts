@@ -15,6 +15,8 @@ const BEHIND_BYTES = 4_194_304
 const LINE_BYTES = 524_288
 const ERROR_CHARS = 2000
 const LABEL_CHARS = 80
+/** As many as the API has of the id of a call. */
+const CALL_ID_CHARS = 200
 const SETTLE_MS = 5000
 const POLL_MS = 100
 
@@ -62,6 +64,8 @@ async function converse(
   try {
     // In this order nothing is missed: what comes from now on waits until it is known whether there is a reply.
     await ask('sessions.messages.subscribe', { key: sessionKey })
+    // The engine tells of tools those who follow all sessions.
+    await ask('sessions.subscribe', {})
     const { isActive, isNew } = await look()
     if (message !== undefined) {
       if (isActive) throw new AgentdError('conflict', 'the agent still replies')
@@ -151,6 +155,7 @@ class Follower {
     if (this.#early) return void this.#early.push(frame)
     if (frame.event === 'session.message') this.#message(payload.message)
     else if (frame.event === 'agent' && payload.stream === 'assistant') this.#text(payload.data ?? {})
+    else if (frame.event === 'session.tool') this.#tool(payload.data ?? {})
     else if (frame.event === 'chat' && (this.#runId ?? payload.runId) === payload.runId) this.#state(payload)
   }
 
@@ -192,6 +197,12 @@ class Follower {
       })
   }
 
+  #tool({ toolCallId, phase, isError }: NonNullable<Payload['data']>): void {
+    if (typeof toolCallId !== 'string' || (phase !== 'start' && phase !== 'result')) return
+    const state = phase === 'start' ? 'running' : isError === true ? 'failed' : 'done'
+    this.send({ type: 'tool', call: toolCallId.slice(0, CALL_ID_CHARS), state })
+  }
+
   #state({ state, errorMessage }: Payload): void {
     if (state === 'final') this.end({ type: 'end', state: 'done' })
     else if (state === 'aborted') this.end({ type: 'end', state: 'stopped' })
@@ -208,7 +219,14 @@ interface Payload {
   errorMessage?: string
   stream?: string
   message?: unknown
-  data?: { itemId?: string; text?: string; delta?: string }
+  data?: {
+    itemId?: string
+    text?: string
+    delta?: string
+    toolCallId?: unknown
+    phase?: unknown
+    isError?: unknown
+  }
 }
 
 function resultOf(answer: RpcResponse): Record<string, unknown> {

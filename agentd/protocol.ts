@@ -268,6 +268,8 @@ export type ChatEvent =
   | { type: 'text'; item: string; text: string; replace: boolean }
   /** A message that the engine has kept, as its `chat.history` has it; null for one that is too long for a line. */
   | { type: 'message'; message: unknown }
+  /** A call of a tool has begun, or has ended; its result is a message that the engine does not tell of before the reply's end. */
+  | { type: 'tool'; call: string; state: 'running' | 'done' | 'failed' }
   | { type: 'end'; state: 'done' | 'stopped' | 'failed' | 'idle'; error?: string }
 
 /** `GET /v1/usage`: what the agent uses, a sample every 15 s, of the last hour; none until agentd runs for 15 s. */

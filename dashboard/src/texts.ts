@@ -183,6 +183,7 @@ export const texts = {
       'text/csv': 'CSV',
       'application/json': 'JSON',
       'application/zip': 'ZIP archive',
+      'application/vnd.ipld.car': 'CAR archive',
       'application/octet-stream': 'Other',
     } as Record<string, string>,
     columns: { name: 'Name', cid: 'CID', size: 'Size', type: 'Type', added: 'Added' },
@@ -281,9 +282,22 @@ export const texts = {
     preview: {
       title: 'Preview',
       of: (name: string) => `Preview of ${name}`,
-      noLink: 'A private file is shown by a link, and viewers make none.',
       noPreview: (type: string) => `Nothing to see of this type: ${type}`,
       noGateway: 'Previews come from a gateway of the workspace that is open to everybody; there is none.',
+      contentsOf: (name: string) => `Contents of ${name}`,
+      nothingIn: 'Nothing is in it.',
+      more: 'Show more',
+      notRead: 'not read',
+      partly: 'Parts of this folder were not read.',
+      copyCid: (name: string) => `Copy the CID of ${name}`,
+      noCar: 'This is no CAR archive, or its beginning is damaged.',
+      cut: (read: string, all: string) =>
+        `The first ${read} of ${all} were read. What comes after them is left out.`,
+      readOn: (size: string) => `Read up to ${size}`,
+      broken: (read: string) =>
+        `The archive is damaged, or ends too early, after ${read}. What comes before is shown.`,
+      refused: (n: number) =>
+        `${count(n, 'block is', 'blocks are')} left out: not what the CID says, or not to be checked here.`,
     },
     swaps: {
       title: 'Swaps',

@@ -52,7 +52,7 @@ describe('an agent in the dashboard', () => {
       ['/files/gateways', gateway.domain],
       [`/files/gateways/${gateway.id}`, 'Everybody reads public files here'],
       [`/files/public/${files.public}`, 'None yet.'],
-      [`/files/private/${files.private}`, 'A private file is shown by a link'],
+      [`/files/private/${files.private}`, 'Whoever has a link reads the file'],
       ['/agents', /running/],
       ['/agents/new', 'Viewers look at everything'],
       [agent, 'Viewers look at everything'],

@@ -1,12 +1,36 @@
 /** Previews of content, which may be anybody's: text, video, PDF, and what tries to run. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
+import type { CID } from 'multiformats/cid'
 import type { Frame } from 'playwright-core'
+import { carHeader, carSection } from '../../src/storage/car.ts'
+import type { Block } from '../../src/storage/port.ts'
+import { writeDirectory, writeFile } from '../../src/storage/unixfs-write.ts'
 import { until } from '../../test/support/processes.ts'
-import { HOSTILE, openDashboard } from './support.ts'
+import { actionsOn, HOSTILE, openDashboard } from './support.ts'
 
-const { url, own, page, complaints, signIn, look } = await openDashboard()
+const { url, own, page, complaints, newPage, signIn, look } = await openDashboard()
 await signIn()
+const { ranNothing } = actionsOn(page)
+
+/** Uploads files, one or a folder, and opens their page. @returns the address of the page. */
+async function open(
+  files: { name: string; content: string | Uint8Array; type?: string }[],
+  network = 'public',
+  fields: Record<string, string> = {},
+): Promise<string> {
+  const form = new FormData()
+  for (const [field, value] of Object.entries({ network, ...fields })) form.set(field, value)
+  for (const { name, content, type = '' } of files)
+    form.append('file', new Blob([content as BlobPart], { type }), name)
+  const headers = { authorization: `Bearer ${own.api.key}` }
+  const answer = await fetch(`${url}/v3/files`, { method: 'POST', body: form, headers })
+  const { data } = (await answer.json()) as { data: { id: string } }
+  const address = `${url}/dashboard/files/${network}/${data.id}`
+  await page.goto(address)
+  return address
+}
 
 /** Uploads a file, opens its page, and gives the frame of its preview. */
 async function show(
@@ -16,13 +40,7 @@ async function show(
   network = 'public',
   fields: Record<string, string> = {},
 ): Promise<Frame> {
-  const form = new FormData()
-  for (const [field, value] of Object.entries({ network, ...fields })) form.set(field, value)
-  form.set('file', new Blob([content as BlobPart], { type }), name)
-  const headers = { authorization: `Bearer ${own.api.key}` }
-  const answer = await fetch(`${url}/v3/files`, { method: 'POST', body: form, headers })
-  const { data } = (await answer.json()) as { data: { id: string } }
-  await page.goto(`${url}/dashboard/files/${network}/${data.id}`)
+  await open([{ name, content, type }], network, fields)
   const frame = await (await page.locator('iframe').elementHandle())?.contentFrame()
   assert.ok(frame)
   await until('the preview is on its way', () => frame.url().startsWith('http'))
@@ -73,6 +91,36 @@ function pdfOf(text: string): string {
   })
   const rows = at.map((start) => `${String(start).padStart(10, '0')} 00000 n \n`).join('')
   return `${pdf}xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${rows}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${pdf.length}\n%%EOF\n`
+}
+
+const MIB = 1_048_576
+/** A name with markup that a form can send: without quotes and slashes. */
+const SIMPLE = '<img src=x onerror=window.ran=1>'
+const carOf = (root: CID, blocks: Block[]) =>
+  Buffer.concat([carHeader(root), ...blocks.flatMap((block) => carSection(block))])
+
+/** A folder with hostile names and a file of so many bytes; its blocks, the root first. */
+async function pack(size = 9 * 1_000_000) {
+  const blocks: Block[] = []
+  const put = async (block: Block) => void blocks.unshift(block)
+  const add = (bytes: Uint8Array) =>
+    writeFile(
+      (async function* () {
+        for (let at = 0; at < bytes.length; at += MIB) yield bytes.subarray(at, at + MIB)
+      })(),
+      put,
+      1,
+    )
+  const inner = await writeDirectory(new Map([['../../up.txt', await add(Buffer.from('up'))]]), put)
+  const large = await add(randomBytes(size))
+  const { cid: root } = await writeDirectory(
+    new Map([
+      [HOSTILE, large],
+      ['inner', inner],
+    ]),
+    put,
+  )
+  return { root, blocks }
 }
 
 describe('a preview', () => {
@@ -131,6 +179,87 @@ describe('a preview', () => {
     await page.getByText(`${HOSTILE} hostile.txt`).waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
     await look('files')
+  })
+  it('who may only read sees a private file, by a link that ends soon', async () => {
+    const address = await open([{ name: 'secret.txt', content: `for viewers of ${own.id}` }], 'private')
+    const viewer = await own.member('viewer')
+    const theirs = await newPage()
+    await signIn(theirs, viewer.name)
+    await theirs.goto(address)
+    await theirs.frameLocator('iframe').getByText(`for viewers of ${own.id}`).waitFor()
+    assert.match((await theirs.locator('iframe').getAttribute('src')) ?? '', /X-Expires=900&/)
+    assert.equal(await theirs.getByRole('button', { name: 'Make a link' }).count(), 0)
+    await theirs.context().close()
+  })
+})
+
+/** Rows of a tree, as they are shown: names, with their sizes. */
+const rows = (label: string | RegExp) => page.getByRole('list', { name: label }).getByRole('listitem')
+const folderNamed = (name: string) => page.getByRole('button', { name, exact: true })
+
+describe('the tree of a folder', () => {
+  it('a folder that is kept shows what is in it, and folders open', async () => {
+    const files = [
+      { name: `site/${SIMPLE}/deep/<b>deepest.txt`, content: 'deep' },
+      { name: 'site/index.html', content: '<script>window.ran=1</script>' },
+      { name: 'site/large.bin', content: randomBytes(2 * MIB) },
+    ]
+    for (const network of ['public', 'private']) {
+      await open(files, network)
+      await rows('Contents of site').filter({ hasText: 'large.bin' }).getByText('2.1 MB').waitFor()
+      assert.equal(await rows('Contents of site').count(), 3)
+      await folderNamed(SIMPLE).click()
+      await folderNamed('deep').click()
+      await rows('Contents of deep').filter({ hasText: '<b>deepest.txt' }).getByText('4 B').waitFor()
+      const cid = page.getByRole('button', { name: 'Copy the CID of large.bin' })
+      assert.match((await cid.getAttribute('title')) ?? '', /^bafy/)
+      await ranNothing()
+    }
+    await look('file-folder')
+  })
+  it('a folder of many entries shows some, and more when asked', async () => {
+    const files = Array.from({ length: 130 }, (_, i) => ({ name: `many/${i}.txt`, content: `${i}` }))
+    await open(files)
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await until('all are there', async () => (await rows('Contents of many').count()) === 130)
+  })
+})
+
+describe('the tree of a CAR', () => {
+  it('a CAR shows names, sizes and CIDs of what is in it, and names with markup are text', async () => {
+    const { root, blocks } = await pack(2_000_000)
+    for (const network of ['public', 'private']) {
+      await open([{ name: 'archive.car', content: carOf(root, blocks) }], network)
+      await rows(`Contents of ${root}`).filter({ hasText: HOSTILE }).getByText('2 MB').waitFor()
+      await folderNamed('inner').click()
+      await rows('Contents of inner').filter({ hasText: '../../up.txt' }).getByText('2 B').waitFor()
+      await ranNothing()
+    }
+    await look('file-car')
+  })
+  it('of a large CAR the beginning is read, and the rest when somebody asks', async () => {
+    const { root, blocks } = await pack()
+    // As they are written: folders come last.
+    await open([{ name: 'archive.car', content: carOf(root, blocks.toReversed()) }])
+    await page.getByText(/^The first [78]\S* MB of 9 MB were read/).waitFor()
+    await rows('Contents of archive.car').getByText('not read', { exact: true }).waitFor()
+    await page.getByRole('button', { name: /^Read up to 9/ }).click()
+    await rows(`Contents of ${root}`).filter({ hasText: HOSTILE }).waitFor()
+    assert.equal(await page.getByText(/^The first/).count(), 0)
+  })
+  it('a CAR that is damaged or forged shows what can be checked, and says so', async () => {
+    const { root, blocks } = await pack(10)
+    const bytes = carOf(root, blocks)
+    await open([{ name: 'short.car', content: bytes.subarray(0, -20) }])
+    await page.getByText(/^The archive is damaged, or ends too early, after/).waitFor()
+    await rows(`Contents of ${root}`).filter({ hasText: HOSTILE }).waitFor()
+    const forged = blocks.map(({ cid }) => ({ cid, bytes: Buffer.from(HOSTILE) }))
+    await open([{ name: 'forged.car', content: carOf(root, forged) }])
+    await page.getByText(`${forged.length} blocks are left out`).waitFor()
+    await rows('Contents of forged.car').getByText('not read', { exact: true }).waitFor()
+    await open([{ name: 'none.car', content: HOSTILE }], 'public', { name: `${HOSTILE}.car` })
+    await page.getByText('This is no CAR archive').waitFor()
+    await ranNothing()
   })
   it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
 })

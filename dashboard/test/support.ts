@@ -30,10 +30,10 @@ export interface Dashboard extends Context {
   /** Every address that any page has asked for. */
   asked: string[]
   newPage(): Promise<Page>
-  /** A link that signs in to the workspace. */
-  link(): Promise<string>
-  /** Signs the page in, and waits for the overview. */
-  signIn(page?: Page): Promise<void>
+  /** A link that signs a user in to the workspace: its owner unless told. */
+  link(user?: string): Promise<string>
+  /** Signs the page in, and waits for the overview. @param user a member of the workspace; its owner unless told. */
+  signIn(page?: Page, user?: string): Promise<void>
   /** Checks that the page has no violation of accessibility, in either colour scheme, and takes its pictures. */
   look(name: string): Promise<void>
 }
@@ -79,10 +79,10 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
     return page
   }
   const page = await newPage()
-  const link = async () => `${url}/login#token=${await own.loginToken()}`
+  const link = async (user?: string) => `${url}/login#token=${await own.loginToken(user)}`
 
-  async function signIn(on = page): Promise<void> {
-    await on.goto(await link())
+  async function signIn(on = page, user?: string): Promise<void> {
+    await on.goto(await link(user))
     await on.getByRole('button', { name: 'Sign in' }).click()
     await on.getByRole('heading', { name: 'Overview' }).waitFor()
   }

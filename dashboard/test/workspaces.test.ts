@@ -3,29 +3,25 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { HOSTILE, openDashboard } from './support.ts'
 
-const { url, own, workspace, newPage, complaints } = await openDashboard()
+const { url, own, workspace, page, signIn, complaints } = await openDashboard()
+const other = await workspace()
+const hostile = `${HOSTILE}${other.id}`
+const renamed = await other.api.request('PATCH', `/v0/workspaces/${other.id}`, { json: { name: hostile } })
+assert.equal(renamed.status, 200)
+other.name = hostile
+const member = await own.member('member')
+await other.member('viewer', member.name)
+await signIn(page, member.name)
+const choice = page.getByRole('combobox', { name: 'Workspace' })
+const isIn = async (name: string, on = page) =>
+  on
+    .getByRole('combobox', { name: 'Workspace' })
+    .locator('option:checked')
+    .filter({ hasText: name })
+    .waitFor({ state: 'attached' })
 
 describe('a user of several workspaces', () => {
   it('another workspace is gone on in, by the column, the palette and the account; other tabs follow', async () => {
-    const other = await workspace()
-    const rename = (name: string) =>
-      other.api.request('PATCH', `/v0/workspaces/${other.id}`, { json: { name } })
-    const hostile = `${HOSTILE}${other.id}`
-    assert.equal((await rename(hostile)).status, 200)
-    other.name = hostile
-    const member = await own.member('member')
-    await other.member('viewer', member.name)
-    const page = await newPage()
-    await page.goto(`${url}/login#token=${await own.loginToken(member.name)}`)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('heading', { name: 'Overview' }).waitFor()
-    const choice = page.getByRole('combobox', { name: 'Workspace' })
-    const isIn = async (name: string, on = page) =>
-      on
-        .getByRole('combobox', { name: 'Workspace' })
-        .locator('option:checked')
-        .filter({ hasText: name })
-        .waitFor({ state: 'attached' })
     await isIn(own.name)
     const tab = await page.context().newPage()
     await tab.goto(`${url}/dashboard/agents`)
@@ -60,7 +56,19 @@ describe('a user of several workspaces', () => {
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.setViewportSize({ width: 1280, height: 800 })
     await isIn(hostile)
-    await page.context().close()
+  })
+  it('who goes to another workspace and loses the answer is there, and stays signed in', async () => {
+    await page.route('**/v0/sessions/move', async (route) => {
+      assert.equal((await route.fetch()).status(), 200)
+      await route.abort('connectionreset')
+    })
+    await choice.selectOption(own.name)
+    await isIn(own.name)
+    await page.unroute('**/v0/sessions/move')
+    await choice.selectOption(hostile)
+    await isIn(hostile)
+    await page.reload()
+    await isIn(hostile)
   })
   it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
 })

@@ -169,19 +169,17 @@ export function sessionRoutes(
       tag: TAG,
       summary: 'Go on in another workspace of the user',
       description:
-        'The session that asks ends, and the answer has the cookie of one in the other workspace, which ends when this one would ' +
-        'have. 403 for who is no member there, and for a key, which is of one workspace.',
+        'The session goes on there with the cookie that it has, and ends when it would have; what it has open here ends. It is ' +
+        'another one in the list of sessions, with an id of its own. 403 for who is no member there, and for a key, which is of one workspace.',
       scope: 'any',
       session: true,
       body: z.object({ workspaceId: z.uuid('must be the id of a workspace') }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
-      async handle({ principal, body: { workspaceId }, req, res }) {
-        const browser = { userAgent: req.headers['user-agent'], limits }
-        const { id, userId, cookie, expiresAt } = await moveSession(prisma, principal, workspaceId, browser)
+      async handle({ principal, body: { workspaceId }, res }) {
+        const { id, userId, expiresAt } = await moveSession(prisma, principal, workspaceId)
         forgetKeys()
         // It is a sign-in there: the owners of that workspace find it in their audit.
         noteCaller(res, { via: 'session', workspaceId, userId, keyId: id })
-        setSessionCookie(req, res, cookie, expiresAt)
         return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
       },
     }),

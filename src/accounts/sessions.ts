@@ -65,6 +65,9 @@ export interface Browser {
   limits: SessionLimits
 }
 
+/** A session that goes on elsewhere. */
+export type Moved = Pick<Opened, 'id' | 'userId' | 'expiresAt'>
+
 /** Spends a link's token. @throws ApiError 401 for a token that is unknown, spent or too old. */
 export function openSession(prisma: PrismaClient, token: string, browser: Browser): Promise<Opened> {
   return prisma.$transaction(async (tx) => {
@@ -83,8 +86,8 @@ export async function createSession(
   tx: Prisma.TransactionClient,
   { workspaceId, userId }: Whose,
   { userAgent, limits }: Browser,
-  expiresAt = new Date(Date.now() + limits.hours * 3_600_000),
 ): Promise<Opened> {
+  const expiresAt = new Date(Date.now() + limits.hours * 3_600_000)
   const { publicKey, secret, secretHash } = createKeyPair()
   const { id } = await tx.apiKey.create({
     data: {
@@ -96,26 +99,41 @@ export async function createSession(
 }
 
 /**
- * Opens a session in another workspace of the user in place of theirs. It ends when that would have: nobody stays signed in for
- * longer by it.
- * @throws ApiError 403 for who is no member there, 401 where the session has ended meanwhile.
+ * Has a session go on in another workspace of the user: with another key, and with the cookie that the browser has already. It
+ * ends when it would have: nobody stays signed in for longer by it.
+ * @throws ApiError 403 for who is no member there, 401 where it has ended, or another request has moved it meanwhile.
  */
 export function moveSession(
   prisma: PrismaClient,
-  { keyId, userId, expiresAt }: Pick<Principal, 'keyId' | 'userId' | 'expiresAt'>,
+  { keyId, userId, expiresAt, ...from }: Pick<Principal, 'keyId' | 'userId' | 'expiresAt' | 'workspaceId'>,
   workspaceId: string,
-  browser: Browser,
-): Promise<Opened> {
+): Promise<Moved> {
   return prisma.$transaction(async (tx) => {
+    const moved = { userId, expiresAt: expiresAt ?? new Date() }
     await chooseWorkspace(tx, userId, workspaceId)
+    // Whoever has lost the answer asks again.
+    if (workspaceId === from.workspaceId) return { id: keyId, ...moved }
     const { count } = await tx.apiKey.updateMany({
       where: { id: keyId, revokedAt: null },
       data: { revokedAt: new Date() },
     })
-    // Two requests may move the session at the same time: the second one finds none, and is refused.
+    // Two requests may move the session at the same time: the second one finds that its key has ended, and asks again.
     if (count === 0) throw unauthorized(messages.sessionEnded, 'session_ended')
     await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${keyId})`
-    return createSession(tx, { workspaceId, userId }, browser, expiresAt ?? undefined)
+    const { secretHash, session } = await tx.apiKey.findUniqueOrThrow({
+      where: { id: keyId },
+      include: { session: true },
+    })
+    const { publicKey } = createKeyPair()
+    const { id } = await tx.apiKey.create({
+      data: {
+        ...{ workspaceId, userId, publicKey, secretHash, expiresAt, name: 'session', scopes: [] },
+        session: {
+          create: { userAgent: session?.userAgent ?? null, cookieId: session?.cookieId ?? keyId },
+        },
+      },
+    })
+    return { id, ...moved }
   })
 }
 

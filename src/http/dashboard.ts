@@ -11,14 +11,17 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 
-/** Scripts, styles and images of this host alone, nothing inline. Frames show content at gateways: hosts, and so origins, of their own. */
+/**
+ * Scripts, styles and images of this host alone, nothing inline. Frames show content at gateways: hosts, and so origins, of their
+ * own; the page reads CARs there, whose tree it shows.
+ */
 const policy = (gatewayDomain: string) =>
   [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
-    "connect-src 'self'",
+    `connect-src 'self' *.${gatewayDomain}:*`,
     `frame-src *.${gatewayDomain}:*`,
     "base-uri 'none'",
     "form-action 'none'",

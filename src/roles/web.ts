@@ -35,6 +35,7 @@ import { Sequencer } from '../events/sequencer.ts'
 import { EventTail } from '../events/tail.ts'
 import { analyticsRoutes } from '../files/analytics/analytics-routes.ts'
 import { RequestCounts } from '../files/analytics/request-counts.ts'
+import { entryRoutes } from '../files/entries.ts'
 import { fileRoutes } from '../files/files.ts'
 import { gatewayRoutes } from '../files/gateways/gateway-routes.ts'
 import { GatewayService } from '../files/gateways/gateways.ts'
@@ -209,6 +210,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       parts,
     }),
     ...fileRoutes({ pool, prisma, operations }),
+    ...entryRoutes({ prisma, storages, bounds }),
     ...groupRoutes({ pool, prisma }),
     ...swapRoutes({ pool, gateways }),
     ...signatureRoutes(prisma),

@@ -4,11 +4,12 @@ import { describe, it } from 'node:test'
 import { UrlSigner } from '../../src/files/signed-url.ts'
 import { loadSigningKey } from '../../src/lib/signing-keys.ts'
 import { assertError } from '../support/client.ts'
+import { gatewayReader } from '../support/gateway.ts'
 import { missingCid, openContext } from './context.ts'
 import { bytesOf, upload } from './tus-client.ts'
 
 const LINK = '/v3/files/private/download_link'
-const { workspace, anonymous, env } = await openContext()
+const { workspace, anonymous, env, url } = await openContext()
 const { api, keyed } = await workspace()
 const gatewayOf = async (client = api): Promise<{ id: string; host: string }> =>
   (await client.get('/v3/gateways')).body.data.rows[0]
@@ -107,3 +108,43 @@ for (const path of [LINK, '/v3/files/sign']) {
     })
   })
 }
+
+describe('a link to look at a private file', () => {
+  const asked = (id: string, client = api) => client.get(`/v0/files/private/${id}/link`)
+  it('a link to look at a private file is for who may read files, and good for a quarter of an hour', async () => {
+    const content = bytesOf('to be looked at', 500)
+    const { id } = await upload(api, content)
+    const reader = await keyed('org:files:read')
+    const { status, body, headers } = await asked(id, reader)
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.equal(headers.get('cache-control'), 'no-store')
+    const link = new URL(body.data)
+    assert.equal(link.host, `${host}${new URL(url).port && `:${new URL(url).port}`}`)
+    const date = Number(link.searchParams.get('X-Date'))
+    assert.equal(link.searchParams.get('X-Expires'), '900')
+    assert.equal(signer.verify(link, 'PINATA1', date + 899, gateway), 'good')
+    assert.equal(signer.verify(link, 'PINATA1', date + 900, gateway), 'expired')
+    const seen = await gatewayReader(url, link.host).get(`${link.pathname}${link.search}`)
+    assert.deepEqual([seen.status, seen.bytes], [200, Buffer.from(content)])
+  })
+  it('a link to look at a private file is refused to who may not read files, and for other files', async () => {
+    const { id } = await upload(api, bytesOf('not to be looked at', 500))
+    assertError(await asked(id, await keyed('org:groups:read')), 403, /^Missing scope: org:files:read/)
+    assertError(
+      await asked(id, await keyed('org:private_files:write')),
+      403,
+      /^Missing scope: org:files:read/,
+    )
+    assert.equal((await asked(id, anonymous)).status, 401)
+    const { api: stranger } = await workspace()
+    const { id: open } = await upload(api, bytesOf('seen by all', 500), { network: 'public' })
+    for (const answer of [await asked(id, stranger), await asked(open), await asked('x')])
+      assertError(answer, 404, 'There is no such file')
+  })
+  it('a link to look at a private file needs a gateway', async () => {
+    const { api: bare } = await workspace()
+    const { id } = await upload(bare, bytesOf('nowhere to be seen', 500))
+    await bare.delete(`/v3/gateways/${(await gatewayOf(bare)).id}`)
+    assertError(await asked(id, bare), 404, 'The workspace has no gateway: create one')
+  })
+})

@@ -227,6 +227,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/files/private/{id}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a link to a private file, to look at it
+         * @description At the oldest gateway of the workspace, good for 15 minutes. For who may read alone; `POST /v3/files/private/download_link` makes links that are good for longer, to be handed on.
+         *
+         *     Scope: `org:files:read`.
+         */
+        get: operations["linkToFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v3/files/{network}": {
         parameters: {
             query?: never;
@@ -306,6 +328,28 @@ export interface paths {
          *     Scope: `org:files:write`.
          */
         delete: operations["deleteFile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/files/{network}/{id}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what is in a folder
+         * @description The entries of a file that is a folder, or of a folder within it: by name, unless it is sharded. What swaps put in its place is not looked at.
+         *
+         *     Scope: `org:files:read`.
+         */
+        get: operations["listEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1356,7 +1400,7 @@ export interface paths {
         put?: never;
         /**
          * Go on in another workspace of the user
-         * @description The session that asks ends, and the answer has the cookie of one in the other workspace, which ends when this one would have. 403 for who is no member there, and for a key, which is of one workspace.
+         * @description The session goes on there with the cookie that it has, and ends when it would have; what it has open here ends. It is another one in the list of sessions, with an id of its own. 403 for who is no member there, and for a key, which is of one workspace.
          *
          *     Any key will do.
          */
@@ -3054,7 +3098,7 @@ export interface paths {
         put?: never;
         /**
          * Say something to an agent, and follow its reply
-         * @description The reply goes on when the client goes. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
+         * @description The reply goes on when the client goes. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3076,7 +3120,7 @@ export interface paths {
         };
         /**
          * Follow the reply that is under way
-         * @description Where the agent does not reply, `end` comes at once, with `state` `idle`. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
+         * @description Where the agent does not reply, `end` comes at once, with `state` `idle`. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
          *
          *     Scope: `org:agents:read`.
          *
@@ -5792,6 +5836,49 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    linkToFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The signed URL. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": "https://catalogues.gateway.localhost/files/bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=900&X-Method=GET&X-Signature=…"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description The signed URL. */
+                        data: string;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     listFiles: {
         parameters: {
             query?: {
@@ -6385,6 +6472,86 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listEntries: {
+        parameters: {
+            query?: {
+                /** @description A folder within it, as `images/small`. */
+                path?: string;
+                /** @description How many items a page has. */
+                limit?: number;
+                /** @description The `next_page_token` of the page before. */
+                pageToken?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The IPFS network. */
+                network: "public" | "private";
+                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "entries": [
+                     *           {
+                     *             "name": "cover.png",
+                     *             "cid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *             "type": "file",
+                     *             "size": 91402
+                     *           },
+                     *           {
+                     *             "name": "pages",
+                     *             "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *             "type": "directory",
+                     *             "size": 52337398
+                     *           }
+                     *         ],
+                     *         "next_page_token": ""
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            entries: {
+                                name: string;
+                                cid: string;
+                                /**
+                                 * @description `other`: a link, or what is no file of UnixFS.
+                                 * @enum {string}
+                                 */
+                                type: "file" | "directory" | "other";
+                                /** @description Bytes of a file; of all else what its folder says, with the overhead of its DAG. */
+                                size: number;
+                            }[];
+                            next_page_token: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

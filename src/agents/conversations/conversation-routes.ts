@@ -9,7 +9,8 @@ const ALL = '/v0/agents/:agentId/conversations'
 const ONE = `${ALL}/:conversationId`
 const EVENTS =
   'Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in ' +
-  'the list of messages; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s ' +
+  'the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its ' +
+  'result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s ' +
   'words). `error` where the end is not known: read the messages.'
 
 /** Talking to an agent, and what was said. */

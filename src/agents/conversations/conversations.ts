@@ -50,6 +50,11 @@ const chatEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), item: z.string().max(200), text: z.string(), replace: z.boolean() }),
   z.object({ type: z.literal('message'), message: z.unknown() }),
   z.object({
+    type: z.literal('tool'),
+    call: z.string().max(200),
+    state: z.enum(['running', 'done', 'failed']),
+  }),
+  z.object({
     type: z.literal('end'),
     state: z.enum(['done', 'stopped', 'failed', 'idle']),
     error: z.string().max(4000).optional(),

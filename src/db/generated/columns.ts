@@ -55,6 +55,7 @@ export const ApiKey = {
 export const Session = {
   keyId: 'uuid',
   userAgent: 'text?',
+  cookieId: 'uuid?',
 } as const
 
 export const LoginLink = {

@@ -30,7 +30,7 @@ export const findApiKey = statement({
 })
 
 /**
- * The same of a session, by the hash of its secret (`$2`, hexadecimal), unless it was not used for `$3` seconds. Its scopes
+ * The same of a session, by the id in its cookie and the hash of its secret (`$2`, hexadecimal), unless it was not used for `$3` seconds. Its scopes
  * are those of its user's role as that is now. By hand: every request of the dashboard needs it.
  */
 export const findSession = statement({
@@ -48,7 +48,7 @@ export const findSession = statement({
     JOIN plan p ON p.name = w.plan
     JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id
     JOIN app_user u ON u.id = m.user_id
-    WHERE k.id = $1 AND k.secret_hash = decode($2, 'hex') AND k.revoked_at IS NULL AND k.expires_at > now()
+    WHERE (s.key_id = $1 OR s.cookie_id = $1) AND k.secret_hash = decode($2, 'hex') AND k.revoked_at IS NULL AND k.expires_at > now()
       AND coalesce(k.last_used_at, k.created_at) > now() - make_interval(secs => $3)`,
 })
 

@@ -26,6 +26,8 @@ export interface SignRouteServices extends UploadServices, LinkServices {
 }
 
 const TAG = 'Uploads'
+/** A link for who looks at a file: whoever may read it asks for another one. */
+const LOOK_S = 900
 
 export function signRoutes(services: SignRouteServices): Route[] {
   const { signedUploads, resumable, rateLimiter, bounds, publicUrl } = services
@@ -71,6 +73,22 @@ export function signRoutes(services: SignRouteServices): Route[] {
       },
     }),
     route({
+      method: 'get',
+      path: '/v0/files/private/:id/link',
+      id: 'linkToFile',
+      tag: TAG,
+      summary: 'Get a link to a private file, to look at it',
+      description: `At the oldest gateway of the workspace, good for ${LOOK_S / 60} minutes. For who may read alone; \`POST /v3/files/private/download_link\` makes links that are good for longer, to be handed on.`,
+      scope: 'org:files:read',
+      params: z.object({ id: pathId }),
+      success: { status: 200, description: 'The signed URL.', body: signedUrl },
+      errors: [404],
+      async handle({ req, principal: { workspaceId }, params: { id } }) {
+        const link = await linkToLook(services, { workspaceId, id }, new URL(apiBase(req, publicUrl)))
+        return { headers: { 'cache-control': 'no-store' }, body: { data: link.href } }
+      },
+    }),
+    route({
       method: 'post',
       path: '/v3/files/:network',
       id: 'uploadBySignedUrl',
@@ -111,6 +129,29 @@ interface LinkServices {
   prisma: PrismaClient
   gateways: GatewayService
   signer: UrlSigner
+}
+
+/**
+ * A link to a private file that is good for a look.
+ * @param base the address of this API: gateways are at its scheme and port.
+ * @throws ApiError 404 where there is no such file, or no gateway.
+ */
+async function linkToLook(
+  { prisma, gateways, signer }: LinkServices,
+  { workspaceId, id }: { workspaceId: string; id: string },
+  base: URL,
+): Promise<URL> {
+  const where = { id, workspaceId, network: 'private', status: 'pinned', removedAt: null }
+  const [file, gateway] = await Promise.all([
+    prisma.file.findFirst({ where, select: { cidV1: true } }),
+    prisma.gateway.findFirst({ where: { workspaceId }, orderBy: { id: 'asc' } }),
+  ])
+  if (!file) throw notFound('There is no such file')
+  if (!gateway) throw notFound('The workspace has no gateway: create one')
+  const port = base.port && `:${base.port}`
+  const url = new URL(`${base.protocol}//${gateways.hostOf(gateway.domain)}${port}/files/${file.cidV1}`)
+  const date = Math.floor(Date.now() / 1000)
+  return signer.sign(url, { algorithm: 'PINATA1', date, expires: LOOK_S, method: 'GET', subject: gateway.id })
 }
 
 /**

@@ -195,6 +195,11 @@ export const examples: Record<string, Example> = {
       data: `https://catalogues.gateway.localhost/files/${CID}?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=60&X-Method=GET&X-Signature=…`,
     },
   },
+  linkToFile: {
+    response: {
+      data: `https://catalogues.gateway.localhost/files/${CID}?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=900&X-Method=GET&X-Signature=…`,
+    },
+  },
   appendToUpload: { request: '<bytes>' },
   pinFileToIPFS: {
     request: {
@@ -218,6 +223,17 @@ export const examples: Record<string, Example> = {
 
   listFiles: { response: { data: { files: [file], next_page_token: '' } } },
   getFile: { response: { data: file } },
+  listEntries: {
+    response: {
+      data: {
+        entries: [
+          { name: 'cover.png', cid: NEWER_CID, type: 'file', size: 91_402 },
+          { name: 'pages', cid: CID, type: 'directory', size: 52_337_398 },
+        ],
+        next_page_token: '',
+      },
+    },
+  },
   updateFile: {
     request: { keyvalues: { season: 'summer', draft: null } },
     response: { data: { ...file, keyvalues: { season: 'summer' } } },

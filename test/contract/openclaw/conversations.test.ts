@@ -72,9 +72,16 @@ describe('a conversation', () => {
   })
   it('a conversation tells which tools were called, and what came of it', async () => {
     const id = randomUUID()
-    await say(id, 'run: echo one')
+    const events = await say(id, 'run: echo one')
     const { messages } = await read(id)
     const [asked, call, result, reply] = messages
+    const tools = events.flatMap(({ event, data }) => (event === 'tool' ? [data] : []))
+    assert.deepEqual(
+      tools,
+      ['running', 'done'].map((state) => ({ call: call.toolCalls[0].id, state })),
+    )
+    const said = events.findIndex(({ event, data }) => event === 'text' && data.text.startsWith('ran'))
+    assert.ok(events.findLastIndex(({ event }) => event === 'tool') < said, 'it has ended before the reply')
     assert.equal(asked.text, 'run: echo one')
     assert.equal(call.toolCalls[0].name, 'exec')
     assert.deepEqual(JSON.parse(call.toolCalls[0].arguments), { command: 'echo one' })

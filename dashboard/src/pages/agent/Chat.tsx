@@ -8,7 +8,7 @@ import { Button } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Composer } from './chat/Composer.tsx'
 import { Conversations } from './chat/Conversations.tsx'
-import { conversationsKey, resultsOf, useConversation } from './chat/conversation.ts'
+import { conversationsKey, type Message, resultsOf, useConversation } from './chat/conversation.ts'
 import { Answer, Said, ToolCall } from './chat/MessageView.tsx'
 import { Trouble } from './chat/Trouble.tsx'
 
@@ -43,7 +43,7 @@ export function Chat() {
 }
 
 function Conversation({ agentId, conversationId }: { agentId: string; conversationId: string }) {
-  const { history, reply, isBusy, say, readMore } = useConversation(agentId, conversationId)
+  const { history, messages, reply, isBusy, say, readMore } = useConversation(agentId, conversationId)
   const stop = useMutation({
     mutationFn: () =>
       unwrap(
@@ -52,10 +52,11 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
         }),
       ),
   })
-  const messages = history.data?.messages ?? []
   const results = resultsOf(messages)
   const last = messages.findLast(({ role }) => role !== 'tool')
   const writing = Object.entries(reply.texts)
+  /** Who follows a reply from its middle on is not told what runs: it is what was called last. */
+  const isAtLast = (message: Message) => isBusy && message === last && writing.length === 0
   const isEmpty = history.data && messages.length === 0 && !isBusy && !reply.said
   const place = useStayAtEnd()
   const mayChange = useMayChange()
@@ -96,7 +97,7 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
                   key={`${id} ${call.id}`}
                   call={call}
                   result={results.get(call)}
-                  isRunning={isBusy && message === last && writing.length === 0}
+                  state={reply.calls[call.id] ?? (isAtLast(message) ? 'running' : undefined)}
                 />
               )),
             ]

@@ -188,7 +188,8 @@ export type ApiKeyScalarFieldEnum = (typeof ApiKeyScalarFieldEnum)[keyof typeof 
 
 export const SessionScalarFieldEnum = {
   keyId: 'keyId',
-  userAgent: 'userAgent'
+  userAgent: 'userAgent',
+  cookieId: 'cookieId'
 } as const
 
 export type SessionScalarFieldEnum = (typeof SessionScalarFieldEnum)[keyof typeof SessionScalarFieldEnum]

@@ -27,16 +27,19 @@ export type AggregateSession = {
 export type SessionMinAggregateOutputType = {
   keyId: string | null
   userAgent: string | null
+  cookieId: string | null
 }
 
 export type SessionMaxAggregateOutputType = {
   keyId: string | null
   userAgent: string | null
+  cookieId: string | null
 }
 
 export type SessionCountAggregateOutputType = {
   keyId: number
   userAgent: number
+  cookieId: number
   _all: number
 }
 
@@ -44,16 +47,19 @@ export type SessionCountAggregateOutputType = {
 export type SessionMinAggregateInputType = {
   keyId?: true
   userAgent?: true
+  cookieId?: true
 }
 
 export type SessionMaxAggregateInputType = {
   keyId?: true
   userAgent?: true
+  cookieId?: true
 }
 
 export type SessionCountAggregateInputType = {
   keyId?: true
   userAgent?: true
+  cookieId?: true
   _all?: true
 }
 
@@ -132,6 +138,7 @@ export type SessionGroupByArgs<ExtArgs extends runtime.Types.Extensions.Internal
 export type SessionGroupByOutputType = {
   keyId: string
   userAgent: string | null
+  cookieId: string | null
   _count: SessionCountAggregateOutputType | null
   _min: SessionMinAggregateOutputType | null
   _max: SessionMaxAggregateOutputType | null
@@ -158,12 +165,14 @@ export type SessionWhereInput = {
   NOT?: Prisma.SessionWhereInput | Prisma.SessionWhereInput[]
   keyId?: Prisma.UuidFilter<"Session"> | string
   userAgent?: Prisma.StringNullableFilter<"Session"> | string | null
+  cookieId?: Prisma.UuidNullableFilter<"Session"> | string | null
   key?: Prisma.XOR<Prisma.ApiKeyScalarRelationFilter, Prisma.ApiKeyWhereInput>
 }
 
 export type SessionOrderByWithRelationInput = {
   keyId?: Prisma.SortOrder
   userAgent?: Prisma.SortOrderInput | Prisma.SortOrder
+  cookieId?: Prisma.SortOrderInput | Prisma.SortOrder
   key?: Prisma.ApiKeyOrderByWithRelationInput
 }
 
@@ -173,12 +182,14 @@ export type SessionWhereUniqueInput = Prisma.AtLeast<{
   OR?: Prisma.SessionWhereInput[]
   NOT?: Prisma.SessionWhereInput | Prisma.SessionWhereInput[]
   userAgent?: Prisma.StringNullableFilter<"Session"> | string | null
+  cookieId?: Prisma.UuidNullableFilter<"Session"> | string | null
   key?: Prisma.XOR<Prisma.ApiKeyScalarRelationFilter, Prisma.ApiKeyWhereInput>
 }, "keyId">
 
 export type SessionOrderByWithAggregationInput = {
   keyId?: Prisma.SortOrder
   userAgent?: Prisma.SortOrderInput | Prisma.SortOrder
+  cookieId?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.SessionCountOrderByAggregateInput
   _max?: Prisma.SessionMaxOrderByAggregateInput
   _min?: Prisma.SessionMinOrderByAggregateInput
@@ -190,40 +201,48 @@ export type SessionScalarWhereWithAggregatesInput = {
   NOT?: Prisma.SessionScalarWhereWithAggregatesInput | Prisma.SessionScalarWhereWithAggregatesInput[]
   keyId?: Prisma.UuidWithAggregatesFilter<"Session"> | string
   userAgent?: Prisma.StringNullableWithAggregatesFilter<"Session"> | string | null
+  cookieId?: Prisma.UuidNullableWithAggregatesFilter<"Session"> | string | null
 }
 
 export type SessionCreateInput = {
   userAgent?: string | null
+  cookieId?: string | null
   key: Prisma.ApiKeyCreateNestedOneWithoutSessionInput
 }
 
 export type SessionUncheckedCreateInput = {
   keyId: string
   userAgent?: string | null
+  cookieId?: string | null
 }
 
 export type SessionUpdateInput = {
   userAgent?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cookieId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   key?: Prisma.ApiKeyUpdateOneRequiredWithoutSessionNestedInput
 }
 
 export type SessionUncheckedUpdateInput = {
   keyId?: Prisma.StringFieldUpdateOperationsInput | string
   userAgent?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cookieId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type SessionCreateManyInput = {
   keyId: string
   userAgent?: string | null
+  cookieId?: string | null
 }
 
 export type SessionUpdateManyMutationInput = {
   userAgent?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cookieId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type SessionUncheckedUpdateManyInput = {
   keyId?: Prisma.StringFieldUpdateOperationsInput | string
   userAgent?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cookieId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type SessionNullableScalarRelationFilter = {
@@ -234,16 +253,19 @@ export type SessionNullableScalarRelationFilter = {
 export type SessionCountOrderByAggregateInput = {
   keyId?: Prisma.SortOrder
   userAgent?: Prisma.SortOrder
+  cookieId?: Prisma.SortOrder
 }
 
 export type SessionMaxOrderByAggregateInput = {
   keyId?: Prisma.SortOrder
   userAgent?: Prisma.SortOrder
+  cookieId?: Prisma.SortOrder
 }
 
 export type SessionMinOrderByAggregateInput = {
   keyId?: Prisma.SortOrder
   userAgent?: Prisma.SortOrder
+  cookieId?: Prisma.SortOrder
 }
 
 export type SessionCreateNestedOneWithoutKeyInput = {
@@ -280,10 +302,12 @@ export type SessionUncheckedUpdateOneWithoutKeyNestedInput = {
 
 export type SessionCreateWithoutKeyInput = {
   userAgent?: string | null
+  cookieId?: string | null
 }
 
 export type SessionUncheckedCreateWithoutKeyInput = {
   userAgent?: string | null
+  cookieId?: string | null
 }
 
 export type SessionCreateOrConnectWithoutKeyInput = {
@@ -304,10 +328,12 @@ export type SessionUpdateToOneWithWhereWithoutKeyInput = {
 
 export type SessionUpdateWithoutKeyInput = {
   userAgent?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cookieId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type SessionUncheckedUpdateWithoutKeyInput = {
   userAgent?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cookieId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 
@@ -315,27 +341,31 @@ export type SessionUncheckedUpdateWithoutKeyInput = {
 export type SessionSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   keyId?: boolean
   userAgent?: boolean
+  cookieId?: boolean
   key?: boolean | Prisma.ApiKeyDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["session"]>
 
 export type SessionSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   keyId?: boolean
   userAgent?: boolean
+  cookieId?: boolean
   key?: boolean | Prisma.ApiKeyDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["session"]>
 
 export type SessionSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   keyId?: boolean
   userAgent?: boolean
+  cookieId?: boolean
   key?: boolean | Prisma.ApiKeyDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["session"]>
 
 export type SessionSelectScalar = {
   keyId?: boolean
   userAgent?: boolean
+  cookieId?: boolean
 }
 
-export type SessionOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"keyId" | "userAgent", ExtArgs["result"]["session"]>
+export type SessionOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"keyId" | "userAgent" | "cookieId", ExtArgs["result"]["session"]>
 export type SessionInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   key?: boolean | Prisma.ApiKeyDefaultArgs<ExtArgs>
 }
@@ -354,6 +384,10 @@ export type $SessionPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     keyId: string
     userAgent: string | null
+    /**
+     * The id that the cookie has, where that is not the key's: the session began in another workspace, with another key.
+     */
+    cookieId: string | null
   }, ExtArgs["result"]["session"]>
   composites: {}
 }
@@ -780,6 +814,7 @@ export interface Prisma__SessionClient<T, Null = never, ExtArgs extends runtime.
 export interface SessionFieldRefs {
   readonly keyId: Prisma.FieldRef<"Session", 'String'>
   readonly userAgent: Prisma.FieldRef<"Session", 'String'>
+  readonly cookieId: Prisma.FieldRef<"Session", 'String'>
 }
     
 

@@ -1,6 +1,6 @@
 import { ago } from '../../../parts/format.ts'
 import { texts } from '../../../texts.ts'
-import type { Message } from './conversation.ts'
+import type { CallState, Message } from './conversation.ts'
 import { Markdown } from './Markdown.tsx'
 
 const words = texts.chat
@@ -43,22 +43,18 @@ const Time = ({ time }: { time: string }) => (
   </time>
 )
 
-/**
- * A call of a tool, folded: what was asked, and what came of it once that is known. The engine tells of it a moment later: until
- * then a call that has ended says nothing.
- */
+/** A call of a tool, folded: what was asked, and what came of it. The engine tells the result at the end of the reply. */
 export function ToolCall({
   call,
   result,
-  isRunning,
+  state,
 }: {
   call: Message['toolCalls'][number]
   result: Message | undefined
-  isRunning: boolean
+  /** What it does, before its result is known; undefined where nobody knows. */
+  state: CallState | undefined
 }) {
-  const pending = isRunning ? words.toolRuns : ''
-  const state = !result ? pending : result.isError ? words.toolFailed : words.toolDone
-  const tone = !result ? 'text-busy' : result.isError ? 'text-bad' : 'text-good'
+  const now = result ? (result.isError ? 'failed' : 'done') : state
   return (
     <li>
       <details className="group rounded-lg border border-line bg-page text-sm">
@@ -68,7 +64,7 @@ export function ToolCall({
           </span>
           <span className="font-medium">{call.name}</span>
           <code className="min-w-0 flex-1 truncate text-soft text-xs">{brief(call.arguments)}</code>
-          <span className={`text-xs ${tone}`}>{state}</span>
+          {now && <span className={`text-xs ${TONES[now]}`}>{WORDS[now]}</span>}
         </summary>
         <div className="space-y-2 border-line border-t p-3">
           <Output label={words.toolAsked} text={indented(call.arguments)} />
@@ -78,6 +74,13 @@ export function ToolCall({
     </li>
   )
 }
+
+const WORDS: Record<CallState, string> = {
+  running: words.toolRuns,
+  done: words.toolDone,
+  failed: words.toolFailed,
+}
+const TONES: Record<CallState, string> = { running: 'text-busy', done: 'text-good', failed: 'text-bad' }
 
 function Output({ label, text }: { label: string; text: string }) {
   return (

@@ -14,8 +14,7 @@ const readPage = (agentId: string, conversationId: string, limit: number) =>
       params: { path: { agentId, conversationId }, query: { limit } },
     }),
   )
-type Page = Awaited<ReturnType<typeof readPage>>
-export type Message = Page['messages'][number]
+export type Message = Awaited<ReturnType<typeof readPage>>['messages'][number]
 
 /** A reply that is still arriving, before it is in the history. */
 interface Reply {
@@ -24,11 +23,19 @@ interface Reply {
   said: string | undefined
   /** The texts that are being written, by the engine's name of each. */
   texts: Record<string, string>
+  /** What came of it so far: what is read of the conversation meanwhile may be older. */
+  messages: Message[]
+  /** Calls of tools by their ids. */
+  calls: Record<string, CallState>
   /** Why there is none, in the words of the API or of the engine. */
   error: Error | undefined
   hasFailed: boolean
 }
-const NONE: Reply = { isOpen: false, said: undefined, texts: {}, error: undefined, hasFailed: false }
+export type CallState = 'running' | 'done' | 'failed'
+const NONE: Reply = {
+  ...{ isOpen: false, said: undefined, texts: {}, messages: [], calls: {} },
+  ...{ error: undefined, hasFailed: false },
+}
 
 /** A conversation with an agent: its messages, and the reply as it comes. One component is of one conversation. */
 export function useConversation(agentId: string, conversationId: string) {
@@ -42,30 +49,28 @@ export function useConversation(agentId: string, conversationId: string) {
     placeholderData: (before) => before,
   })
 
-  const take = useCallback(
-    (name: string, data: ReplyEvent) => {
-      if (name === 'text')
-        setReply((before) => {
-          const { item = '', text = '', replace } = data
-          const written = replace ? text : (before.texts[item] ?? '') + text
-          return { ...before, texts: { ...before.texts, [item]: written } }
-        })
-      if (name === 'message') {
-        const message = data as unknown as Message
-        queries.setQueriesData<Page>(
-          { queryKey: keyOf(agentId, conversationId) },
-          (page) => page && withMessage(page, message),
-        )
-        setReply((before) =>
-          message.role === 'user' ? { ...before, said: undefined } : { ...before, texts: {} },
-        )
-      }
-      if (name === 'end' && data.state === 'failed')
-        setReply((before) => ({ ...before, hasFailed: true, error: new Error(data.error ?? '') }))
-      if (name === 'error') setReply((before) => ({ ...before, error: new Error(data.error ?? '') }))
-    },
-    [queries, agentId, conversationId],
-  )
+  const take = useCallback((name: string, data: ReplyEvent) => {
+    if (name === 'text')
+      setReply((before) => {
+        const { item = '', text = '', replace } = data
+        const written = replace ? text : (before.texts[item] ?? '') + text
+        return { ...before, texts: { ...before.texts, [item]: written } }
+      })
+    if (name === 'message') {
+      const message = data as unknown as Message
+      setReply((before) => ({
+        ...before,
+        messages: [...before.messages, message],
+        ...(message.role === 'user' ? { said: undefined } : { texts: {} }),
+      }))
+    }
+    const { call = '', state } = data
+    if (name === 'tool')
+      setReply((before) => ({ ...before, calls: { ...before.calls, [call]: state as CallState } }))
+    if (name === 'end' && data.state === 'failed')
+      setReply((before) => ({ ...before, hasFailed: true, error: new Error(data.error ?? '') }))
+    if (name === 'error') setReply((before) => ({ ...before, error: new Error(data.error ?? '') }))
+  }, [])
 
   const stream = useCallback(
     async (text: string | undefined) => {
@@ -91,7 +96,7 @@ export function useConversation(agentId: string, conversationId: string) {
       } finally {
         if (open.current === ended) {
           await queries.invalidateQueries({ queryKey: conversationsKey(agentId) })
-          setReply((before) => ({ ...NONE, error: before.error, hasFailed: before.hasFailed }))
+          setReply((before) => ({ ...before, isOpen: false, said: undefined, texts: {}, calls: {} }))
         }
       }
     },
@@ -111,6 +116,7 @@ export function useConversation(agentId: string, conversationId: string) {
 
   return {
     history,
+    messages: withReply(history.data?.messages ?? [], reply.isOpen || history.isError ? reply.messages : []),
     reply,
     isBusy: reply.isOpen || isReplying,
     say: (text: string) => stream(text),
@@ -131,6 +137,7 @@ export function resultsOf(messages: Message[]): Map<Message['toolCalls'][number]
 }
 
 interface ReplyEvent {
+  call?: string
   item?: string
   text?: string
   replace?: boolean
@@ -138,7 +145,8 @@ interface ReplyEvent {
   error?: string
 }
 
-function withMessage(page: Page, message: Message): Page {
-  if (page.messages.some(({ id }) => id === message.id)) return page
-  return { ...page, messages: [...page.messages, message] }
+/** The messages that were read, and behind them those of the reply that were not. */
+function withReply(read: Message[], came: Message[]): Message[] {
+  const known = new Set(read.map(({ id }) => id))
+  return [...read, ...came.filter(({ id }) => !known.has(id))]
 }

@@ -1,0 +1,142 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import {
+  type CarTree,
+  carEntry,
+  listCarFolder,
+  NoCarError,
+  readCarTree,
+} from '../../../../../../src/storage/car-tree.ts'
+import { RequestError } from '../../../../api/client.ts'
+import { bytes } from '../../../../parts/format.ts'
+import { Note } from '../../../../parts/section.tsx'
+import { Button, Problem } from '../../../../parts/ui.tsx'
+import { texts } from '../../../../texts.ts'
+import { type Source, Tree } from './Tree.tsx'
+
+const words = texts.files.preview
+const PAGE = 100
+/** Bytes that are read at first, of any CAR, and how many more each time somebody asks for more. */
+const FIRST = 8_388_608
+const MORE = 8
+const MOST = 536_870_912
+
+interface Read {
+  tree: CarTree
+  /** How many bytes the CAR has. */
+  total: number
+}
+
+/**
+ * The tree of a CAR that is a file of the workspace, from its beginning: it may be larger than a browser can hold. Blocks are
+ * checked against their CIDs.
+ * @param version changes with what is read at the CID, which may be swapped.
+ * @param locate gives the address at which the file is read.
+ */
+export function Archive({
+  cid,
+  name,
+  version,
+  locate,
+}: {
+  cid: string
+  name: string
+  version: string | undefined
+  locate: () => Promise<string>
+}) {
+  const [limit, setLimit] = useState(FIRST)
+  const { data, error, isFetching } = useQuery({
+    queryKey: ['car', cid, version, limit],
+    queryFn: async ({ signal }) => read(await locate(), limit, signal),
+    staleTime: 'static',
+    gcTime: 0,
+    retry: false,
+    structuralSharing: false,
+    placeholderData: keepPreviousData,
+  })
+  const source = useMemo(() => data && sourceOf(data.tree, [cid, version]), [data, cid, version])
+  if (error) return <Problem error={error} />
+  if (!data || !source) return <p className="text-soft text-sm">{texts.loading}</p>
+  const { tree, total } = data
+  return (
+    <>
+      {tree.end === 'cut' && (
+        <Note
+          actions={
+            limit < Math.min(total, MOST) && (
+              <Button disabled={isFetching} onClick={() => setLimit(limit * MORE)}>
+                {isFetching ? texts.loading : words.readOn(bytes(Math.min(limit * MORE, total)))}
+              </Button>
+            )
+          }
+        >
+          {words.cut(bytes(tree.bytes), bytes(total))}
+        </Note>
+      )}
+      {tree.end === 'broken' && <Note>{words.broken(bytes(tree.bytes))}</Note>}
+      {tree.refused > 0 && <Note>{words.refused(tree.refused)}</Note>}
+      <Tree
+        key={tree.bytes}
+        source={source}
+        place={{ path: [], cid: '' }}
+        label={words.contentsOf(name)}
+        opensOnly
+      />
+    </>
+  )
+}
+
+/** Reads the beginning of a CAR. @throws RequestError, or Error with what to say */
+async function read(address: string, limit: number, signal: AbortSignal): Promise<Read> {
+  if (!crypto.subtle) throw new Error(texts.files.upload.insecure)
+  const answer = await fetch(address, {
+    signal,
+    headers: { range: `bytes=0-${limit - 1}` },
+    credentials: 'omit',
+    referrerPolicy: 'no-referrer',
+  })
+  // Nothing has no range.
+  if (answer.status === 416) throw new Error(words.noCar)
+  if (!answer.ok || !answer.body) throw new RequestError(answer.status, answer.statusText)
+  const { headers } = answer
+  const total = Number(headers.get('content-range')?.split('/')[1] ?? headers.get('content-length'))
+  try {
+    return { tree: await readCarTree(chunksOf(answer.body), { total, limit }), total }
+  } catch (error) {
+    throw error instanceof NoCarError ? new Error(words.noCar) : error
+  }
+}
+
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    void reader.cancel().catch(() => {})
+  }
+}
+
+/** The roots of a CAR, and what is in them. */
+function sourceOf(tree: CarTree, of: (string | undefined)[]): Source {
+  const partial = new Set<string>()
+  return {
+    key: ['car-tree', ...of, tree.bytes],
+    async read({ cid: folder }, pageToken = '0') {
+      const offset = Number(pageToken)
+      const next = (hasMore: boolean) => (hasMore ? `${offset + PAGE}` : '')
+      if (folder === '') {
+        const roots = tree.roots.slice(offset, offset + PAGE)
+        const items = roots.map((root) => carEntry(tree, root, `${root}`, null))
+        return { items, next: next(tree.roots.length > offset + PAGE) }
+      }
+      const { entries, hasMore, isIncomplete } = listCarFolder(tree, folder, { offset, limit: PAGE })
+      if (isIncomplete) partial.add(folder)
+      return { items: entries, next: next(hasMore) }
+    },
+    isPartial: ({ cid: folder }) => partial.has(folder),
+  }
+}

@@ -1,0 +1,37 @@
+import { api, unwrap } from '../../../../api/client.ts'
+import { texts } from '../../../../texts.ts'
+import type { FileRecord, Network } from '../../files.ts'
+import { type Entry, type Source, Tree } from './Tree.tsx'
+
+const PAGE = 100
+
+/** The tree of a folder that the workspace keeps. @param address where it is read, if anybody may. */
+export function Folder({
+  file: { id, cid, name },
+  network,
+  address,
+}: {
+  file: FileRecord
+  network: Network
+  address: string | undefined
+}) {
+  const source: Source = {
+    key: ['entries', network, id],
+    async read({ path }, pageToken) {
+      const query = { path: path.join('/'), limit: PAGE, ...(pageToken && { pageToken }) }
+      const params = { path: { network, id }, query: query as never }
+      const { data } = await unwrap(api.GET('/v0/files/{network}/{id}/entries', { params }))
+      return { items: data.entries.map(withPath), next: data.next_page_token }
+    },
+    ...(address && {
+      addressOf: (path: string[]) => [address, ...path.map(encodeURIComponent)].join('/'),
+    }),
+  }
+  return (
+    <Tree source={source} place={{ path: [], cid }} label={texts.files.preview.contentsOf(name ?? cid)} />
+  )
+}
+
+/** No path leads to a name with a slash in it, or to none. */
+const withPath = (entry: Entry): Entry =>
+  entry.name === '' || entry.name.includes('/') ? { ...entry, type: 'other' } : entry

@@ -1,0 +1,146 @@
+/** What is in a folder that a workspace keeps: its entries, read from the node's own blocks. */
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { z } from 'zod'
+import type { PrismaClient } from '../db/prisma.ts'
+import { badRequest, notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { network, pageOf, paging, pathId, text } from '../http/shapes.ts'
+import type { Bounds } from '../lib/bounds.ts'
+import type { Storages } from '../storage/open.ts'
+import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
+import { entryOf } from '../storage/unixfs.ts'
+
+/** Most time for a page: a folder may be made so that it is costly to walk. */
+const LOOK_MS = 30_000
+const BLOCKS_AT_ONCE = 16
+/** Characters of a path: of a name 255 bytes, at some depth. */
+const MAX_PATH = 4096
+
+const entry = z.object({
+  name: z.string(),
+  cid: z.string(),
+  type: z.enum(['file', 'directory', 'other']).describe('`other`: a link, or what is no file of UnixFS.'),
+  size: z
+    .number()
+    .describe('Bytes of a file; of all else what its folder says, with the overhead of its DAG.'),
+})
+type Entry = z.output<typeof entry>
+
+export function entryRoutes({
+  prisma,
+  storages,
+  bounds,
+}: {
+  prisma: PrismaClient
+  storages: Storages
+  bounds: Bounds
+}): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/v0/files/:network/:id/entries',
+      id: 'listEntries',
+      tag: 'Files',
+      summary: 'List what is in a folder',
+      description:
+        'The entries of a file that is a folder, or of a folder within it: by name, unless it is sharded. What swaps put in its place is not looked at.',
+      scope: 'org:files:read',
+      bound: 'downloads',
+      params: z.object({ network, id: pathId }),
+      query: z.object({
+        path: text(MAX_PATH).default('').describe('A folder within it, as `images/small`.'),
+        ...paging(50, 200),
+      }),
+      success: { status: 200, description: 'A page of entries.', body: pageOf('entries', entry) },
+      errors: [404, 503],
+      async handle({ principal: { workspaceId }, params, query: { path, limit, pageToken }, signal }) {
+        const offset = readOffset(pageToken)
+        const where = {
+          id: params.id,
+          workspaceId,
+          network: params.network,
+          status: 'pinned',
+          removedAt: null,
+        }
+        const file = await prisma.file.findFirst({ where, select: { cidV1: true } })
+        if (!file) throw notFound('There is no such file')
+        const root = CID.parse(file.cidV1)
+        const look = {
+          storage: storages[params.network],
+          signal: AbortSignal.any([signal, AbortSignal.timeout(LOOK_MS)]),
+        }
+        const { entries, hasMore } = await bounds.run('dagDownloads', { cid: file.cidV1 }, async () => {
+          const found = await readPage(look, await findFolder(look, root, path), { offset, limit })
+          return { ...found, entries: await describe(look, found.entries) }
+        })
+        const next_page_token = hasMore ? `${offset + limit}` : ''
+        return { body: { data: { entries, next_page_token } } }
+      },
+    }),
+  ]
+}
+
+interface Look {
+  storage: Storage
+  signal: AbortSignal
+}
+
+/** The token of a page says how many entries are before it. @throws ApiError 400 */
+function readOffset(token = '0'): number {
+  if (/^\d{1,12}$/.test(token)) return Number(token)
+  throw badRequest('pageToken: not a token of this API')
+}
+
+/** The folder at a path. @throws ApiError 404 where nothing is there, 400 for what is no folder. */
+async function findFolder({ storage, signal }: Look, root: CID, path: string): Promise<CID> {
+  const { cid, type } = await storage.resolve(root, { path, signal }).catch((error) => {
+    const isMissing = error instanceof StorageError && error.code === 'not_found' && path !== ''
+    throw isMissing ? notFound('path: does not exist') : asUnreadable(error)
+  })
+  if (type !== 'directory') throw badRequest('path: not a folder')
+  return cid
+}
+
+async function readPage(
+  { storage, signal }: Look,
+  folder: CID,
+  { offset, limit }: { offset: number; limit: number },
+): Promise<{ entries: DirectoryEntry[]; hasMore: boolean }> {
+  const entries: DirectoryEntry[] = []
+  let index = 0
+  try {
+    for await (const one of storage.ls(folder, { signal })) {
+      if (index++ < offset) continue
+      if (entries.length === limit) return { entries, hasMore: true }
+      entries.push(one)
+    }
+  } catch (error) {
+    throw asUnreadable(error)
+  }
+  return { entries, hasMore: false }
+}
+
+/** Says of each entry what it is: but for leaves, its block tells. */
+async function describe({ storage, signal }: Look, found: DirectoryEntry[]): Promise<Entry[]> {
+  const entries: Entry[] = []
+  // A folder may have the same entry under all its names.
+  const known = new Map<string, Promise<DagEntry>>()
+  const one = async ({ name, cid, size }: DirectoryEntry): Promise<Entry> => {
+    const listed = { name, cid: `${cid}`, size }
+    if (cid.code === raw.code) return { ...listed, type: 'file' }
+    const found = known.get(listed.cid) ?? storage.block(cid, { signal }).then((block) => entryOf(cid, block))
+    known.set(listed.cid, found)
+    const { type, size: ofFile } = await found
+    return { ...listed, type, size: ofFile ?? size }
+  }
+  for (let at = 0; at < found.length; at += BLOCKS_AT_ONCE)
+    entries.push(...(await Promise.all(found.slice(at, at + BLOCKS_AT_ONCE).map(one))))
+  return entries
+}
+
+/** A folder that was made to mislead is the client's, and no fault of the node. */
+const asUnreadable = (error: unknown): unknown =>
+  error instanceof StorageError && error.code === 'invalid_object'
+    ? badRequest(`path: ${error.message}`)
+    : error

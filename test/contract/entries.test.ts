@@ -1,0 +1,100 @@
+/** What is in a folder that is kept: `GET /v0/files/{network}/{id}/entries`. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { carOf } from '../integration/storage/cases/blocks.ts'
+import { assertError } from '../support/client.ts'
+import { hollowDirectory } from '../support/hollow.ts'
+import { openContext } from './context.ts'
+import { NETWORKS } from './stored.ts'
+import { file, type Part, send, upload } from './upload-form.ts'
+
+const { anonymous, workspace } = await openContext()
+const own = await workspace()
+const { api, keyed } = own
+const MIB = 1_048_576
+const HOSTILE = '<img src=x onerror=alert(1)>'
+
+/** A folder with a large file, a small one, and folders within each other; its record. */
+async function folder(network: string) {
+  const large = randomBytes(2 * MIB)
+  const parts = [
+    file(large, 'root/large.bin'),
+    file('small', 'root/small.txt'),
+    file('deep', `root/inner/deeper/${HOSTILE}`),
+  ]
+  return upload(api, ['network', network] as Part, ...parts)
+}
+const entriesOf = (network: string, id: string, query: Record<string, string> = {}, client = api) =>
+  client.get(`/v0/files/${network}/${id}/entries`, query)
+
+describe('the entries of a folder', () => {
+  for (const network of NETWORKS) {
+    it(`the entries of a ${network} folder have names, CIDs, types and sizes, as have those of folders within it`, async () => {
+      const { id } = await folder(network)
+      const { status, body } = await entriesOf(network, id)
+      assert.equal(status, 200, JSON.stringify(body))
+      const { entries, next_page_token } = body.data
+      assert.equal(next_page_token, '')
+      assert.deepEqual(
+        entries.map(({ name, type }: { name: string; type: string }) => [name, type]),
+        [
+          ['inner', 'directory'],
+          ['large.bin', 'file'],
+          ['small.txt', 'file'],
+        ],
+      )
+      assert.equal(entries[1].size, 2 * MIB)
+      assert.equal(entries[2].size, 5)
+      const inner = (await entriesOf(network, id, { path: 'inner/deeper' })).body.data.entries
+      assert.deepEqual([inner[0].name, inner[0].type, inner[0].size], [HOSTILE, 'file', 4])
+      const [deeper] = (await entriesOf(network, id, { path: 'inner' })).body.data.entries
+      assert.deepEqual([deeper.name, deeper.type], ['deeper', 'directory'])
+    })
+  }
+  it('the entries of a sharded folder come in pages, each of them once', async () => {
+    const names = Array.from({ length: 450 }, (_, i) => `${i}-${'n'.repeat(200)}`)
+    const { id } = await upload(api, ...names.map((name) => file(name, `many/${name}`)))
+    const found: string[] = []
+    for (let pageToken = '', pages = 0; pages === 0 || pageToken; pages++) {
+      const { body } = await entriesOf('private', id, { limit: '200', ...(pageToken && { pageToken }) })
+      found.push(...body.data.entries.map(({ name }: { name: string }) => name))
+      pageToken = body.data.next_page_token
+      assert.ok(pages < 3)
+    }
+    assert.deepEqual(found.toSorted(), names.toSorted())
+  })
+  it('the entries of what is no folder, or is not there, are refused', async () => {
+    const { id } = await folder('private')
+    assertError(await entriesOf('private', id, { path: 'small.txt' }), 400, 'path: not a folder')
+    for (const path of ['missing', 'small.txt/x', 'inner/missing'])
+      assertError(await entriesOf('private', id, { path }), 404, 'path: does not exist')
+    const single = await upload(api, file('alone', 'alone.txt'))
+    assertError(await entriesOf('private', single.id), 400, 'path: not a folder')
+    for (const pageToken of ['x', '-1', 'MDE5'])
+      assertError(await entriesOf('private', id, { pageToken }), 400, 'pageToken: not a token of this API')
+    assertError(await entriesOf('private', id, { limit: '201' }), 400, /^limit: /)
+    assertError(await entriesOf('private', id, { path: 'a\0' }), 400, /^path: /)
+    assertError(await entriesOf('public', id), 404, 'There is no such file')
+    assertError(await entriesOf('private', 'x'), 404, 'There is no such file')
+  })
+  it('the entries of a folder are for keys of its workspace that may read files', async () => {
+    const { id } = await folder('private')
+    assert.equal((await entriesOf('private', id, {}, await keyed('org:files:read'))).status, 200)
+    const other = await keyed('org:groups:read')
+    assertError(await entriesOf('private', id, {}, other), 403, /^Missing scope: org:files:read/)
+    assertError(await entriesOf('private', id, {}, (await workspace()).api), 404, 'There is no such file')
+    assert.equal((await entriesOf('private', id, {}, anonymous)).status, 401)
+  })
+  it('a folder of 20,000 names that are all the same folder is listed, also its last page', async () => {
+    const { root, blocks } = await hollowDirectory(20_000, 3)
+    const made: Part[] = [['network', 'public'], ['car', 'true'], file(carOf(root, blocks), 'made.car')]
+    const { id } = (await send(api, made)).body.data
+    for (const pageToken of ['', '19999']) {
+      const { body } = await entriesOf('public', id, { limit: '200', ...(pageToken && { pageToken }) })
+      assert.equal(body.data.entries.length, pageToken ? 1 : 200, JSON.stringify(body))
+      assert.equal(body.data.entries[0].type, 'directory')
+      assert.equal(body.data.next_page_token, pageToken ? '' : '200')
+    }
+  })
+})
