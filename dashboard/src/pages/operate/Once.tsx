@@ -1,4 +1,5 @@
-import { Button, Copy, Modal } from '../../parts/ui.tsx'
+import { Copy } from '../../parts/copy.tsx'
+import { Button, Modal } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
 /** What is shown once: a key, a token, a secret. It is kept nowhere, and gone when this is closed. */
