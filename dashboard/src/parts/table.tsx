@@ -1,7 +1,7 @@
 import type { CSSProperties, ReactNode } from 'react'
 
 /**
- * A table; on a phone each row is a block whose values stand below each other behind the names of their columns (styles.css).
+ * A table; on a phone or tablet each row is a block whose values stand below each other behind the names of their columns (styles.css).
  * `label` names it to screen readers.
  * @param numbers those of the columns whose values stand on the right: their cells have `numeric`.
  */

@@ -103,7 +103,7 @@ function Row({ entry }: { entry: Entry }) {
       <Cell>
         <code className="text-xs">{action}</code>
       </Cell>
-      <Cell className="w-full md:min-w-72">
+      <Cell className="w-full lg:min-w-76">
         <code className="break-words text-soft text-xs">
           {/* A line may end behind each slash. */}
           {resource.split(/(?<=\/)/).map((name, at) => (
@@ -126,8 +126,8 @@ function Row({ entry }: { entry: Entry }) {
           </code>
         )}
       </Cell>
-      <Cell className="max-w-48 text-soft text-xs">
-        <span className="block truncate">{address}</span>
+      <Cell className="max-w-28 text-soft text-xs">
+        <span className="block shrink-0 truncate">{address}</span>
         <span className="block truncate" title={userAgent ?? undefined}>
           {userAgent}
         </span>
