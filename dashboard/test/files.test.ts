@@ -33,9 +33,10 @@ async function send(files: { name: string; bytes: Uint8Array | string }[], field
   return body.data
 }
 
+/** Drops it on the page, beside the area that says so. */
 const drop = async (path: string) => {
   const client = await page.context().newCDPSession(page)
-  const box = await page.getByRole('region', { name: 'Upload', exact: true }).boundingBox()
+  const box = await page.getByRole('heading', { name: 'Files' }).boundingBox()
   assert.ok(box)
   const at = { x: box.x + box.width / 2, y: box.y + box.height / 2 }
   const data = { items: [], files: [path], dragOperationsMask: 1 }
@@ -166,6 +167,11 @@ describe('the list', () => {
     )
     await page.goto(`${url}/dashboard/files`)
     await page.getByRole('link', { name: 'row 10000' }).waitFor()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
+    const row = page.getByRole('row', { name: 'row 10000' })
+    await row.getByRole('button', { name: 'Copy' }).click()
+    await row.getByRole('button', { name: 'Copied' }).waitFor()
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), cid)
     const last = page.getByRole('link', { name: 'row 00001' })
     const most = await until('the last file is in sight', async () => {
       const rows = await page.evaluate(() => {
@@ -282,6 +288,7 @@ describe('a file', () => {
     await page.getByText('Served in its place').waitFor()
     await page.frameLocator('iframe').getByText(`second of ${own.id}`).waitFor()
     await look('file')
+    assert.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
     await page.getByRole('button', { name: 'Take back' }).click()
     await page.getByRole('listitem').getByText('taken back').waitFor()
     await page.frameLocator('iframe').getByText(`first of ${own.id}`).waitFor()

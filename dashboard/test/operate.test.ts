@@ -96,7 +96,7 @@ describe('keys', () => {
     assert.equal((await made.get('/v3/files/public')).status, 403)
     const row = page.getByRole('row', { name: 'Reader' })
     await row.getByText('in 30 days').waitFor()
-    await row.getByText('org:groups:read').waitFor()
+    await row.getByText('Read groups').waitFor()
     await look('keys')
     await row.getByRole('button', { name: 'Revoke' }).click()
     const sure = dialog().getByRole('button', { name: 'Revoke' })
@@ -250,7 +250,7 @@ describe('the instance', () => {
     await page.getByText('alive').waitFor()
     await look('workers')
     await tab('Plans').click()
-    await page.getByRole('cell', { name: 'unlimited', exact: true }).waitFor()
+    await page.getByRole('columnheader', { name: 'unlimited', exact: true }).waitFor()
     await look('plans')
     await tab('Workspaces').click()
     const name = `made ${own.id}`

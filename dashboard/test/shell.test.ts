@@ -53,8 +53,9 @@ describe('the shell', () => {
   it('a page has a title, and a change of page moves the focus to its heading', async () => {
     await page.getByRole('link', { name: 'Operate', exact: true }).click()
     await page.getByRole('heading', { name: 'Operate' }).waitFor()
-    assert.equal(await page.title(), 'Operate · Berth')
     assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Operate')
+    await page.waitForURL('**/operate/operations')
+    assert.equal(await page.title(), 'Operations · Operate · Berth')
   })
   it('an address that no page has says so', async () => {
     await open('/nowhere/at/all')
@@ -145,6 +146,8 @@ describe('the overview', () => {
     await page.context().setOffline(false)
     await page.getByText('Back again.').waitFor()
     await page.getByText('made meanwhile was made').waitFor()
+    await own.api.post('/v3/groups/public', { name: 'made meanwhile' })
+    await page.getByText('made meanwhile was made, 2 times').waitFor()
     assert.match((await resumed).headers()['last-event-id'] ?? '', /^\d+$/)
   })
 })

@@ -1,3 +1,5 @@
+import { texts } from '../texts.ts'
+
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'] as const
 
 /** Bytes as people read them: `1.2 MB`. */
@@ -19,6 +21,7 @@ const STEPS = [
 /** `3 minutes ago`. */
 export function ago(time: string): string {
   const seconds = (Date.parse(time) - Date.now()) / 1000
+  if (seconds <= 0 && seconds > -60) return texts.justNow
   let size = 1
   for (const [upTo, unit] of STEPS) {
     if (Math.abs(seconds) < upTo) return relative.format(Math.round(seconds / size), unit)
@@ -26,6 +29,15 @@ export function ago(time: string): string {
   }
   return time
 }
+
+const EXACT = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'long', hourCycle: 'h23' })
+const CLOCK = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' })
+
+/** `Nov 26, 2026, 09:41:07 GMT+1`. */
+export const exact = (time: string): string => EXACT.format(new Date(time))
+
+/** `09:41:07`, here. */
+export const clock = (time: string | number): string => CLOCK.format(new Date(time))
 
 /** The two ends of a long id. */
 export const shorten = (id: string): string => (id.length > 18 ? `${id.slice(0, 10)}…${id.slice(-6)}` : id)

@@ -9,6 +9,11 @@ const PATHS = {
   light:
     'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.5 1.5M17.5 17.5 19 19M5 19l1.5-1.5M17.5 6.5 19 5',
   dark: 'M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10z',
+  copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
+  done: 'm5 12.5 4.5 4.5L19 7',
+  out: 'M14 4h5v16h-5M4 12h10M10 8l4 4-4 4',
+  help: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM9.5 9.5a2.5 2.5 0 1 1 3.7 2.2c-.8.5-1.2 1-1.2 1.8M12 16.5v.5',
+  upload: 'M12 16V5M7.5 9.5 12 5l4.5 4.5M5 16v3h14v-3',
   system: 'M3 5h18v11H3zM8 20h8M12 16v4',
 } as const
 
@@ -28,5 +33,30 @@ export function Icon({ name, className = 'size-5' }: { name: IconName; className
     >
       <path d={PATHS[name]} />
     </svg>
+  )
+}
+
+/** A button that is an icon; its words show when it is pointed at. */
+export function IconButton({
+  icon,
+  label,
+  onClick,
+  className = '',
+}: {
+  icon: IconName
+  label: string
+  onClick: () => void
+  className?: string
+}) {
+  return (
+    <button
+      type="button"
+      aria-label={label}
+      title={label}
+      onClick={onClick}
+      className={`grid size-9 shrink-0 place-items-center rounded-lg text-soft hover:bg-tint hover:text-ink ${className}`}
+    >
+      <Icon name={icon} className="size-4.5" />
+    </button>
   )
 }

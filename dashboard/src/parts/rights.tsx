@@ -15,7 +15,8 @@ export function ForMembers({ children }: { children: ReactNode }) {
 /** Fields that only who may change something can fill in. */
 export function Fields({ children, className = 'contents' }: { children: ReactNode; className?: string }) {
   return (
-    <fieldset disabled={!useMayChange()} className={className}>
+    // A fieldset is as wide as what it has, unless told.
+    <fieldset disabled={!useMayChange()} className={`min-w-0 ${className}`}>
       {children}
     </fieldset>
   )

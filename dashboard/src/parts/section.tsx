@@ -1,4 +1,4 @@
-import { type ReactNode, useId } from 'react'
+import { Children, type ReactNode, useId } from 'react'
 
 /** A part of a page under a heading, with what can be done there at its end. */
 export function Section({
@@ -70,4 +70,10 @@ export function Note({ children, actions }: { children: ReactNode; actions?: Rea
       {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
     </div>
   )
+}
+
+/** Facts in one line, a dot between them; those that are not there are left out. */
+export function Dotted({ children }: { children: ReactNode }) {
+  const facts = Children.toArray(children).filter((fact) => fact !== '')
+  return facts.map((fact, i) => (i === 0 ? fact : [' · ', fact]))
 }

@@ -1,16 +1,19 @@
 import type { CSSProperties, ReactNode } from 'react'
 
 /**
- * A table; on a phone each row is a block whose values stand below each other behind the names of their columns (styles.css).
+ * A table; on a phone or tablet each row is a block whose values stand below each other behind the names of their columns (styles.css).
  * `label` names it to screen readers.
+ * @param numbers those of the columns whose values stand on the right: their cells have `numeric`.
  */
 export function Table({
   label,
   columns,
+  numbers = [],
   children,
 }: {
   label: string
   columns: string[]
+  numbers?: string[]
   children: ReactNode
 }) {
   return (
@@ -23,7 +26,11 @@ export function Table({
         <thead className="border-line border-b text-soft">
           <tr>
             {columns.map((column) => (
-              <th key={column} scope="col" className="whitespace-nowrap px-4 py-3 font-medium">
+              <th
+                key={column}
+                scope="col"
+                className={`whitespace-nowrap px-4 py-2.5 font-medium ${numbers.includes(column) ? 'text-right' : ''}`}
+              >
                 {column}
               </th>
             ))}
@@ -39,6 +46,18 @@ export function Table({
 const namesOf = (columns: string[]) =>
   Object.fromEntries(columns.map((name, i) => [`--column-${i + 1}`, JSON.stringify(name)])) as CSSProperties
 
-export function Cell({ children, className = '' }: { children: ReactNode; className?: string }) {
-  return <td className={`px-4 py-3 ${className}`}>{children}</td>
+export function Cell({
+  children,
+  className = '',
+  numeric = false,
+}: {
+  children: ReactNode
+  className?: string
+  numeric?: boolean
+}) {
+  return (
+    <td className={`px-4 py-2.5 ${numeric ? 'whitespace-nowrap text-right tabular-nums' : ''} ${className}`}>
+      {children}
+    </td>
+  )
 }

@@ -1,5 +1,6 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
+import { setTitle } from './title.ts'
 
 /** Pages of one thing, as links side by side; on a phone they scroll, and the one that is open is in view. */
 export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { label: string })[] }) {
@@ -9,14 +10,16 @@ export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { labe
   useEffect(() => {
     const current = nav.current?.querySelector('[aria-current=page]')
     current?.scrollIntoView({ block: 'nearest', inline: 'center' })
+    setTitle({ tab: current?.textContent ?? '' })
+    return () => setTitle({ tab: '' })
   }, [pathname])
   return (
     <nav
       ref={nav}
       aria-label={label}
-      className="-mx-4 mb-6 overflow-x-auto border-line border-b px-4 md:mx-0 md:px-0"
+      className="fading -mx-4 -mt-2 mb-6 overflow-x-auto border-line border-b px-4 md:mx-0 md:px-0"
     >
-      <div className="flex">
+      <div className="flex w-max md:w-auto">
         {tabs.map(({ label, ...link }) => (
           <Link
             key={label}

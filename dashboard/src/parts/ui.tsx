@@ -1,7 +1,8 @@
 /** The small parts of every page. */
-import { type ComponentProps, type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { type ComponentProps, type ReactNode, useEffect, useId, useRef } from 'react'
 import { texts } from '../texts.ts'
 import { useMayChange } from './rights.tsx'
+import { setTitle } from './title.ts'
 
 type Look = 'main' | 'plain' | 'danger' | 'bare'
 const LOOKS: Record<Look, string> = {
@@ -69,10 +70,22 @@ export function Field({ label, ...rest }: ComponentProps<'input'> & { label: str
 let isFirstPage = true
 
 /** A heading of a page, and what can be done there. Who comes from another page has the focus on it. */
-export function PageHead({ title, children }: { title: string; children?: ReactNode }) {
+export function PageHead({
+  title,
+  lead,
+  note,
+  children,
+}: {
+  title: string
+  /** A picture before it. */
+  lead?: ReactNode
+  /** What to know of it, in a line below. */
+  note?: ReactNode
+  children?: ReactNode
+}) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${title} · ${texts.name}`
+    setTitle({ page: title })
   }, [title])
   useEffect(() => {
     if (!isFirstPage) heading.current?.focus({ preventScroll: true })
@@ -80,14 +93,21 @@ export function PageHead({ title, children }: { title: string; children?: ReactN
   }, [])
   return (
     <div className="mb-6 flex flex-wrap items-center justify-between gap-3">
-      <h1
-        ref={heading}
-        tabIndex={-1}
-        className="min-w-0 break-words font-semibold text-2xl tracking-tight outline-none"
-      >
-        {title}
-      </h1>
-      <div className="flex flex-wrap gap-2">{children}</div>
+      <div className="flex min-w-0 items-center gap-3">
+        {lead}
+        <div className="min-w-0">
+          <h1
+            ref={heading}
+            tabIndex={-1}
+            title={title}
+            className="line-clamp-3 min-w-0 break-words font-semibold text-2xl tracking-tight outline-none"
+          >
+            {title}
+          </h1>
+          {note && <div className="mt-0.5 flex flex-wrap items-center gap-x-2 text-soft text-sm">{note}</div>}
+        </div>
+      </div>
+      <div className="flex flex-wrap items-center gap-2">{children}</div>
     </div>
   )
 }
@@ -98,6 +118,18 @@ export function Empty({ title, hint, children }: { title: string; hint?: string;
       <p className="font-medium">{title}</p>
       {hint && <p className="mt-1 text-soft text-sm">{hint}</p>}
       {children && <div className="mt-4 flex justify-center gap-2">{children}</div>}
+    </div>
+  )
+}
+
+/** In the place of a list that is being read; it shows only where that takes a moment. */
+export function Loading() {
+  return (
+    <div role="status" className="late space-y-3 rounded-xl border border-line bg-card p-4">
+      <span className="sr-only">{texts.loading}</span>
+      {['w-2/5', 'w-3/5', 'w-1/2'].map((width) => (
+        <div key={width} className={`h-4 rounded bg-line motion-safe:animate-pulse ${width}`} />
+      ))}
     </div>
   )
 }
@@ -184,10 +216,4 @@ export function Modal({
       {children}
     </dialog>
   )
-}
-
-export function Copy({ text }: { text: string }) {
-  const [done, setDone] = useState(false)
-  const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true))
-  return <Button onClick={() => void copy()}>{done ? texts.copied : texts.copy}</Button>
 }

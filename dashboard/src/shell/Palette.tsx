@@ -6,6 +6,7 @@ import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'r
 import { api, unwrap } from '../api/client.ts'
 import { useRights } from '../api/me.ts'
 import { useWorkspaces } from '../api/workspaces.ts'
+import { useAgents } from '../pages/agents/agents.ts'
 import { operateTabs } from '../pages/operate/tabs.ts'
 import { shorten } from '../parts/format.ts'
 import { texts } from '../texts.ts'
@@ -105,7 +106,7 @@ function Group({
 /** The agents and files whose names have what is typed. */
 function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
   const name = useDeferredValue(typed.trim())
-  const agents = useQuery({ queryKey: ['agents'], queryFn: () => unwrap(api.GET('/v0/agents')) })
+  const agents = useAgents()
   const files = useQuery({
     queryKey: ['files', 'palette', name],
     enabled: name.length > 1,

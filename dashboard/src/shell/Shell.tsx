@@ -6,9 +6,9 @@ import { followChanges } from '../api/live.ts'
 import { useMe } from '../api/me.ts'
 import { forgetChanges } from '../api/told.ts'
 import { Login } from '../pages/login/Login.tsx'
-import { Icon } from '../parts/icon.tsx'
+import { Icon, IconButton } from '../parts/icon.tsx'
 import { ForMembers } from '../parts/rights.tsx'
-import { Button, Problem } from '../parts/ui.tsx'
+import { Problem } from '../parts/ui.tsx'
 import { texts } from '../texts.ts'
 import { Help } from './Help.tsx'
 import { useKeys } from './keys.ts'
@@ -59,7 +59,7 @@ export function Shell() {
         {texts.skip}
       </a>
       <Frame {...me.data.data} />
-      <main id="content" tabIndex={-1} className="mx-auto w-full min-w-0 max-w-6xl p-4 outline-none md:p-8">
+      <main id="content" tabIndex={-1} className="mx-auto w-full min-w-0 max-w-7xl p-4 outline-none md:p-8">
         <ForMembers>
           <Outlet />
         </ForMembers>
@@ -124,27 +124,24 @@ function Frame({
             </Link>
           ))}
         </nav>
-        <div className="flex items-center gap-2 text-sm md:mt-auto md:flex-col md:items-stretch md:gap-3">
+        <div className="flex items-center gap-1 text-sm md:mt-auto md:flex-col md:items-stretch md:gap-2">
           <WorkspaceChoice name={workspace.name} />
           <Link
             to="/dashboard/account"
-            className="min-w-0 rounded-lg p-1.5 hover:text-accent aria-[current=page]:text-accent md:px-2"
+            title={texts.nav.account}
+            className="flex min-w-0 items-center gap-2 rounded-lg p-2 text-soft hover:bg-tint/60 hover:text-ink aria-[current=page]:bg-tint aria-[current=page]:text-accent"
           >
-            <Icon name="account" className="size-5 md:hidden" />
-            <span className="block text-soft max-md:sr-only md:truncate">
+            <Icon name="account" />
+            <span className="max-md:sr-only md:truncate">
               {user.name}
               {role === 'viewer' && ` · ${texts.shell.viewer}`}
             </span>
           </Link>
-          <div className="flex items-center justify-between gap-2">
+          <div className="flex items-center gap-1 md:justify-between md:border-line md:border-t md:pt-3">
             <ThemeSwitch />
-            <Button className="max-md:hidden" onClick={onHelp} aria-label={texts.shell.help}>
-              ?
-            </Button>
+            <IconButton icon="help" label={texts.shell.help} onClick={onHelp} className="max-md:hidden" />
+            <IconButton icon="out" label={texts.signOut} onClick={() => signOut.mutate()} />
           </div>
-          <Button className="whitespace-nowrap" onClick={() => signOut.mutate()}>
-            {texts.signOut}
-          </Button>
         </div>
       </header>
       {open === 'palette' && (

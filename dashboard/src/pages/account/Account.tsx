@@ -1,5 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
+import { useMe } from '../../api/me.ts'
+import { Dotted } from '../../parts/section.tsx'
 import { PageHead } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Identities } from './Identities.tsx'
@@ -10,10 +12,22 @@ import { Workspaces } from './Workspaces.tsx'
 /** How the user signs in, and where they are signed in. */
 export function Account() {
   const ways = useQuery({ queryKey: ['login'], queryFn: () => unwrap(api.GET('/v0/login')) })
+  const me = useMe().data?.data
   const { passkey, oidc } = ways.data?.data ?? {}
   return (
     <>
-      <PageHead title={texts.account.title} />
+      <PageHead
+        title={texts.account.title}
+        note={
+          me && (
+            <Dotted>
+              {me.user.name}
+              {texts.operate.members.roles[me.role]}
+              {me.workspace.name}
+            </Dotted>
+          )
+        }
+      />
       <div className="space-y-10">
         <Workspaces />
         {ways.data && <Passkeys canAdd={passkey === true} />}

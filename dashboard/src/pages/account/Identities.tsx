@@ -1,8 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
-import { ago } from '../../parts/format.ts'
 import { Cell, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Part, Sure } from './Part.tsx'
@@ -36,7 +36,7 @@ export function Identities({ provider }: { provider: string }) {
               <Cell className="max-w-60 truncate font-medium">{identity.email ?? words.unnamed}</Cell>
               <Cell className="max-w-60 truncate text-soft">{identity.issuer}</Cell>
               <Cell className="whitespace-nowrap text-soft">
-                {identity.lastUsedAt ? ago(identity.lastUsedAt) : texts.account.never}
+                {identity.lastUsedAt ? <Time at={identity.lastUsedAt} /> : texts.account.never}
               </Cell>
               <Cell className="text-right">
                 <Button onClick={() => setLeaving(identity)}>{texts.account.remove}</Button>

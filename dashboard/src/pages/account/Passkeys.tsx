@@ -3,9 +3,9 @@ import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { addPasskey } from '../../api/passkeys.ts'
 import { browserName } from '../../parts/browser.ts'
-import { ago } from '../../parts/format.ts'
 import { FormDialog } from '../../parts/forms.tsx'
 import { Cell, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Field, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Part, Sure } from './Part.tsx'
@@ -38,9 +38,11 @@ export function Passkeys({ canAdd }: { canAdd: boolean }) {
             <tr key={passkey.id}>
               <Cell className="max-w-60 truncate font-medium">{passkey.name}</Cell>
               <Cell className="text-soft">{passkey.synced ? words.synced : words.single}</Cell>
-              <Cell className="whitespace-nowrap text-soft">{ago(passkey.createdAt)}</Cell>
               <Cell className="whitespace-nowrap text-soft">
-                {passkey.lastUsedAt ? ago(passkey.lastUsedAt) : texts.account.never}
+                <Time at={passkey.createdAt} />
+              </Cell>
+              <Cell className="whitespace-nowrap text-soft">
+                {passkey.lastUsedAt ? <Time at={passkey.lastUsedAt} /> : texts.account.never}
               </Cell>
               <Cell className="text-right">
                 <Button onClick={() => setOpen(passkey)}>{texts.account.remove}</Button>

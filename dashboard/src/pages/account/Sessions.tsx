@@ -1,8 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import { browserName } from '../../parts/browser.ts'
-import { ago } from '../../parts/format.ts'
 import { Cell, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
 import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Part } from './Part.tsx'
@@ -46,9 +46,15 @@ export function Sessions() {
             <Cell className="max-w-60 truncate font-medium">
               {userAgent ? browserName(userAgent) : words.unnamed}
             </Cell>
-            <Cell className="whitespace-nowrap text-soft">{ago(createdAt)}</Cell>
-            <Cell className="whitespace-nowrap text-soft">{ago(lastUsedAt ?? createdAt)}</Cell>
-            <Cell className="whitespace-nowrap text-soft">{ago(expiresAt)}</Cell>
+            <Cell className="whitespace-nowrap text-soft">
+              <Time at={createdAt} />
+            </Cell>
+            <Cell className="whitespace-nowrap text-soft">
+              <Time at={lastUsedAt ?? createdAt} />
+            </Cell>
+            <Cell className="whitespace-nowrap text-soft">
+              <Time at={expiresAt} />
+            </Cell>
             <Cell className="text-right">
               {current ? (
                 <span className="text-soft">{words.current}</span>

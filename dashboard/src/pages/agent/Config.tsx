@@ -6,7 +6,7 @@ import { api, unwrap } from '../../api/client.ts'
 import { Choice } from '../../parts/choice.tsx'
 import { Fields } from '../../parts/rights.tsx'
 import { Note, Section } from '../../parts/section.tsx'
-import { Button, Problem } from '../../parts/ui.tsx'
+import { Button, Loading, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AllSettings } from './config/AllSettings.tsx'
 import { ConfigEditor } from './config/ConfigEditor.tsx'
@@ -62,7 +62,7 @@ export function Config() {
   const failed = [check, save].find(({ error, variables }) => error && variables === text)
   if (!agent) return null
   if (stored.error) return <EngineAway error={stored.error} agent={agent} />
-  if (!stored.data) return <p className="text-soft text-sm">{texts.loading}</p>
+  if (!stored.data) return <Loading />
   const isBusy = check.isPending || save.isPending
   return (
     <Section

@@ -3,9 +3,10 @@ import { useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { useChange } from '../../api/change.ts'
 import { api, unwrap } from '../../api/client.ts'
-import { ago, shorten } from '../../parts/format.ts'
+import { shorten } from '../../parts/format.ts'
 import { Note, Row, Rows, Section, Tag } from '../../parts/section.tsx'
-import { Button, Empty, Problem } from '../../parts/ui.tsx'
+import { Time } from '../../parts/time.tsx'
+import { Button, Empty, Loading, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { EngineAway } from './EngineAway.tsx'
 
@@ -37,7 +38,7 @@ export function Devices() {
   )
   if (!agent) return null
   if (error) return <EngineAway error={error} agent={agent} />
-  if (!data) return <p className="text-soft text-sm">{texts.loading}</p>
+  if (!data) return <Loading />
   const { pending, paired } = data
   return (
     <>
@@ -99,7 +100,11 @@ function PendingRow({ agentId, device }: { agentId: string; device: Found['pendi
       }
     >
       <About device={device} />
-      {ts && <p className="text-soft text-sm">{t.asked(ago(new Date(ts).toISOString()))}</p>}
+      {ts && (
+        <p className="text-soft text-sm">
+          <Time at={ts} words={t.asked} />
+        </p>
+      )}
       <Problem error={approve.error} />
     </Row>
   )

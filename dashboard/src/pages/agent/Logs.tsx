@@ -1,6 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
+import { clock, exact } from '../../parts/format.ts'
 import { Select } from '../../parts/forms.tsx'
 import { Button, Empty, Field, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
@@ -139,8 +140,8 @@ function Lines({ lines }: { lines: Line[] }) {
 function LineView({ line: { timestamp, level, source, message } }: { line: Line }) {
   return (
     <>
-      <time dateTime={timestamp} title={timestamp} className="shrink-0 text-soft">
-        {timestamp.slice(11, 19)}
+      <time dateTime={timestamp} title={exact(timestamp)} className="shrink-0 text-soft tabular-nums">
+        {clock(timestamp)}
       </time>
       <span className={`hidden w-10 shrink-0 sm:block ${TONES[level] ?? ''}`}>{level}</span>
       <span className="hidden w-32 shrink-0 truncate text-soft lg:block" title={source}>

@@ -4,9 +4,11 @@ import { useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { api, RequestError, unwrap } from '../../api/client.ts'
 import { finished } from '../../api/operation.ts'
-import { ago, shorten } from '../../parts/format.ts'
+import { Id } from '../../parts/copy.tsx'
+import { shorten } from '../../parts/format.ts'
 import { ConfirmByName } from '../../parts/forms.tsx'
-import { Button, Copy, Empty, Problem } from '../../parts/ui.tsx'
+import { Time } from '../../parts/time.tsx'
+import { Button, Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Compare } from './snapshots/Compare.tsx'
 import { choose } from './snapshots/compared.ts'
@@ -123,10 +125,8 @@ function OneSnapshot({
             {isCurrent && <span className="ml-2 text-accent text-xs">{words.current}</span>}
           </h2>
           <p className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1 text-soft text-xs">
-            <time dateTime={createdAt} title={createdAt}>
-              {ago(createdAt)}
-            </time>
-            <code title={snapshotCid}>{shorten(snapshotCid)}</code>
+            <Time at={createdAt} />
+            <Id text={snapshotCid} shown={shorten(snapshotCid)} />
             {commitSha && (
               <span>
                 {words.commit} <code>{commitSha.slice(0, 7)}</code>
@@ -144,7 +144,6 @@ function OneSnapshot({
               {isCompared ? words.comparing : words.compare}
             </Button>
           )}
-          <Copy text={snapshotCid} />
           {!isCurrent && (
             <Button changes onClick={() => setGoing(true)}>
               {words.reset}

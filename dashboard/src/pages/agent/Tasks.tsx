@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { Rows, Section } from '../../parts/section.tsx'
-import { Button, Empty } from '../../parts/ui.tsx'
+import { Button, Empty, Loading } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { EngineAway } from './EngineAway.tsx'
 import { TaskForm } from './tasks/TaskForm.tsx'
@@ -33,7 +33,7 @@ export function Tasks() {
   return (
     <Section title={t.title} hint={t.hint} actions={data && data.length > 0 && create}>
       <EngineAway error={error} agent={agent} />
-      {!data && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!data && !error && <Loading />}
       {data?.length === 0 && (
         <Empty title={t.empty} hint={t.emptyHint}>
           {create}

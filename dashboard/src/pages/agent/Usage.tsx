@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { useAgent } from '../../api/agent.ts'
 import { api, RequestError, unwrap } from '../../api/client.ts'
-import { bytes } from '../../parts/format.ts'
+import { bytes, clock } from '../../parts/format.ts'
 import { Cell, Table } from '../../parts/table.tsx'
-import { Empty, Problem } from '../../parts/ui.tsx'
+import { Empty, Loading, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
-import { clock, Plot } from './usage/Plot.tsx'
+import { Plot } from './usage/Plot.tsx'
 
 /** As often as the agent is measured. */
 const EVERY_MS = 15_000
@@ -29,7 +29,7 @@ export function Usage() {
       <Problem error={error} />
     )
   }
-  if (!data) return <p className="text-soft">{texts.loading}</p>
+  if (!data) return <Loading />
   const { samples, memoryLimitBytes, disk } = data
   if (samples.length === 0) return <Empty title={words.none} hint={words.noneHint} />
   const points = (pick: (sample: (typeof samples)[number]) => number) =>
@@ -59,14 +59,14 @@ export function Usage() {
       <p className="mt-4 text-soft text-sm">{words.hint}</p>
       <details className="mt-4">
         <summary className="mb-3 cursor-pointer font-medium text-sm">{words.table}</summary>
-        <Table label={words.table} columns={words.columns}>
+        <Table label={words.table} columns={words.columns} numbers={words.columns.slice(1)}>
           {byMinute(samples).map((sample) => (
             <tr key={sample.at}>
-              <Cell>{clock(Date.parse(sample.at))}</Cell>
-              <Cell>{bytes(sample.memoryBytes)}</Cell>
-              <Cell>{words.cpus(sample.cpus)}</Cell>
-              <Cell>{bytes(sample.diskBytes)}</Cell>
-              <Cell>{sample.processes}</Cell>
+              <Cell className="tabular-nums">{clock(Date.parse(sample.at))}</Cell>
+              <Cell numeric>{bytes(sample.memoryBytes)}</Cell>
+              <Cell numeric>{words.cpus(sample.cpus)}</Cell>
+              <Cell numeric>{bytes(sample.diskBytes)}</Cell>
+              <Cell numeric>{sample.processes}</Cell>
             </tr>
           ))}
         </Table>

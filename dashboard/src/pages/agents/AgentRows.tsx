@@ -3,10 +3,11 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
 import { AT_ONCE, useChange } from '../../api/change.ts'
 import { api, unwrap } from '../../api/client.ts'
-import { ago } from '../../parts/format.ts'
 import { Menu, MenuItem } from '../../parts/menu.tsx'
+import { Time } from '../../parts/time.tsx'
 import { Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { AgentTile } from './AgentTile.tsx'
 import { type Agent, stateWord, type Usage, type Used } from './agents.ts'
 import { DeleteAgent } from './DeleteAgent.tsx'
 import { Memory } from './Memory.tsx'
@@ -41,7 +42,7 @@ export function AgentRows({
     <div className="rounded-xl border border-line bg-card">
       <div
         aria-hidden="true"
-        className={`hidden gap-4 border-line border-b px-4 py-2.5 text-soft text-xs md:grid ${COLUMNS}`}
+        className={`sticky top-0 z-20 hidden gap-4 rounded-t-xl border-line border-b bg-card px-4 py-2.5 text-soft text-xs md:grid ${COLUMNS}`}
       >
         <span>{columns.name}</span>
         <span>{columns.state}</span>
@@ -79,7 +80,7 @@ export function AgentRows({
 }
 
 function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefined; used: Used | undefined }) {
-  const { agentId, name, status, statusReason, emoji, description } = agent
+  const { agentId, name, status, statusReason, description } = agent
   const [isGoing, setGoing] = useState(false)
   const restart = useChange(() =>
     unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),
@@ -91,12 +92,7 @@ function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefine
       className={`relative grid grid-cols-[minmax(0,1fr)_2.25rem] items-center gap-x-4 gap-y-1 px-4 py-2.5 hover:bg-tint/40 ${COLUMNS}`}
     >
       <div className="flex min-w-0 items-center gap-3">
-        <span
-          aria-hidden="true"
-          className="flex size-9 shrink-0 items-center justify-center overflow-hidden rounded-lg bg-tint font-medium text-accent text-sm"
-        >
-          {emoji || [...name][0]?.toUpperCase()}
-        </span>
+        <AgentTile agent={agent} />
         <div className="min-w-0">
           <h2 className="truncate font-medium text-sm">
             {/* The link is as large as the row. */}
@@ -122,9 +118,7 @@ function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefine
       </div>
       <Memory used={used} className="max-md:hidden" />
       <span className="truncate text-soft text-sm tabular-nums max-xl:hidden">{agent.agentVersion}</span>
-      <span className="truncate text-soft text-sm max-xl:hidden" title={agent.createdAt}>
-        {ago(agent.createdAt)}
-      </span>
+      <Time at={agent.createdAt} className="truncate text-soft text-sm max-xl:hidden" />
       <div className="relative">
         <Menu changes label={texts.agents.more(name)}>
           <MenuItem disabled={restart.isPending} onSelect={() => restart.mutate()}>

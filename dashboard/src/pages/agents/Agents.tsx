@@ -3,7 +3,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { api, unwrap } from '../../api/client.ts'
 import { Choice, Search } from '../../parts/choice.tsx'
 import { useMayChange } from '../../parts/rights.tsx'
-import { Empty, PageHead, Problem } from '../../parts/ui.tsx'
+import { Button, Empty, Loading, PageHead, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AgentRows } from './AgentRows.tsx'
 import { type Agent, select, stateWord, useAgents, useUsage } from './agents.ts'
@@ -35,7 +35,7 @@ export function Agents() {
         )}
       </PageHead>
       <Problem error={error} />
-      {!data && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!data && !error && <Loading />}
       {data && agents.length === 0 && (
         <Empty title={texts.agents.empty} hint={texts.agents.emptyHint}>
           {create}
@@ -82,7 +82,9 @@ function List({ agents }: { agents: Agent[] }) {
         </select>
       </div>
       {found.length === 0 ? (
-        <Empty title={texts.agents.nothing} />
+        <Empty title={texts.agents.nothing}>
+          <Button onClick={() => void go({ search: {}, replace: true })}>{texts.clearFilters}</Button>
+        </Empty>
       ) : (
         <AgentRows agents={found} steps={steps} usage={usage} />
       )}

@@ -29,7 +29,8 @@ async function readAgents() {
 }
 export type Agent = Awaited<ReturnType<typeof readAgents>>['agents'][number]
 
-export const useAgents = () => useQuery({ queryKey: ['agents'], queryFn: readAgents })
+export const useAgents = (isOn = true) =>
+  useQuery({ queryKey: ['agents'], queryFn: readAgents, enabled: isOn })
 
 async function readUsage() {
   const pages = await readAll((query) => api.GET('/v0/agents/usage', query))

@@ -1,7 +1,9 @@
 import { Link } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { memo, useCallback, useEffect, useRef } from 'react'
-import { ago, bytes, shorten } from '../../parts/format.ts'
+import { Id } from '../../parts/copy.tsx'
+import { bytes, shorten } from '../../parts/format.ts'
+import { Time } from '../../parts/time.tsx'
 import { texts } from '../../texts.ts'
 import type { FileRecord, Network } from './files.ts'
 import { Cell, Group, Head, Row } from './grid.tsx'
@@ -11,7 +13,7 @@ const AHEAD = 12
 /** The next page is read when so many rows are left. */
 const EARLY = 100
 const COLUMNS =
-  'grid grid-cols-[2.5rem_minmax(0,1fr)_5rem] items-center md:grid-cols-[2.5rem_minmax(0,1fr)_10rem_12rem_6rem_9rem]'
+  'grid grid-cols-[2.5rem_minmax(0,1fr)_5rem] items-center lg:grid-cols-[2.5rem_minmax(0,1fr)_12rem_6rem_9rem] xl:grid-cols-[2.5rem_minmax(0,1fr)_10rem_12rem_6rem_9rem]'
 const { columns } = texts.files
 
 /** Rows of files of any number: only those in sight are in the page. */
@@ -63,7 +65,7 @@ export function FileList({
       aria-rowcount={isMore ? -1 : files.length + 1}
       className="overflow-clip rounded-xl border border-line bg-card text-sm"
     >
-      <Group>
+      <Group className="bg-card md:sticky md:top-0 md:z-5">
         <Row index={1} className={`${COLUMNS} border-line border-b py-2.5 text-soft`}>
           <Head>
             <Check
@@ -73,10 +75,10 @@ export function FileList({
             />
           </Head>
           <Head>{columns.name}</Head>
-          <Head className="hidden md:block">{columns.type}</Head>
-          <Head className="hidden md:block">{columns.cid}</Head>
+          <Head className="hidden xl:block">{columns.type}</Head>
+          <Head className="hidden lg:block">{columns.cid}</Head>
           <Head className="pr-4 text-right">{columns.size}</Head>
-          <Head className="hidden md:block" sort={order === 'DESC' ? 'descending' : 'ascending'}>
+          <Head className="hidden lg:block" sort={order === 'DESC' ? 'descending' : 'ascending'}>
             <button type="button" onClick={onOrder} className="hover:text-ink">
               {columns.added} <span aria-hidden>{order === 'DESC' ? '↓' : '↑'}</span>
             </button>
@@ -137,16 +139,16 @@ const FileCells = memo(function FileCells({
           </span>
         )}
       </Cell>
-      <Cell className="hidden truncate pr-3 text-soft md:block">
+      <Cell className="hidden truncate pr-3 text-soft xl:block">
         {texts.files.types[mime_type] ?? mime_type}
       </Cell>
-      <Cell className="hidden md:block">
-        <code title={cid} className="text-xs">
-          {shorten(cid)}
-        </code>
+      <Cell className="hidden lg:block">
+        <Id text={cid} shown={shorten(cid)} />
       </Cell>
       <Cell className="whitespace-nowrap pr-4 text-right tabular-nums">{bytes(size)}</Cell>
-      <Cell className="hidden whitespace-nowrap text-soft md:block">{ago(created_at)}</Cell>
+      <Cell className="hidden whitespace-nowrap text-soft lg:block">
+        <Time at={created_at} />
+      </Cell>
     </>
   )
 })

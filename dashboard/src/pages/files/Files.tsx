@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { useMayChange } from '../../parts/rights.tsx'
-import { Empty, Problem } from '../../parts/ui.tsx'
+import { Button, Empty, Loading, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { BulkBar } from './BulkBar.tsx'
 import { FileList } from './FileList.tsx'
@@ -36,6 +36,11 @@ export function Files() {
     setSelected(new Set())
     void navigate({ search: { ...search, ...changes }, replace: true })
   }
+  const [typed, setTyped] = useState(name ?? '')
+  const clear = () => {
+    setTyped('')
+    set({ name: undefined, group: undefined, type: undefined })
+  }
   const list = useInfiniteQuery({
     queryKey: ['files', network, name, group, type, order],
     initialPageParam: '',
@@ -54,17 +59,25 @@ export function Files() {
   })
   const files = list.data?.pages.flatMap(({ data }) => data.files) ?? []
   const isFiltered = Boolean(name || group || type)
+  const isEmpty = list.data !== undefined && files.length === 0 && !isFiltered
   const chosen = files.filter(({ id }) => selected.has(id))
   return (
     <>
-      {mayChange && <UploadArea network={network} groupId={group && group !== 'null' ? group : undefined} />}
-      <Filters search={search} onChange={set} />
-      <Problem error={list.error} />
-      {list.data && files.length === 0 && (
-        <Empty
-          title={isFiltered ? texts.files.nothing : texts.files.empty}
-          hint={isFiltered ? texts.files.nothingHint : texts.files.emptyHint}
+      {mayChange && (
+        <UploadArea
+          network={network}
+          groupId={group && group !== 'null' ? group : undefined}
+          isLarge={isEmpty}
         />
+      )}
+      <Filters search={search} typed={typed} onTyped={setTyped} onChange={set} />
+      <Problem error={list.error} />
+      {!list.data && !list.error && <Loading />}
+      {isEmpty && !mayChange && <Empty title={texts.files.empty} />}
+      {list.data && files.length === 0 && isFiltered && (
+        <Empty title={texts.files.nothing} hint={texts.files.nothingHint}>
+          <Button onClick={clear}>{texts.clearFilters}</Button>
+        </Empty>
       )}
       {chosen.length > 0 && (
         <BulkBar files={chosen} network={network} onDone={() => setSelected(new Set())} />
@@ -85,10 +98,20 @@ export function Files() {
   )
 }
 
-function Filters({ search, onChange }: { search: FileSearch; onChange: (changes: FileSearch) => void }) {
+function Filters({
+  search,
+  typed,
+  onTyped,
+  onChange,
+}: {
+  search: FileSearch
+  /** What is searched for once typing pauses. */
+  typed: string
+  onTyped: (typed: string) => void
+  onChange: (changes: FileSearch) => void
+}) {
   const { network = 'public', group = '', type = '' } = search
   const { groups } = useGroups(network)
-  const [typed, setTyped] = useState(search.name ?? '')
   useEffect(() => {
     if (typed === (search.name ?? '')) return
     const timer = setTimeout(() => onChange({ name: typed || undefined }), TYPING_MS)
@@ -103,8 +126,8 @@ function Filters({ search, onChange }: { search: FileSearch; onChange: (changes:
         aria-label={texts.files.search}
         placeholder={texts.files.search}
         value={typed}
-        onChange={(event) => setTyped(event.target.value)}
-        className={`${box} w-full placeholder:text-soft md:w-auto md:flex-1`}
+        onChange={(event) => onTyped(event.target.value)}
+        className={`${box} w-full placeholder:text-soft lg:w-auto lg:flex-1`}
       />
       <select
         aria-label={texts.files.group}

@@ -2,9 +2,9 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
-import { ago } from '../../parts/format.ts'
 import { ConfirmByName, FormDialog } from '../../parts/forms.tsx'
 import { Cell, Table } from '../../parts/table.tsx'
+import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Field, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { type Network, useGroups } from './files.ts'
@@ -49,7 +49,7 @@ export function Groups() {
                   {group.name}
                 </Link>
                 <span className="block truncate text-soft text-xs">
-                  {group.is_public ? words.isPublic : words.isNotPublic} · {ago(group.created_at)}
+                  {group.is_public ? words.isPublic : words.isNotPublic} · <Time at={group.created_at} />
                 </span>
               </Cell>
               <Cell className="whitespace-nowrap">

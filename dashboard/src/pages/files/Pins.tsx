@@ -1,7 +1,9 @@
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
-import { ago, bytes, shorten } from '../../parts/format.ts'
+import { Id } from '../../parts/copy.tsx'
+import { bytes, shorten } from '../../parts/format.ts'
+import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Bar } from './Bar.tsx'
@@ -90,7 +92,7 @@ function Pin({ pin: { id, name, cid, status, date_queued, host_nodes } }: { pin:
         <div className="w-full min-w-0 md:w-auto md:flex-1">
           <p className="truncate font-medium">{name ?? texts.files.unnamed}</p>
           <p className="text-soft text-xs">
-            <code title={cid}>{shorten(cid)}</code> · {ago(date_queued)}
+            <Id text={cid} shown={shorten(cid)} /> · <Time at={date_queued} />
           </p>
         </div>
         <State state={isUnderWay ? status : 'failed'} label={words.states[status] ?? status} />

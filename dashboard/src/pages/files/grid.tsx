@@ -8,10 +8,10 @@ interface Part {
 
 export function Group({
   children,
+  className = '',
   innerRef,
   height,
-}: {
-  children: ReactNode
+}: Part & {
   innerRef?: Ref<HTMLDivElement>
   height?: number
 }) {
@@ -20,7 +20,7 @@ export function Group({
     <div
       ref={innerRef}
       role="rowgroup"
-      className={height === undefined ? '' : 'relative'}
+      className={height === undefined ? className : `relative ${className}`}
       style={height === undefined ? undefined : { height }}
     >
       {children}

@@ -3,7 +3,8 @@ import { useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { signInByPasskey } from '../../api/passkeys.ts'
-import { Button, Copy, Problem } from '../../parts/ui.tsx'
+import { Copy } from '../../parts/copy.tsx'
+import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
 /** Reads the address: a link's token, an invitation, or the answer of the OpenID provider. */

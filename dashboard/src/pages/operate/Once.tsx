@@ -1,4 +1,5 @@
-import { Button, Copy, Modal } from '../../parts/ui.tsx'
+import { Copy } from '../../parts/copy.tsx'
+import { Button, Modal } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
 /** Shows a key, a token or a secret once. It is kept nowhere, and gone when the dialog is closed. */

@@ -5,9 +5,9 @@ import { texts } from '../../texts.ts'
 
 const t = texts.overview
 const STEPS = [
-  ['/dashboard/agents', 'agents', t.beginAgent],
-  ['/dashboard/files', 'files', t.beginFile],
-  ['/dashboard/operate/keys', 'operate', t.beginKey],
+  [{ to: '/dashboard/agents/new' }, 'agents', t.beginAgent],
+  [{ to: '/dashboard/files' }, 'files', t.beginFile],
+  [{ to: '/dashboard/operate/keys', search: { do: 'new' } }, 'operate', t.beginKey],
 ] as const
 
 /** For a workspace that has nothing yet. */
@@ -17,10 +17,10 @@ export function FirstSteps() {
     <section aria-label={t.begin} className="mb-4">
       <h2 className="mb-3 font-medium text-soft text-sm">{t.begin}</h2>
       <div className="grid gap-4 md:grid-cols-3">
-        {STEPS.map(([to, icon, [title, hint]]) => (
+        {STEPS.map(([link, icon, [title, hint]]) => (
           <Link
-            key={to}
-            to={to}
+            key={link.to}
+            {...link}
             className="flex gap-4 rounded-xl border border-line bg-card p-5 hover:border-accent"
           >
             <span className="grid size-10 shrink-0 place-items-center rounded-lg bg-tint text-accent">

@@ -1,28 +1,32 @@
 import { Link } from '@tanstack/react-router'
 import { type Change, useChanges } from '../../api/told.ts'
-import { ago, shorten } from '../../parts/format.ts'
+import { shorten } from '../../parts/format.ts'
+import { Time } from '../../parts/time.tsx'
 import { Card } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { useAgents } from '../agents/agents.ts'
 
 const t = texts.overview
-const MOST = 12
+const MOST = 14
 
-/** The latest events of the stream. */
+/** What has happened lately, as the stream of events tells it. */
 export function LastEvents() {
   const changes = useChanges()
+  const names = new Map(useAgents().data?.agents.map(({ agentId, name }) => [agentId, name]))
   return (
     <Card title={t.events}>
       {changes.length === 0 && <p className="text-soft text-sm">{t.noEvents}</p>}
       <ul className="divide-y divide-line">
-        {changes.slice(0, MOST).map((change) => (
+        {inOne(changes, names).map(({ change, name, times }) => (
           <li key={change.id} className="flex items-baseline gap-4 py-2.5 text-sm">
             <p className="min-w-0 break-words">
-              <Subject change={change} />{' '}
-              <span className="text-soft">{texts.events[change.type] ?? change.type}</span>
+              <Subject change={change} name={name} />{' '}
+              <span className="text-soft">
+                {texts.events[change.type] ?? change.type}
+                {times > 1 && t.times(times)}
+              </span>
             </p>
-            <time className="ml-auto whitespace-nowrap text-soft" dateTime={change.createdAt}>
-              {ago(change.createdAt)}
-            </time>
+            <Time at={change.createdAt} className="ml-auto whitespace-nowrap text-soft" />
           </li>
         ))}
       </ul>
@@ -30,20 +34,47 @@ export function LastEvents() {
   )
 }
 
-/** The name of the thing that changed, with a link to its page. */
-function Subject({ change: { type, resource, data } }: { change: Change }) {
-  const text = (field: string) => (typeof data[field] === 'string' ? data[field] : undefined)
+/** Agents' names by their ids. */
+type Names = Map<string, string>
+
+/** The newest events; those that say the same one after the other are one, with how often. */
+function inOne(changes: readonly Change[], names: Names) {
+  const told: { change: Change; name: string; times: number }[] = []
+  for (const change of changes) {
+    const name = nameOf(change, names)
+    const last = told.at(-1)
+    if (last && last.change.type === change.type && last.name === name) last.times++
+    else if (told.length === MOST) break
+    else told.push({ change, name, times: 1 })
+  }
+  return told
+}
+
+const textOf = ({ data }: Change, field: string) =>
+  typeof data[field] === 'string' ? data[field] : undefined
+
+/** What the event is about, in words. */
+function nameOf(change: Change, names: Names): string {
+  const text = (field: string) => textOf(change, field)
+  const { type } = change.resource
   const kind = text('kind')
-  const name =
+  const thing = texts.things[type] ?? type
+  const agent = names.get(text('agentId') ?? '')
+  return (
     text('name') ||
     (kind && (texts.operate.operations.kinds[kind] ?? kind)) ||
     text('customDomain') ||
     text('url') ||
-    [texts.things[resource.type] ?? resource.type, shorten(text('agentId') ?? text('cid') ?? '')]
-      .join(' ')
-      .trim()
+    (agent && (thing === texts.things.agent ? agent : t.thingOf(thing, agent))) ||
+    [thing, shorten(text('agentId') ?? text('cid') ?? '')].join(' ').trim()
+  )
+}
+
+/** The name of what the event is about, with a link to where that is shown. */
+function Subject({ change, name }: { change: Change; name: string }) {
+  const { type, resource } = change
   const className = 'font-medium hover:text-accent'
-  const agentId = text('agentId')
+  const agentId = textOf(change, 'agentId')
   if (resource.type === 'operation')
     return (
       <Link

@@ -2,6 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import { PageHead } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { useAgents } from '../agents/agents.ts'
+import { AgentsNow } from './AgentsNow.tsx'
 import { AgentsCard, HealthCard, StorageCard } from './cards.tsx'
 import { FirstSteps } from './FirstSteps.tsx'
 import { LastEvents } from './LastEvents.tsx'
@@ -10,7 +12,7 @@ import { TrafficCard } from './Traffic.tsx'
 
 /** How everything is, at a glance. */
 export function Overview() {
-  const agents = useQuery({ queryKey: ['agents'], queryFn: () => unwrap(api.GET('/v0/agents')) })
+  const agents = useAgents()
   const workspace = useQuery({
     queryKey: ['workspace'],
     queryFn: () => unwrap(api.GET('/v0/workspaces')),
@@ -26,9 +28,12 @@ export function Overview() {
         <TrafficCard />
         <HealthCard />
       </div>
-      <RunningNow />
-      <div className="mt-4 grid grid-cols-1 gap-4 lg:grid-cols-2">
-        <LastOperations />
+      <div className="mt-4 grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+        <div className="space-y-4">
+          {agents.data && agents.data.agents.length > 0 && <AgentsNow agents={agents.data.agents} />}
+          <RunningNow />
+          <LastOperations />
+        </div>
         <LastEvents />
       </div>
     </>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { ago } from '../../parts/format.ts'
+import { Time } from '../../parts/time.tsx'
 import { Card, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { About } from '../operate/operations/About.tsx'
@@ -28,7 +28,7 @@ export function RunningNow() {
   const running = data?.items.filter(({ state }) => state === 'running') ?? []
   if (running.length === 0) return null
   return (
-    <Card title={t.now} className="mt-4">
+    <Card title={t.now}>
       <ul className="divide-y divide-line">
         {running.map((operation) => (
           <li key={operation.id} className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2.5 text-sm">
@@ -52,15 +52,17 @@ export function LastOperations() {
       {data?.items.length === 0 && <p className="text-soft text-sm">{t.noOperations}</p>}
       <ul className="divide-y divide-line">
         {data?.items.map((operation) => (
-          <li key={operation.id} className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2.5 text-sm">
-            <Name operation={operation} />
+          <li
+            key={operation.id}
+            className="grid grid-cols-[minmax(0,1fr)_5.5rem_auto] items-baseline gap-x-4 py-2.5 text-sm md:grid-cols-[minmax(0,1fr)_5.5rem_7rem]"
+          >
+            <p className="truncate">
+              <Name operation={operation} /> <About operation={operation} />
+            </p>
             <State state={operation.state} label={words.states[operation.state]} />
-            <time className="ml-auto text-soft" dateTime={operation.created_at}>
-              {ago(operation.created_at)}
-            </time>
-            <code className="w-full text-soft text-xs">{operation.kind}</code>
+            <Time at={operation.created_at} className="text-right text-soft" />
             {operation.error && (
-              <span className="w-full break-words text-bad text-xs">{operation.error}</span>
+              <span className="col-span-full break-words text-bad text-xs">{operation.error}</span>
             )}
           </li>
         ))}

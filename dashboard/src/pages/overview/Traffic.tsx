@@ -49,7 +49,9 @@ export function TrafficCard() {
   return (
     <Card title={t.traffic}>
       <Problem error={error} />
-      <p className="font-semibold text-3xl tabular-nums">{data ? bytes(data.bandwidth) : '…'}</p>
+      <p className="whitespace-nowrap font-semibold text-2xl tabular-nums md:text-3xl">
+        {data ? bytes(data.bandwidth) : '…'}
+      </p>
       <p className="mt-2 text-soft text-sm">
         {data && (data.gateways ? t.requestsOf(data.requests) : t.noGateway)}
       </p>

@@ -12,7 +12,7 @@ type Answer<Path extends '/v0/agents' | '/v0/workspaces' | '/readyz'> =
   paths[Path]['get']['responses'][200]['content']['application/json']
 /** No event tells of the health of parts. */
 const HEALTH_MS = 30_000
-const FIGURE = 'font-semibold text-3xl tabular-nums hover:text-accent'
+const FIGURE = 'whitespace-nowrap font-semibold text-2xl tabular-nums hover:text-accent md:text-3xl'
 
 /** The state of a query. */
 interface Read<T> {
@@ -30,7 +30,9 @@ export function AgentsCard({ data, error }: Read<Pick<Answer<'/v0/agents'>, 'age
       </Link>
       <p className="mt-2 flex flex-wrap gap-x-4">
         {[...states].map(([state, agents]) => (
-          <State key={state} state={state} label={`${agents.length} ${t.states[state] ?? state}`} />
+          <Link key={state} to="/dashboard/agents" search={{ state }} className="hover:underline">
+            <State state={state} label={`${agents.length} ${t.states[state] ?? state}`} />
+          </Link>
         ))}
         {data?.agents.length === 0 && <span className="text-soft text-sm">{t.noAgents}</span>}
       </p>
@@ -82,7 +84,8 @@ export function HealthCard() {
   return (
     <Card title={t.health}>
       <Problem error={error} />
-      <p className="font-medium">
+      <p className="flex items-baseline gap-1 font-medium">
+        {data && <State state={data.status} label="" />}
         {isInstanceAdmin ? (
           <Link to="/dashboard/operate/health" className="hover:text-accent">
             {words}

@@ -2,8 +2,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago } from '../../../parts/format.ts'
 import { FormDialog } from '../../../parts/forms.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { conversationsKey } from './conversation.ts'
@@ -45,7 +45,7 @@ export function Conversations({
             >
               <span className="block truncate">{one.title ?? texts.chat.untitled}</span>
               <span className="block text-soft text-xs">
-                {one.isReplying ? texts.chat.replying : one.updatedAt && ago(one.updatedAt)}
+                {one.isReplying ? texts.chat.replying : one.updatedAt && <Time at={one.updatedAt} />}
               </span>
             </Link>
             <Button

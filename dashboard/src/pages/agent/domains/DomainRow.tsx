@@ -1,10 +1,11 @@
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
+import { Copy } from '../../../parts/copy.tsx'
 import { safeLink } from '../../../parts/links.ts'
 import { Menu, MenuItem } from '../../../parts/menu.tsx'
 import { Row, Tag } from '../../../parts/section.tsx'
-import { Button, Copy, Problem, State } from '../../../parts/ui.tsx'
+import { Button, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { ChangeDomain, RemoveDomain } from './dialogs.tsx'
 

@@ -1,9 +1,9 @@
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago } from '../../../parts/format.ts'
 import { Menu, MenuItem } from '../../../parts/menu.tsx'
 import { Row, Tag } from '../../../parts/section.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { attach, ChangeValue, Refused, RemoveSecret } from './dialogs.tsx'
@@ -66,7 +66,7 @@ export function SecretRow({
       <p className="mt-0.5 break-words text-soft text-sm">
         {type === 'variable' && value ? <code className="break-all">{value}</code> : '••••••••'}
         {' · '}
-        {t.changed(ago(updatedAt))}
+        <Time at={updatedAt} words={t.changed} />
         {others.length > 0 && ` · ${t.alsoIn(others.map((one) => one.name))}`}
       </p>
       <Refused error={change.error} />

@@ -2,9 +2,10 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
+import { Copy } from '../../../parts/copy.tsx'
 import { FormDialog } from '../../../parts/forms.tsx'
 import { Section } from '../../../parts/section.tsx'
-import { Button, Card, Copy, Problem } from '../../../parts/ui.tsx'
+import { Button, Card, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
 const t = texts.settings

@@ -2,8 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { AT_ONCE, useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago, bytes } from '../../../parts/format.ts'
+import { bytes } from '../../../parts/format.ts'
 import { Section } from '../../../parts/section.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button, Card, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { stateWord } from '../../agents/agents.ts'
@@ -85,7 +86,7 @@ export function Engine({ agentId }: { agentId: string }) {
               {versions.data && others.length === 0 && <span className="text-soft">{t.onlyVersion}</span>}
             </dd>
             <dt className="text-soft">{t.since}</dt>
-            <dd>{data.startedAt ? ago(data.startedAt) : t.unknown}</dd>
+            <dd>{data.startedAt ? <Time at={data.startedAt} /> : t.unknown}</dd>
             <dt className="text-soft">{t.disk}</dt>
             <dd>{data.disk ? <Disk {...data.disk} /> : t.unknown}</dd>
             <dt className="text-soft">{t.scripts}</dt>

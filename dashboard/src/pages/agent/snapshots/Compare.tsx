@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago, shorten } from '../../../parts/format.ts'
-import { Problem } from '../../../parts/ui.tsx'
+import { shorten } from '../../../parts/format.ts'
+import { Time } from '../../../parts/time.tsx'
+import { Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { Compared } from './compared.ts'
 import { Diff } from './Diff.tsx'
@@ -60,7 +61,7 @@ export function Compare({
       </div>
       <div className="mt-3 space-y-2 empty:hidden">
         <Problem error={error} />
-        {from && to && !data && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+        {from && to && !data && !error && <Loading />}
         {data?.truncated && <p className="text-busy text-sm">{words.cut}</p>}
         {data && (data.diff ? <Diff diff={data.diff} /> : <p className="text-soft text-sm">{words.same}</p>)}
       </div>
@@ -72,7 +73,7 @@ function Named({ cid, taken }: { cid: string; taken: Map<string, string> }) {
   const at = taken.get(cid)
   return (
     <span title={cid}>
-      {at && <time dateTime={at}>{ago(at)}</time>} <code className="text-xs">{shorten(cid)}</code>
+      {at && <Time at={at} />} <code className="text-xs">{shorten(cid)}</code>
     </span>
   )
 }

@@ -2,19 +2,18 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago } from '../../../parts/format.ts'
 import { ConfirmByName } from '../../../parts/forms.tsx'
 import { Menu, MenuItem } from '../../../parts/menu.tsx'
 import { useMayChange } from '../../../parts/rights.tsx'
 import { Row } from '../../../parts/section.tsx'
 import { Switch } from '../../../parts/switch.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { inWords, moment } from './schedule.ts'
 import { readRuns, type Task } from './tasks.ts'
 
 const t = texts.tasks
-const when = (ms: number) => ago(new Date(ms).toISOString())
 const MS = 1000
 
 export function TaskRow({ agentId, task, onEdit }: { agentId: string; task: Task; onEdit: () => void }) {
@@ -56,9 +55,9 @@ export function TaskRow({ agentId, task, onEdit }: { agentId: string; task: Task
       <p className="mt-0.5 text-sm">
         {schedule ? inWords(schedule) : t.unknown}
         {nextRunAtMs && (
-          <span className="text-soft" title={moment(nextRunAtMs)}>
+          <span className="text-soft">
             {' · '}
-            {t.next(when(nextRunAtMs))}
+            <Time at={nextRunAtMs} words={t.next} />
           </span>
         )}
         {!enabled && <span className="text-soft"> · {t.off}</span>}
@@ -70,13 +69,12 @@ export function TaskRow({ agentId, task, onEdit }: { agentId: string; task: Task
           aria-expanded={isOpen}
           onClick={() => setOpen(!isOpen)}
           className="mt-1.5 inline-flex flex-wrap items-center gap-2 text-soft text-sm hover:text-ink"
-          title={moment(lastRunAtMs)}
         >
           <State
             state={toneOf(task.lastStatus)}
             label={t.results[task.lastStatus ?? ''] ?? task.lastStatus}
           />
-          {when(lastRunAtMs)}
+          <Time at={lastRunAtMs} />
         </button>
       )}
       <Problem error={run.error ?? toggle.error} />

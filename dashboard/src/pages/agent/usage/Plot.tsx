@@ -1,4 +1,5 @@
 import { useId, useState } from 'react'
+import { clock } from '../../../parts/format.ts'
 import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
@@ -53,12 +54,15 @@ export function Plot({
         {format(shown.value)}
         {limit ? <span className="ml-2 font-normal text-sm text-soft">{words.of(format(limit))}</span> : null}
       </p>
+      <p aria-hidden="true" className="mt-1 text-right text-soft text-xs tabular-nums">
+        {format(top)}
+      </p>
       <svg
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
         role="img"
         aria-labelledby={id}
-        className="mt-3 h-36 w-full overflow-visible text-accent"
+        className="mt-0.5 h-36 w-full overflow-visible text-accent"
         onPointerMove={(event) => {
           const { left, width } = event.currentTarget.getBoundingClientRect()
           choose(nearest((event.clientX - left) / width))
@@ -104,7 +108,7 @@ export function Plot({
       </svg>
       <div className="mt-1 flex justify-between text-soft text-xs tabular-nums">
         <span>{clock(first.at)}</span>
-        <span>{chosen ? clock(chosen.at) : words.top(format(top))}</span>
+        {chosen && <span>{clock(chosen.at)}</span>}
         <span>{clock(last.at)}</span>
       </div>
     </Card>
@@ -117,5 +121,3 @@ function niceTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value))
   return ([1, 2, 5, 10].find((step) => step * power >= value * 1.1) ?? 20) * power
 }
-
-export const clock = (at: number): string => new Date(at).toLocaleTimeString('en', { hour12: false })

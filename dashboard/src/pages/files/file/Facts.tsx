@@ -1,9 +1,11 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago, bytes } from '../../../parts/format.ts'
+import { Copy } from '../../../parts/copy.tsx'
+import { bytes } from '../../../parts/format.ts'
 import { Fields } from '../../../parts/rights.tsx'
-import { Card, Copy, Problem, State } from '../../../parts/ui.tsx'
+import { Time } from '../../../parts/time.tsx'
+import { Card, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { type FileRecord, moveTo, type Network, useGroups } from '../files.ts'
 
@@ -29,12 +31,12 @@ export function Facts({ file, network }: { file: FileRecord; network: Network })
           <Fact name={words.contains}>{texts.files.upload.filesIn(number_of_files)}</Fact>
         )}
         <Fact name={texts.files.columns.added}>
-          <time dateTime={created_at} title={created_at}>
-            {ago(created_at)}
-          </time>
+          <Time at={created_at} />
         </Fact>
         {expires_at !== null && (
-          <Fact name={words.expires}>{ago(new Date(expires_at * 1000).toISOString())}</Fact>
+          <Fact name={words.expires}>
+            <Time at={expires_at * 1000} />
+          </Fact>
         )}
         <Fact name={texts.files.group}>
           <Fields>

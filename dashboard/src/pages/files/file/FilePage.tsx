@@ -49,7 +49,7 @@ function OneFile({ file, network }: { file: FileRecord; network: Network }) {
       {open === 'rename' ? (
         <Rename file={file} network={network} onDone={() => setOpen(undefined)} />
       ) : (
-        <PageHead title={title.length > MAX_TITLE ? shorten(title) : title}>
+        <PageHead title={title}>
           <Button changes onClick={() => setOpen('rename')}>
             {words.rename}
           </Button>
@@ -74,9 +74,6 @@ function OneFile({ file, network }: { file: FileRecord; network: Network }) {
     </>
   )
 }
-
-/** A longer name would fill the page; it is in the list as it is. */
-const MAX_TITLE = 120
 
 function Rename({ file, network, onDone }: { file: FileRecord; network: Network; onDone: () => void }) {
   const [name, setName] = useState(file.name ?? '')

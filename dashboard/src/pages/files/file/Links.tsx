@@ -1,8 +1,9 @@
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { Copy } from '../../../parts/copy.tsx'
 import { Select } from '../../../parts/forms.tsx'
-import { Button, Card, Copy, Problem } from '../../../parts/ui.tsx'
+import { Button, Card, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { addressOf, type FileRecord, linkTo, type Network, useGateways } from '../files.ts'
 

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, RequestError, unwrap } from '../../../api/client.ts'
-import { Button, Card, Copy, Problem } from '../../../parts/ui.tsx'
+import { Copy } from '../../../parts/copy.tsx'
+import { Button, Card, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { Network } from '../files.ts'
 

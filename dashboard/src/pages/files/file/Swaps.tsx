@@ -1,8 +1,9 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago, shorten } from '../../../parts/format.ts'
+import { shorten } from '../../../parts/format.ts'
 import { useMayChange } from '../../../parts/rights.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button, Card, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { FileRecord, Network } from '../files.ts'
@@ -72,9 +73,7 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
               <span className="mr-auto">
                 {mapped_cid ? <code title={mapped_cid}>{shorten(mapped_cid)}</code> : words.removed}
               </span>
-              <time dateTime={created_at} className="text-soft text-xs">
-                {ago(created_at)}
-              </time>
+              <Time at={created_at} className="text-soft text-xs" />
               {index > 0 && mapped_cid && mapped_cid !== current && (
                 <Button changes disabled={swap.isPending} onClick={() => swap.mutate(mapped_cid)}>
                   {words.again}

@@ -10,6 +10,7 @@ const words = texts.files.gateways
 const DAY_MS = 86_400_000
 const DAYS = 30
 const TOP = 8
+const COLUMNS = 'grid grid-cols-[minmax(0,1fr)_6rem_6rem] gap-3'
 type By = 'file_name' | 'cid' | 'referer' | 'user_agent'
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10)
@@ -75,9 +76,14 @@ function Top(query: { gateway_domain: string; start_date: string }) {
         ))}
       </div>
       <Problem error={error} />
+      <p aria-hidden="true" className={`${COLUMNS} text-right text-soft text-xs`}>
+        <span />
+        <span>{words.requests}</span>
+        <span>{words.bytes}</span>
+      </p>
       <ul className="text-sm">
         {rows.map(({ value, requests, bandwidth }) => (
-          <li key={value} className="grid grid-cols-[minmax(0,1fr)_6rem_6rem] items-center gap-3 py-1.5">
+          <li key={value} className={`${COLUMNS} items-center py-1.5`}>
             <span className="relative">
               <meter
                 aria-label={words.requestsOf(value || words.none)}

@@ -1,8 +1,9 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
+import { Copy } from '../../../parts/copy.tsx'
 import { useMayChange } from '../../../parts/rights.tsx'
-import { Button, Card, Copy, Field, Problem, State } from '../../../parts/ui.tsx'
+import { Button, Card, Field, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { GatewayRecord } from './GatewayPage.tsx'
 

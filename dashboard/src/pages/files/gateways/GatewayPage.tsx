@@ -2,9 +2,10 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
+import { Id } from '../../../parts/copy.tsx'
 import { ConfirmByName } from '../../../parts/forms.tsx'
 import { Fields } from '../../../parts/rights.tsx'
-import { Button, Card, Copy, PageHead, Problem } from '../../../parts/ui.tsx'
+import { Button, Card, PageHead, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { addressOf } from '../files.ts'
 import { Analytics } from './Analytics.tsx'
@@ -29,15 +30,11 @@ export function GatewayPage() {
       <Problem error={error} />
       {gateway && (
         <>
-          <PageHead title={gateway.domain}>
+          <PageHead title={gateway.domain} note={<Id text={addressOf(gateway.host)} />}>
             <Button changes onClick={() => setGoing(true)}>
               {words.remove}
             </Button>
           </PageHead>
-          <div className="mb-4 flex items-center gap-2 text-sm">
-            <code className="min-w-0 break-all">{addressOf(gateway.host)}</code>
-            <Copy text={addressOf(gateway.host)} />
-          </div>
           <div className="space-y-4">
             <Analytics domain={gateway.domain} />
             <div className="grid items-start gap-4 lg:grid-cols-2">

@@ -2,11 +2,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago } from '../../../parts/format.ts'
+import { Id } from '../../../parts/copy.tsx'
 import { FormDialog } from '../../../parts/forms.tsx'
+import { Dotted } from '../../../parts/section.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button, Empty, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { useGateways } from '../files.ts'
+import { addressOf, useGateways } from '../files.ts'
 
 const words = texts.files.gateways
 
@@ -31,9 +33,9 @@ export function Gateways() {
           {create}
         </Empty>
       )}
-      <ul className="grid gap-4 md:grid-cols-2">
+      <ul className="grid grid-cols-1 gap-4 md:grid-cols-2">
         {gateways.map(({ id, domain, host, restrict, created_at, custom_domains }) => (
-          <li key={id} className="rounded-xl border border-line bg-card p-5 hover:border-accent">
+          <li key={id} className="min-w-0 rounded-xl border border-line bg-card p-5 hover:border-accent">
             <h2 className="font-semibold">
               <Link
                 to="/dashboard/files/gateways/$gatewayId"
@@ -43,13 +45,15 @@ export function Gateways() {
                 {domain}
               </Link>
             </h2>
-            <p className="mt-1 break-all text-soft text-sm">{host}</p>
+            <p className="mt-1 text-soft">
+              <Id text={addressOf(host)} />
+            </p>
             <p className="mt-3 text-soft text-xs">
-              {[
-                restrict ? words.restricted : words.open,
-                ...custom_domains.map(({ domain }) => domain),
-                ago(created_at),
-              ].join(' · ')}
+              <Dotted>
+                {restrict ? words.restricted : words.open}
+                {custom_domains.map(({ domain }) => domain)}
+                <Time at={created_at} />
+              </Dotted>
             </p>
           </li>
         ))}

@@ -1,7 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago } from '../../../parts/format.ts'
-import { Button, Card, Copy, Modal, Problem } from '../../../parts/ui.tsx'
+import { Copy } from '../../../parts/copy.tsx'
+import { Time } from '../../../parts/time.tsx'
+import { Button, Card, Modal, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { GatewayRecord } from './GatewayPage.tsx'
 
@@ -27,7 +28,7 @@ export function Tokens({ gateway: { id, settings } }: { gateway: GatewayRecord }
         {tokens.map((token) => (
           <li key={token.id} className="flex items-center gap-3 py-2">
             <code className="min-w-0 flex-1 truncate text-xs">{token.id}</code>
-            <span className="text-soft text-xs">{ago(token.createdAt)}</span>
+            <Time at={token.createdAt} className="text-soft text-xs" />
             <Button changes disabled={revoke.isPending} onClick={() => revoke.mutate(token.id)}>
               {words.revoke}
             </Button>

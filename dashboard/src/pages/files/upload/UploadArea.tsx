@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { bytes } from '../../../parts/format.ts'
+import { Icon } from '../../../parts/icon.tsx'
 import { Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { Network } from '../files.ts'
@@ -12,7 +13,16 @@ import { add } from './uploads.ts'
 const words = texts.files.upload
 
 /** Takes files and folders, by drop or by choice; says before what the plan allows. */
-export function UploadArea({ network, groupId }: { network: Network; groupId: string | undefined }) {
+export function UploadArea({
+  network,
+  groupId,
+  isLarge,
+}: {
+  network: Network
+  groupId: string | undefined
+  /** Where there is nothing else to see. */
+  isLarge: boolean
+}) {
   const me = useQuery({ queryKey: ['me'], queryFn: () => unwrap(api.GET('/v0/me')) })
   const usage = useQuery({ queryKey: ['usage'], queryFn: () => unwrap(api.GET('/v3/usage')) })
   const [error, setError] = useState<Error | null>(null)
@@ -24,23 +34,30 @@ export function UploadArea({ network, groupId }: { network: Network; groupId: st
     setError(problem ? new Error(problem) : null)
     if (!problem) add(chosen, { network, groupId, workspaceId })
   }
-  const { isOver, ...drop } = useDrop((transfer) => readDrop(transfer).then(take, setError))
+  const isOver = useDrop((transfer) => readDrop(transfer).then(take, setError))
   return (
     <div className="space-y-3">
       <section
-        {...drop}
         aria-label={words.title}
-        className={`rounded-xl border-2 border-dashed px-6 py-7 text-center motion-safe:transition ${isOver ? 'border-accent bg-tint' : 'border-line'}`}
+        className={`flex flex-wrap items-center gap-x-4 gap-y-3 rounded-xl border-2 border-dashed motion-safe:transition ${isOver ? 'border-accent bg-tint' : 'border-line'} ${isLarge ? 'flex-col px-6 py-10' : 'px-4 py-3'}`}
       >
-        <p className="font-medium text-sm">{words.drop(texts.files[network])}</p>
-        <div className="mt-3 flex flex-wrap justify-center gap-2">
+        <Icon name="upload" className={isLarge ? 'size-7 text-accent' : 'size-5 text-soft max-md:hidden'} />
+        {isLarge ? (
+          <div className="text-center">
+            <p className="font-medium">{texts.files.empty}</p>
+            <p className="mt-1 text-soft text-sm">{words.drop(texts.files[network])}</p>
+          </div>
+        ) : (
+          <p className="font-medium text-sm">{words.drop(texts.files[network])}</p>
+        )}
+        <div className={`flex flex-wrap gap-2 ${isLarge ? 'justify-center' : 'md:order-last md:ml-auto'}`}>
           <Choose onChosen={take}>{words.files}</Choose>
           <Choose isFolder onChosen={take}>
             {words.folder}
           </Choose>
         </div>
         {limits && (
-          <p className="mt-3 text-soft text-xs">
+          <p className="text-soft text-xs">
             {limits.max_file_bytes !== null && `${words.largest(bytes(limits.max_file_bytes))} · `}
             {limits.limit_bytes === null
               ? words.used(bytes(limits.bytes))
@@ -75,27 +92,35 @@ function refusal(chosen: Chosen[], limits: Limits | undefined): string | undefin
   return all > left ? words.noRoom(bytes(all), bytes(Math.max(left, 0))) : undefined
 }
 
+/** Takes what is dropped anywhere on the page. @returns whether something is held above it. */
 function useDrop(onDrop: (transfer: DataTransfer) => unknown) {
   const [isOver, setOver] = useState(false)
-  // A file that misses the area would open in place of the page.
+  const latest = useRef(onDrop)
   useEffect(() => {
-    const keep = (event: DragEvent) => event.preventDefault()
-    addEventListener('dragover', keep)
-    addEventListener('drop', keep)
+    latest.current = onDrop
+  })
+  useEffect(() => {
+    // Otherwise the browser opens the file in place of the page.
+    const over = (event: DragEvent) => {
+      event.preventDefault()
+      setOver(event.dataTransfer?.types.includes('Files') ?? false)
+    }
+    const leave = (event: DragEvent) => event.relatedTarget === null && setOver(false)
+    const drop = (event: DragEvent) => {
+      event.preventDefault()
+      setOver(false)
+      if (event.dataTransfer?.types.includes('Files')) latest.current(event.dataTransfer)
+    }
+    addEventListener('dragover', over)
+    addEventListener('dragleave', leave)
+    addEventListener('drop', drop)
     return () => {
-      removeEventListener('dragover', keep)
-      removeEventListener('drop', keep)
+      removeEventListener('dragover', over)
+      removeEventListener('dragleave', leave)
+      removeEventListener('drop', drop)
     }
   }, [])
-  return {
-    isOver,
-    onDragOver: () => setOver(true),
-    onDragLeave: () => setOver(false),
-    onDrop: (event: React.DragEvent) => {
-      setOver(false)
-      onDrop(event.dataTransfer)
-    },
-  }
+  return isOver
 }
 
 function Choose({

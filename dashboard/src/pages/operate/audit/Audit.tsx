@@ -3,11 +3,11 @@ import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
 import { usePages } from '../../../api/pages.ts'
 import type { paths } from '../../../api/schema.ts'
-import { ago } from '../../../parts/format.ts'
 import { More } from '../../../parts/more.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
-import { Empty, Problem, State } from '../../../parts/ui.tsx'
+import { Time } from '../../../parts/time.tsx'
+import { Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Only } from '../Only.tsx'
 import { AuditFilters } from './AuditFilters.tsx'
@@ -62,7 +62,7 @@ function Entries() {
         onChange={(change) => void go({ search: { ...asked, ...change }, replace: true })}
       />
       <Problem error={error} />
-      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!items && !error && <Loading />}
       {items?.length === 0 && <Empty title={t.nothing} />}
       {items && items.length > 0 && (
         <Table label={t.title} columns={Object.values(t.columns)}>
@@ -94,9 +94,7 @@ function Row({ entry }: { entry: Entry }) {
   return (
     <tr className="align-top hover:bg-tint/40">
       <Cell className="whitespace-nowrap text-soft">
-        <time dateTime={createdAt} title={createdAt}>
-          {ago(createdAt)}
-        </time>
+        <Time at={createdAt} />
       </Cell>
       <Cell className="min-w-36 max-w-52">
         <p className="break-words font-medium">{who}</p>
@@ -105,8 +103,17 @@ function Row({ entry }: { entry: Entry }) {
       <Cell>
         <code className="text-xs">{action}</code>
       </Cell>
-      <Cell className="min-w-40 max-w-64">
-        <code className="break-all text-soft text-xs">{resource}</code>
+      <Cell className="w-full lg:min-w-76">
+        <code className="break-words text-soft text-xs">
+          {/* A line may end behind each slash. */}
+          {resource.split(/(?<=\/)/).map((name, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: names may be there twice, and stay where they are
+            <span key={at}>
+              {name}
+              <wbr />
+            </span>
+          ))}
+        </code>
       </Cell>
       <Cell className="whitespace-nowrap">
         <State
@@ -119,8 +126,8 @@ function Row({ entry }: { entry: Entry }) {
           </code>
         )}
       </Cell>
-      <Cell className="max-w-48 text-soft text-xs">
-        <span className="block truncate">{address}</span>
+      <Cell className="max-w-28 text-soft text-xs">
+        <span className="block shrink-0 truncate">{address}</span>
         <span className="block truncate" title={userAgent ?? undefined}>
           {userAgent}
         </span>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../../api/client.ts'
-import { Row, Rows, Section } from '../../../parts/section.tsx'
-import { Problem, State } from '../../../parts/ui.tsx'
+import { Section } from '../../../parts/section.tsx'
+import { Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Only } from '../Only.tsx'
 
@@ -28,25 +28,30 @@ function Parts() {
   return (
     <Section title={t.title} hint={health && t[health.status]}>
       <Problem error={error} />
-      {!health && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!health && !error && <Loading />}
       {health && (
-        <Rows label={t.title}>
+        <ul aria-label={t.title} className="grid gap-3 md:grid-cols-2">
           {health.parts.map(({ name, status, detail, cause, advice }) => {
             const [word = name, what] = t.parts[name] ?? []
             return (
-              <Row key={name} actions={<State state={status} label={t.states[status]} />}>
-                <p className="font-medium">{word}</p>
-                <p className="text-soft text-sm">{[what, detail].filter(Boolean).join(' · ')}</p>
+              <li key={name} className="min-w-0 rounded-xl border border-line bg-card px-4 py-3">
+                <div className="flex flex-wrap items-center justify-between gap-x-4">
+                  <p className="font-medium text-sm">{word}</p>
+                  <State state={status} label={t.states[status]} />
+                </div>
+                <p className="mt-0.5 break-words text-soft text-sm">
+                  {[what, detail].filter(Boolean).join(' · ')}
+                </p>
                 {cause && <p className="mt-1 break-words font-mono text-xs">{cause}</p>}
                 {advice && (
                   <p className="mt-2 break-words rounded-lg bg-tint px-3 py-2 text-sm">
                     <span className="font-medium">{t.todo}:</span> {advice}
                   </p>
                 )}
-              </Row>
+              </li>
             )
           })}
-        </Rows>
+        </ul>
       )}
     </Section>
   )

@@ -1,13 +1,14 @@
 import { bytes } from '../../../parts/format.ts'
 import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
-import { Problem } from '../../../parts/ui.tsx'
+import { Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Only } from '../Only.tsx'
 import { usePlans } from './plans.ts'
 
 const t = texts.operate.plans
 type Name = keyof typeof t.columns
+const ALLOWED = Object.keys(t.columns) as Name[]
 
 /** The plans with their limits. */
 export function Plans() {
@@ -23,16 +24,18 @@ function List() {
   return (
     <Section title={t.title} hint={t.hint}>
       <Problem error={error} />
-      {!plans && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!plans && !error && <Loading />}
       {plans && (
-        <Table label={t.title} columns={Object.values(t.columns)}>
-          {plans.map((plan) => (
-            <tr key={plan.name}>
-              {(Object.keys(t.columns) as Name[]).map((column) => (
-                <Cell
-                  key={column}
-                  className={`whitespace-nowrap ${column === 'name' ? 'font-medium' : 'tabular-nums'}`}
-                >
+        <Table
+          label={t.title}
+          columns={[t.allows, ...plans.map(({ name }) => name)]}
+          numbers={plans.map(({ name }) => name)}
+        >
+          {ALLOWED.map((column) => (
+            <tr key={column}>
+              <Cell className="w-full whitespace-nowrap">{t.columns[column]}</Cell>
+              {plans.map((plan) => (
+                <Cell key={plan.name} numeric>
                   {inWords(column, plan[column])}
                 </Cell>
               ))}
@@ -44,10 +47,9 @@ function List() {
   )
 }
 
-function inWords(column: Name, value: string | number | boolean | null): string {
+function inWords(column: Name, value: number | boolean | null): string {
   if (value === null) return column === 'agentDiskMb' ? t.asSet : t.unlimited
   if (typeof value === 'boolean') return value ? t.yes : t.no
-  if (typeof value === 'string') return value
   if (column === 'storageBytes' || column === 'maxFileBytes') return bytes(value)
   return column === 'agentDiskMb' ? t.megabytes(value) : value.toLocaleString('en')
 }

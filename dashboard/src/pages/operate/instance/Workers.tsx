@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../../api/client.ts'
 import { usePages } from '../../../api/pages.ts'
-import { ago } from '../../../parts/format.ts'
 import { More } from '../../../parts/more.tsx'
 import { Section, Tag } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Empty, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Only } from '../Only.tsx'
@@ -35,16 +35,18 @@ function Queues() {
     <Section title={t.queues} hint={t.queuesHint}>
       <Problem error={error} />
       {data && (
-        <Table label={t.queues} columns={Object.values(t.queueColumns)}>
+        <Table
+          label={t.queues}
+          columns={Object.values(t.queueColumns)}
+          numbers={Object.values(t.queueColumns).slice(1)}
+        >
           {data.data.queues.map(({ name, queued, running, slots, oldestSeconds }) => (
             <tr key={name}>
               <Cell className="w-full font-medium">{t.queueNames[name] ?? name}</Cell>
-              <Cell className="tabular-nums">{queued.toLocaleString('en')}</Cell>
-              <Cell className="tabular-nums">{running.toLocaleString('en')}</Cell>
-              <Cell className="whitespace-nowrap tabular-nums">
-                {slots || <State state="degraded" label={t.unserved} />}
-              </Cell>
-              <Cell className="whitespace-nowrap text-soft tabular-nums">
+              <Cell numeric>{queued.toLocaleString('en')}</Cell>
+              <Cell numeric>{running.toLocaleString('en')}</Cell>
+              <Cell numeric>{slots || <State state="degraded" label={t.unserved} />}</Cell>
+              <Cell numeric className="text-soft">
                 {oldestSeconds === null ? '–' : t.seconds(oldestSeconds)}
               </Cell>
             </tr>
@@ -90,7 +92,7 @@ function List() {
               <Cell className="whitespace-nowrap">{version ?? '–'}</Cell>
               <Cell className="whitespace-nowrap">
                 <State state={isAlive ? 'ok' : 'failed'} label={isAlive ? t.alive : t.dead} />
-                <span className="block text-soft text-xs">{ago(seenAt)}</span>
+                <Time at={seenAt} className="block text-soft text-xs" />
               </Cell>
               <Cell className="min-w-56">
                 <span className="flex flex-wrap gap-1">

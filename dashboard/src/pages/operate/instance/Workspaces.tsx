@@ -3,11 +3,12 @@ import { useDeferredValue, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { usePages } from '../../../api/pages.ts'
 import { Search } from '../../../parts/choice.tsx'
-import { ago, bytes } from '../../../parts/format.ts'
+import { bytes } from '../../../parts/format.ts'
 import { More } from '../../../parts/more.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
-import { Button, Card, Empty, Problem, State } from '../../../parts/ui.tsx'
+import { Time } from '../../../parts/time.tsx'
+import { Button, Card, Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import { Only } from '../Only.tsx'
@@ -103,10 +104,14 @@ function List() {
         />
       </div>
       <Problem error={error} />
-      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!items && !error && <Loading />}
       {items?.length === 0 && <Empty title={t.nothing} />}
       {items && items.length > 0 && (
-        <Table label={t.title} columns={Object.values(t.columns)}>
+        <Table
+          label={t.title}
+          columns={Object.values(t.columns)}
+          numbers={[t.columns.files, t.columns.bytes, t.columns.agents]}
+        >
           {items.map((workspace) => (
             <tr key={workspace.id} className="hover:bg-tint/40">
               <Cell className="w-full min-w-44 max-w-0">
@@ -115,11 +120,13 @@ function List() {
                 </p>
               </Cell>
               <Cell className="whitespace-nowrap">{workspace.plan}</Cell>
-              <Cell className="tabular-nums">{workspace.usage.files.toLocaleString('en')}</Cell>
-              <Cell className="whitespace-nowrap tabular-nums">{bytes(workspace.usage.bytes)}</Cell>
-              <Cell className="tabular-nums">{workspace.usage.agents}</Cell>
-              <Cell className="whitespace-nowrap text-soft">{ago(workspace.createdAt)}</Cell>
-              <Cell>
+              <Cell numeric>{workspace.usage.files.toLocaleString('en')}</Cell>
+              <Cell numeric>{bytes(workspace.usage.bytes)}</Cell>
+              <Cell numeric>{workspace.usage.agents}</Cell>
+              <Cell className="whitespace-nowrap text-soft">
+                <Time at={workspace.createdAt} />
+              </Cell>
+              <Cell className="text-right">
                 <Button onClick={() => setOpen(workspace)}>{t.change}</Button>
               </Cell>
             </tr>

@@ -5,11 +5,11 @@ import { useRights } from '../../../api/me.ts'
 import { usePages } from '../../../api/pages.ts'
 import type { paths } from '../../../api/schema.ts'
 import { Search } from '../../../parts/choice.tsx'
-import { ago } from '../../../parts/format.ts'
 import { More } from '../../../parts/more.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
-import { Button, Empty, Problem } from '../../../parts/ui.tsx'
+import { Time } from '../../../parts/time.tsx'
+import { Button, Empty, Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import { NewKey } from './NewKey.tsx'
@@ -59,7 +59,7 @@ export function Keys() {
         />
       </div>
       <Problem error={error} />
-      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!items && !error && <Loading />}
       {items?.length === 0 &&
         (name || revoked === 'true' ? (
           <Empty title={t.nothing} />
@@ -78,21 +78,23 @@ export function Keys() {
                   <code>{key.publicKey}</code> {key.user ? t.by(key.user.name) : t.nobody}
                 </p>
               </Cell>
-              <Cell className="max-w-64">
+              <Cell className="min-w-64 max-w-80">
                 <Scopes scopes={key.scopes} />
               </Cell>
               <Cell className="whitespace-nowrap text-soft">
-                {key.lastUsedAt ? ago(key.lastUsedAt) : texts.operate.never}
+                {key.lastUsedAt ? <Time at={key.lastUsedAt} /> : texts.operate.never}
                 {key.maxUses !== null && (
                   <span className="block text-xs">{t.uses(key.uses, key.maxUses)}</span>
                 )}
               </Cell>
               <Cell className="whitespace-nowrap text-soft">
-                {key.revokedAt
-                  ? `${t.wasRevoked} ${ago(key.revokedAt)}`
-                  : key.expiresAt
-                    ? ago(key.expiresAt)
-                    : texts.operate.never}
+                {key.revokedAt ? (
+                  <Time at={key.revokedAt} words={t.wasRevoked} />
+                ) : key.expiresAt ? (
+                  <Time at={key.expiresAt} />
+                ) : (
+                  texts.operate.never
+                )}
               </Cell>
               <Cell className="text-right">
                 {mayWrite && !key.revokedAt && <Button onClick={() => setGoing(key)}>{t.revoke}</Button>}
@@ -112,8 +114,8 @@ function Scopes({ scopes }: { scopes: string[] }) {
   return (
     <span className="flex flex-wrap gap-1">
       {scopes.map((scope) => (
-        <span key={scope} title={t.scopeWords[scope]?.[0]} className="rounded bg-tint px-1.5 py-0.5 text-xs">
-          {scope === 'admin' ? t.admin : scope}
+        <span key={scope} title={scope} className="whitespace-nowrap rounded bg-tint px-1.5 py-0.5 text-xs">
+          {scope === 'admin' ? t.admin : (t.scopeWords[scope]?.[0] ?? scope)}
         </span>
       ))}
     </span>

@@ -4,10 +4,10 @@ import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
 import { usePages } from '../../../api/pages.ts'
 import type { paths } from '../../../api/schema.ts'
-import { ago } from '../../../parts/format.ts'
 import { FormDialog, Select } from '../../../parts/forms.tsx'
 import { More } from '../../../parts/more.tsx'
-import { Row, Rows, Section } from '../../../parts/section.tsx'
+import { Dotted, Row, Rows, Section } from '../../../parts/section.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button, Empty, Field, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Once } from '../Once.tsx'
@@ -85,9 +85,11 @@ function InvitationRow({ invitation }: { invitation: Invitation }) {
         <State state={state} label={t.states[state]} />
       </p>
       <p className="text-soft text-sm">
-        {[email && roles[role], ago(createdAt), isPending && t.until(ago(expiresAt))]
-          .filter(Boolean)
-          .join(' · ')}
+        <Dotted>
+          {email && roles[role]}
+          <Time at={createdAt} />
+          {isPending && <Time at={expiresAt} words={t.until} />}
+        </Dotted>
       </p>
       <div className="mt-2 empty:hidden">
         <Problem error={revoke.error} />

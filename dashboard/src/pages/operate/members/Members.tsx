@@ -7,7 +7,7 @@ import type { paths } from '../../../api/schema.ts'
 import { ConfirmByName } from '../../../parts/forms.tsx'
 import { More } from '../../../parts/more.tsx'
 import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
-import { Button, Problem } from '../../../parts/ui.tsx'
+import { Button, Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import { Only } from '../Only.tsx'
@@ -45,7 +45,7 @@ function List() {
   return (
     <Section title={t.title} hint={t.hint}>
       <Problem error={error} />
-      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!items && !error && <Loading />}
       {items && (
         <Rows label={t.title}>
           {items.map((member) => (

@@ -1,17 +1,12 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { api, unwrap } from '../../../api/client.ts'
 import { shorten } from '../../../parts/format.ts'
+import { useAgents } from '../../agents/agents.ts'
 import type { Operation } from './operations.ts'
 
 /** The target of an operation: an agent by its name, anything else by its id. */
 export function About({ operation: { kind, target } }: { operation: Pick<Operation, 'kind' | 'target'> }) {
   const isOfAgent = kind.startsWith('agent.')
-  const { data } = useQuery({
-    queryKey: ['agents'],
-    queryFn: () => unwrap(api.GET('/v0/agents')),
-    enabled: isOfAgent,
-  })
+  const { data } = useAgents(isOfAgent)
   if (isOfAgent) {
     const agent = data?.agents.find(({ agentId }) => agentId === target)
     if (!agent) return <code className="text-soft text-xs">{target}</code>

@@ -2,7 +2,10 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
-import { ago } from '../../../parts/format.ts'
+import { Id } from '../../../parts/copy.tsx'
+import { clock, exact } from '../../../parts/format.ts'
+import { Dotted } from '../../../parts/section.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Card, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { About } from './About.tsx'
@@ -50,13 +53,11 @@ function Details({ operation }: { operation: Shown }) {
       </div>
       {!isOver(operation) && (
         <p aria-live="polite" className="mb-4 rounded-xl border border-line bg-tint px-4 py-3 text-sm">
-          {[
-            progressOf(operation) || t.states[state],
-            t.attempts(attempts),
-            state === 'queued' && next_attempt_at && t.due(ago(next_attempt_at)),
-          ]
-            .filter(Boolean)
-            .join(' · ')}
+          <Dotted>
+            {progressOf(operation) || t.states[state]}
+            {t.attempts(attempts)}
+            {state === 'queued' && next_attempt_at && <Time at={next_attempt_at} words={t.due} />}
+          </Dotted>
         </p>
       )}
       {(error || cause) && state !== 'succeeded' && (
@@ -75,8 +76,12 @@ function Details({ operation }: { operation: Shown }) {
             {steps.map(({ id, at, words }) => (
               <li key={id} className="flex items-baseline justify-between gap-4">
                 <span className={id === last ? 'font-medium' : 'text-soft'}>{words}</span>
-                <time className="whitespace-nowrap text-soft text-xs tabular-nums" dateTime={at}>
-                  {new Date(at).toLocaleTimeString('en', { hour12: false })}
+                <time
+                  className="whitespace-nowrap text-soft text-xs tabular-nums"
+                  dateTime={at}
+                  title={exact(at)}
+                >
+                  {clock(at)}
                 </time>
               </li>
             ))}
@@ -90,12 +95,7 @@ function Details({ operation }: { operation: Shown }) {
 function Facts({ operation }: { operation: Shown }) {
   const { id, kind, step, attempts, created_at, started_at, finished_at } = operation
   const rows: [string, ReactNode][] = [
-    [
-      t.id,
-      <code key="id" className="break-all text-xs">
-        {id}
-      </code>,
-    ],
+    [t.id, <Id key="id" text={id} />],
     [
       t.kind,
       <code key="kind" className="text-xs">
@@ -103,9 +103,9 @@ function Facts({ operation }: { operation: Shown }) {
       </code>,
     ],
     [t.step, step && (t.stepWords[step] ?? step)],
-    [t.created, <When key="created" at={created_at} />],
-    [t.started, started_at && <When key="started" at={started_at} />],
-    [t.finished, finished_at && <When key="finished" at={finished_at} />],
+    [t.created, <Moment key="created" at={created_at} />],
+    [t.started, started_at && <Moment key="started" at={started_at} />],
+    [t.finished, finished_at && <Moment key="finished" at={finished_at} />],
     [t.columns.took, tookOf(operation)],
     [texts.operate.webhooks.columns.attempts, attempts],
   ]
@@ -123,10 +123,10 @@ function Facts({ operation }: { operation: Shown }) {
   )
 }
 
-function When({ at }: { at: string }) {
+function Moment({ at }: { at: string }) {
   return (
-    <time dateTime={at} title={at}>
-      {ago(at)}
-    </time>
+    <>
+      <Time at={at} /> <span className="text-soft text-xs">{exact(at)}</span>
+    </>
   )
 }

@@ -1,9 +1,9 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { usePages } from '../../../api/pages.ts'
-import { ago } from '../../../parts/format.ts'
 import { More } from '../../../parts/more.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
-import { Empty, Problem, State } from '../../../parts/ui.tsx'
+import { Time } from '../../../parts/time.tsx'
+import { Button, Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import { About } from './About.tsx'
@@ -61,11 +61,21 @@ export function Operations() {
         />
       </div>
       <Problem error={error} />
-      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!items && !error && <Loading />}
       {items?.length === 0 &&
-        (state || kind ? <Empty title={t.nothing} /> : <Empty title={t.empty} hint={t.emptyHint} />)}
+        (state || kind ? (
+          <Empty title={t.nothing}>
+            <Button onClick={() => void go({ search: {}, replace: true })}>{texts.clearFilters}</Button>
+          </Empty>
+        ) : (
+          <Empty title={t.empty} hint={t.emptyHint} />
+        ))}
       {items && items.length > 0 && (
-        <Table label={texts.operate.tabs.operations} columns={Object.values(t.columns)}>
+        <Table
+          label={texts.operate.tabs.operations}
+          columns={Object.values(t.columns)}
+          numbers={[t.columns.took]}
+        >
           {items.map((operation) => (
             <Row key={operation.id} operation={operation} />
           ))}
@@ -87,13 +97,12 @@ function Row({ operation }: { operation: Operation }) {
         <Link
           to="/dashboard/operate/operations/$operationId"
           params={{ operationId: id }}
-          className="font-medium hover:text-accent"
+          className="whitespace-nowrap font-medium hover:text-accent"
         >
           {t.kinds[kind] ?? kind}
         </Link>
-        <code className="block text-soft text-xs">{kind}</code>
       </Cell>
-      <Cell className="max-w-48">
+      <Cell className="max-w-64 truncate">
         <About operation={operation} />
       </Cell>
       <Cell className="w-full min-w-56 max-w-0">
@@ -106,9 +115,11 @@ function Row({ operation }: { operation: Operation }) {
         </div>
       </Cell>
       <Cell className="whitespace-nowrap text-soft">
-        <time dateTime={created_at}>{ago(created_at)}</time>
+        <Time at={created_at} />
       </Cell>
-      <Cell className="whitespace-nowrap text-soft tabular-nums">{tookOf(operation)}</Cell>
+      <Cell numeric className="text-soft">
+        {tookOf(operation)}
+      </Cell>
     </tr>
   )
 }

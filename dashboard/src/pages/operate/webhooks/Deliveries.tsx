@@ -2,10 +2,10 @@ import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { usePages } from '../../../api/pages.ts'
-import { ago } from '../../../parts/format.ts'
 import { More } from '../../../parts/more.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
+import { Time } from '../../../parts/time.tsx'
 import { Button, Empty, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
@@ -61,7 +61,11 @@ export function Deliveries({ id, isEnabled }: { id: string; isEnabled: boolean }
       <Problem error={error ?? again.error} />
       {items?.length === 0 && <Empty title={t.noDeliveries} hint={t.noDeliveriesHint} />}
       {items && items.length > 0 && (
-        <Table label={t.deliveries} columns={Object.values(t.columns)}>
+        <Table
+          label={t.deliveries}
+          columns={Object.values(t.columns)}
+          numbers={[t.columns.status, t.columns.tries]}
+        >
           {items.map((delivery) => (
             <tr key={delivery.id} className="hover:bg-tint/40">
               <Cell>
@@ -71,12 +75,12 @@ export function Deliveries({ id, isEnabled }: { id: string; isEnabled: boolean }
                 <State state={TONE[delivery.state]} label={t.states[delivery.state]} />
                 {delivery.error && <p className="break-words text-soft text-xs">{delivery.error}</p>}
               </Cell>
-              <Cell className="tabular-nums">{delivery.status ?? '–'}</Cell>
-              <Cell className="tabular-nums">{delivery.attempts}</Cell>
+              <Cell numeric>{delivery.status ?? '–'}</Cell>
+              <Cell numeric>{delivery.attempts}</Cell>
               <Cell className="whitespace-nowrap text-soft">
-                {ago(delivery.createdAt)}
+                <Time at={delivery.createdAt} />
                 {delivery.state === 'pending' && delivery.nextAttemptAt && delivery.attempts > 0 && (
-                  <span className="block text-xs">{t.next(ago(delivery.nextAttemptAt))}</span>
+                  <Time at={delivery.nextAttemptAt} words={t.next} className="block text-xs" />
                 )}
               </Cell>
               <Cell>

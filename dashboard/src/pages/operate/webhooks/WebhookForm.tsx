@@ -1,4 +1,3 @@
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
@@ -6,6 +5,7 @@ import { Check } from '../../../parts/choice.tsx'
 import { FormDialog, Select } from '../../../parts/forms.tsx'
 import { Field } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
+import { useAgents } from '../../agents/agents.ts'
 import { type Pattern, SORTS, type Webhook } from './webhooks.ts'
 
 const t = texts.operate.webhooks
@@ -26,7 +26,7 @@ export function WebhookForm({
     (webhook?.events as Pattern[] | undefined) ?? ['*'],
   )
   const [agentId, setAgent] = useState(webhook?.agentId ?? '')
-  const agents = useQuery({ queryKey: ['agents'], queryFn: () => unwrap(api.GET('/v0/agents')) })
+  const agents = useAgents()
   const save = useChange(async () => {
     const body = { url, events: [...events], agentId: agentId || null }
     if (webhook) {

@@ -5,7 +5,7 @@ import { usePages } from '../../../api/pages.ts'
 import { ago } from '../../../parts/format.ts'
 import { More } from '../../../parts/more.tsx'
 import { Row, Rows, Section } from '../../../parts/section.tsx'
-import { Button, Empty, Problem, State } from '../../../parts/ui.tsx'
+import { Button, Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Once } from '../Once.tsx'
 import { Only } from '../Only.tsx'
@@ -40,7 +40,7 @@ function List() {
   return (
     <Section title={t.title} hint={t.hint} actions={items && items.length > 0 && create}>
       <Problem error={error} />
-      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {!items && !error && <Loading />}
       {items?.length === 0 && (
         <Empty title={t.empty} hint={t.emptyHint}>
           {create}

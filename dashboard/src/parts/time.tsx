@@ -1,0 +1,43 @@
+import { useSyncExternalStore } from 'react'
+import { ago, exact } from './format.ts'
+
+const EACH_MS = 15_000
+const listeners = new Set<() => void>()
+let timer: ReturnType<typeof setInterval> | undefined
+let passed = 0
+
+/** One timer for all times of the page. */
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  timer ??= setInterval(() => {
+    passed++
+    for (const tell of listeners) tell()
+  }, EACH_MS)
+  return () => {
+    listeners.delete(listener)
+    if (listeners.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+}
+
+/** When something was or will be, as people say it and as it goes on; the exact time when it is pointed at. */
+export function Time({
+  at,
+  words = (when) => when,
+  className,
+}: {
+  /** ISO 8601, or milliseconds. */
+  at: string | number
+  /** What stands around it. */
+  words?: (when: string) => string
+  className?: string
+}) {
+  useSyncExternalStore(subscribe, () => passed)
+  const iso = new Date(at).toISOString()
+  return (
+    <time dateTime={iso} title={exact(iso)} className={className}>
+      {words(ago(iso))}
+    </time>
+  )
+}
