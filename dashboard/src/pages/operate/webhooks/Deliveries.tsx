@@ -64,7 +64,7 @@ export function Deliveries({ id, isEnabled }: { id: string; isEnabled: boolean }
         <Table
           label={t.deliveries}
           columns={Object.values(t.columns)}
-          numbers={[t.columns.status, t.columns.tries]}
+          numbers={[t.columns.status, t.columns.attempts]}
         >
           {items.map((delivery) => (
             <tr key={delivery.id} className="hover:bg-tint/40">

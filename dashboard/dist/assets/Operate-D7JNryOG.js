@@ -1,1 +1,0 @@
-import{M as e,S as t}from"./index-DT_kDIYD.js";import{M as n,n as r,r as i}from"./me--nEDSgdU.js";import{t as a}from"./tabs-mPCDvE1G.js";import{t as o}from"./tabs-DCOAjxzn.js";var s=n();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(t,{title:i.operate.title}),(0,s.jsx)(a,{label:i.operate.title,tabs:[...o(r())]}),(0,s.jsx)(e,{})]})}export{c as Operate};

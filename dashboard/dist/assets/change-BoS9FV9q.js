@@ -1,1 +1,0 @@
-import{z as e}from"./index-DT_kDIYD.js";import{j as t}from"./me--nEDSgdU.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

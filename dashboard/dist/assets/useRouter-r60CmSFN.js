@@ -1,1 +1,0 @@
-import{I as e,N as t}from"./me--nEDSgdU.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};
