@@ -1,4 +1,4 @@
-/** What is in a folder that a workspace keeps: its entries, read from the node's own blocks. */
+/** The entries of a folder that a workspace keeps, read from the node's own blocks. */
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { z } from 'zod'

@@ -24,7 +24,7 @@ const hashers = new Map([sha256, sha512].map((hasher) => [hasher.code as number,
 /** The bytes do not begin as a CAR does. */
 export class NoCarError extends Error {}
 
-/** What was read of a CAR. */
+/** The nodes of a CAR, as far as it was read. */
 export interface CarTree {
   roots: CID[]
   /** Nodes of dag-pb by their CIDs; of all else only how many bytes they have. */
@@ -86,7 +86,7 @@ export async function readCarTree(
       const key = keyOf(cid)
       if (tree.blocks.has(key)) continue
       if (!(await isBlockOf(cid, bytes))) tree.refused++
-      // What the reader gives is a part of a larger piece, which would stay in memory with it.
+      // The reader's bytes are a part of a larger piece, which would stay in memory with them: they are copied.
       else tree.blocks.set(key, cid.code === dagPb.code ? bytes.slice() : bytes.length)
     }
     return { ...tree, end: hasMore() ? 'cut' : 'whole' }
@@ -133,7 +133,7 @@ async function isBlockOf(cid: CID, bytes: Uint8Array): Promise<boolean> {
 /** The same for a CID of version 0 and 1. */
 const keyOf = (cid: CID): string => `${cid.toV1()}`
 
-/** What is at a CID. @param name in its folder. @param declared what the folder says of its size. */
+/** The entry at a CID. @param name in its folder. @param declared its size, as the folder says. */
 export function carEntry(tree: CarTree, cid: CID, name: string, declared: number | null): CarEntry {
   const entry = { name, cid: `${cid}` }
   const block = blockOf(tree, cid)

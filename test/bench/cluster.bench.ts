@@ -118,7 +118,7 @@ async function startBare(namespace: string, image: string, config: object, count
   const objects = names.map((name) => `pod/${name}`)
   const began = performance.now()
   await apply(...pods)
-  // One process that watches: one for each look at each pod would take the processors from what is measured.
+  // A single process watches all pods: a process for each look at each pod would distort the measurement.
   const inNamespace = ['--namespace', namespace, 'wait', `--timeout=${START_MS / 1000}s`]
   await execute('kubectl', [...inNamespace, '--for=jsonpath={.status.podIP}', ...objects], {
     env: KUBECTL_ENV,

@@ -1,4 +1,4 @@
-/** What is in a folder that is kept: `GET /v0/files/{network}/{id}/entries`. */
+/** The entries of a folder that is kept: `GET /v0/files/{network}/{id}/entries`. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'

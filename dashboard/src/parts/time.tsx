@@ -6,7 +6,7 @@ const listeners = new Set<() => void>()
 let timer: ReturnType<typeof setInterval> | undefined
 let passed = 0
 
-/** One timer for all times of the page. */
+/** Calls a listener at each tick of the timer that all times of the page share. */
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
   timer ??= setInterval(() => {
@@ -29,7 +29,7 @@ export function Time({
 }: {
   /** ISO 8601, or milliseconds. */
   at: string | number
-  /** What stands around it. */
+  /** The words around the time. */
   words?: (when: string) => string
   className?: string
 }) {

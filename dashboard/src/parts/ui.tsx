@@ -79,7 +79,7 @@ export function PageHead({
   title: string
   /** A picture before it. */
   lead?: ReactNode
-  /** What to know of it, in a line below. */
+  /** A note, in a line below. */
   note?: ReactNode
   children?: ReactNode
 }) {

@@ -1,4 +1,4 @@
-/** Examples of the routes of workspaces, members and keys with their last use. */
+/** Examples of the routes of workspaces, members and keys, see `examples.ts`. */
 import type { Example } from './example.ts'
 
 export const WORKSPACE = '0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9'
@@ -110,6 +110,7 @@ const identity = {
   createdAt: '2026-11-21T11:48:09.260Z',
   lastUsedAt: '2026-11-21T12:10:44.018Z',
 }
+const revoked = { response: 'Revoked' }
 const signedIn = { data: { id: session.id, expiresAt: session.expiresAt } }
 
 export const accountExamples: Record<string, Example> = {
@@ -238,4 +239,54 @@ export const accountExamples: Record<string, Example> = {
     },
   },
   revokeWorkspaceKey: { response: { data: null } },
+  createKey: {
+    request: { keyName: 'website', permissions: { resources: ['org:files:read', 'org:groups:read'] } },
+    response: {
+      JWT: 'eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjNSJ9.c2lnbmF0dXJl',
+      pinata_api_key: '5f0c2b7be1d94a30a7e6',
+      pinata_api_secret: 'c1f0e2d3a4b5968778695a4b3c2d1e0f',
+    },
+  },
+  listKeys: {
+    response: {
+      keys: [
+        {
+          id: '0193a1c5-02aa-7a31-93be-6d1f8e20c94b',
+          name: 'website',
+          key: '5f0c2b7be1d94a30a7e6',
+          secret: '',
+          max_uses: null,
+          uses: 0,
+          user_id: '0193a1b0-4410-7f6e-8d27-c05b9e61a3f2',
+          scopes: {
+            admin: false,
+            resources: ['org:files:read', 'org:groups:read'],
+            endpoints: {
+              data: { pinList: true, userPinnedDataTotal: true },
+              pinning: {
+                pinJobs: true,
+                hashMetadata: false,
+                hashPinPolicy: false,
+                pinByHash: false,
+                pinFileToIPFS: false,
+                pinJSONToIPFS: false,
+                unpin: false,
+                userPinPolicy: false,
+              },
+            },
+          },
+          revoked: false,
+          createdAt: '2026-11-21T10:59:00.314Z',
+          updatedAt: '2026-11-21T10:59:00.314Z',
+        },
+      ],
+      count: 1,
+    },
+  },
+  sendFeedback: {
+    request: { message: 'The log of an agent could be longer.' },
+    response: { success: true },
+  },
+  revokeKey: revoked,
+  deleteKey: revoked,
 }

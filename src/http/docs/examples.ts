@@ -151,7 +151,6 @@ const parts = {
 }
 
 const deleted = { response: { data: null } }
-const revoked = { response: 'Revoked' }
 
 export const examples: Record<string, Example> = {
   ...engineExamples,
@@ -349,57 +348,6 @@ export const examples: Record<string, Example> = {
   cancelOperation: {
     response: { data: { ...operation, state: 'canceled', finished_at: '2026-11-21T10:58:04.270655Z' } },
   },
-
-  createKey: {
-    request: { keyName: 'website', permissions: { resources: ['org:files:read', 'org:groups:read'] } },
-    response: {
-      JWT: 'eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjNSJ9.c2lnbmF0dXJl',
-      pinata_api_key: '5f0c2b7be1d94a30a7e6',
-      pinata_api_secret: 'c1f0e2d3a4b5968778695a4b3c2d1e0f',
-    },
-  },
-  listKeys: {
-    response: {
-      keys: [
-        {
-          id: '0193a1c5-02aa-7a31-93be-6d1f8e20c94b',
-          name: 'website',
-          key: '5f0c2b7be1d94a30a7e6',
-          secret: '',
-          max_uses: null,
-          uses: 0,
-          user_id: '0193a1b0-4410-7f6e-8d27-c05b9e61a3f2',
-          scopes: {
-            admin: false,
-            resources: ['org:files:read', 'org:groups:read'],
-            endpoints: {
-              data: { pinList: true, userPinnedDataTotal: true },
-              pinning: {
-                pinJobs: true,
-                hashMetadata: false,
-                hashPinPolicy: false,
-                pinByHash: false,
-                pinFileToIPFS: false,
-                pinJSONToIPFS: false,
-                unpin: false,
-                userPinPolicy: false,
-              },
-            },
-          },
-          revoked: false,
-          createdAt: '2026-11-21T10:59:00.314Z',
-          updatedAt: '2026-11-21T10:59:00.314Z',
-        },
-      ],
-      count: 1,
-    },
-  },
-  sendFeedback: {
-    request: { message: 'The log of an agent could be longer.' },
-    response: { success: true },
-  },
-  revokeKey: revoked,
-  deleteKey: revoked,
 
   live: { response: { status: 'ok' } },
   ready: {

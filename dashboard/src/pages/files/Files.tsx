@@ -105,7 +105,7 @@ function Filters({
   onChange,
 }: {
   search: FileSearch
-  /** What is searched for once typing pauses. */
+  /** The text to search for, once typing pauses. */
   typed: string
   onTyped: (typed: string) => void
   onChange: (changes: FileSearch) => void

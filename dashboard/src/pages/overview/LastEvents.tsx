@@ -9,7 +9,7 @@ import { useAgents } from '../agents/agents.ts'
 const t = texts.overview
 const MOST = 14
 
-/** What has happened lately, as the stream of events tells it. */
+/** The latest events of the stream. */
 export function LastEvents() {
   const changes = useChanges()
   const names = new Map(useAgents().data?.agents.map(({ agentId, name }) => [agentId, name]))
@@ -53,7 +53,7 @@ function inOne(changes: readonly Change[], names: Names) {
 const textOf = ({ data }: Change, field: string) =>
   typeof data[field] === 'string' ? data[field] : undefined
 
-/** What the event is about, in words. */
+/** The words for the thing that changed. */
 function nameOf(change: Change, names: Names): string {
   const text = (field: string) => textOf(change, field)
   const { type } = change.resource

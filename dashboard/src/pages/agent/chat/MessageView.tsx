@@ -51,7 +51,7 @@ export function ToolCall({
 }: {
   call: Message['toolCalls'][number]
   result: Message | undefined
-  /** What it does, before its result is known; undefined where nobody knows. */
+  /** The state of the call before its result is there; undefined where it is not known. */
   state: CallState | undefined
 }) {
   const now = result ? (result.isError ? 'failed' : 'done') : state

@@ -23,7 +23,7 @@ interface Reply {
   said: string | undefined
   /** The texts that are being written, by the engine's name of each. */
   texts: Record<string, string>
-  /** What came of it so far: what is read of the conversation meanwhile may be older. */
+  /** The messages of the reply so far; a read of the conversation meanwhile may be older. */
   messages: Message[]
   /** Calls of tools by their ids. */
   calls: Record<string, CallState>

@@ -27,7 +27,7 @@ export interface Source {
   read(place: Place, pageToken: string | undefined): Promise<{ items: Entry[]; next: string }>
   /** Where a file is read, if it has an address. */
   addressOf?(path: string[]): string
-  /** Whether parts of a folder are missing. */
+  /** True for a folder of which parts are missing. */
   isPartial?(place: Place): boolean
 }
 
@@ -35,7 +35,7 @@ export interface Source {
 const DEEPEST = 8
 const LONGEST_NAME = 255
 
-/** What is in a folder. @param opensOnly whether what is there alone is open from the beginning. */
+/** The entries of a folder. @param opensOnly has the only entry of a folder open from the beginning. */
 export function Tree({
   source,
   place,
