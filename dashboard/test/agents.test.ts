@@ -16,7 +16,7 @@ const UP_MS = 3 * HOST_MS
 const MANY = 300
 
 const context = await openDashboard()
-const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage, berth } = context
+const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage } = context
 await ensureEngines()
 
 const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row } = actionsOn(page)
@@ -91,6 +91,10 @@ describe('agents in the dashboard', () => {
     assert.equal(await steps.getByRole('listitem').filter({ hasText: 'done' }).count(), 5)
     agentId = new URL(page.url()).searchParams.get('made') ?? ''
     assert.match(agentId, /^x[a-z0-9]{7}$/)
+    await page.getByRole('link', { name: 'Overview' }).click()
+    await page.getByText('1 running').waitFor()
+    await page.getByRole('link', { name: 'Bring up an agent' }).first().waitFor()
+    await look('overview')
   })
   it('tasks of the template are there, and another one is made, run and seen to have run', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/tasks`)
@@ -164,6 +168,17 @@ describe('agents in the dashboard', () => {
     await row('Still').waitFor({ state: 'detached' })
     assert.equal(await page.getByRole('list', { name: 'Agents' }).getByRole('listitem').count(), 1)
   })
+  it('an agent is made of nothing, and deleted by its name where it is listed', async () => {
+    await page.goto(`${url}/dashboard/agents`)
+    await page.getByRole('link', { name: 'New agent' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Sketch')
+    await button('Create').click()
+    await page.getByRole('list', { name: 'Its start' }).getByText('under way').first().waitFor()
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await choose('Sketch', 'Delete')
+    await confirmByName('Sketch', 'Delete')
+    await row('Sketch').waitFor({ state: 'detached' })
+  })
   it('an agent is deleted by its name', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/settings`)
     // Each of its pages has the menu that the list has.
@@ -193,8 +208,7 @@ describe('agents in the dashboard', () => {
       [many.id],
     )
     const other = await newPage()
-    const address = (await berth('login-link', '-w', many.name)).trim()
-    await other.goto(address.replace(new URL(address).origin, url))
+    await other.goto(`${url}/login#token=${await many.loginToken()}`)
     await other.getByRole('button', { name: 'Sign in' }).click()
     await other.getByRole('heading', { name: 'Overview' }).waitFor()
     await other.goto(`${url}/dashboard/agents?sort=oldest`)

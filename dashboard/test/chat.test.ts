@@ -1,13 +1,12 @@
 /** An agent's chat, log and what it uses, in a real browser with a real agent. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { newAgent } from '../../test/contract/openclaw/context.ts'
-import { ensureEngines } from '../../test/support/engines.ts'
+import { sharedAgent } from '../../test/contract/openclaw/context.ts'
 import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
-const { url, own, page, complaints, signIn, look } = await openDashboard()
-await ensureEngines()
-const agent = await newAgent(own.api, { name: 'Librarian', emoji: '📚' })
+const dashboard = await openDashboard({ isShared: true })
+const { url, page, complaints, signIn, look } = dashboard
+const agent = await sharedAgent(dashboard)
 await signIn()
 const home = `${url}/dashboard/agents/${agent.agentId}`
 const box = page.getByLabel('Message to the agent')
@@ -19,6 +18,18 @@ async function say(text: string) {
   await page.keyboard.press('Enter')
   await page.getByRole('button', { name: 'Stop' }).waitFor()
   await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 2 * HOST_MS })
+}
+
+/** Runs in the page: notes each state that a call of a tool is shown with. */
+function recordCall(text: string): void {
+  const states: string[] = []
+  Object.assign(window, { states })
+  new MutationObserver(() => {
+    const calls = [...document.querySelectorAll('summary')]
+    const call = calls.find((one) => one.textContent?.includes(text))
+    const state = call && (/(runs|done|failed)$/.exec(call.textContent ?? '')?.[1] ?? 'nothing')
+    if (state && state !== states.at(-1)) states.push(state)
+  }).observe(document.body, { subtree: true, childList: true, characterData: true })
 }
 
 describe('chat', () => {
@@ -45,6 +56,30 @@ describe('chat', () => {
     await call.click()
     await log.locator('pre').getByText('seven ships', { exact: true }).waitFor()
     await look('chat')
+  })
+  it('a call of a tool is said to run until it has ended, whatever is read of the conversation meanwhile', async () => {
+    // What is read during the reply arrives behind it: it is older than what the page has been told.
+    const replied = Promise.withResolvers<void>()
+    const reads = /\/conversations\/[0-9a-f-]+\?/
+    await page.route(reads, async (route) => {
+      const response = await route.fetch()
+      await replied.promise
+      await route.fulfill({ response }).catch(() => {})
+    })
+    await page.evaluate(recordCall, 'nine ships')
+    await box.fill('run: sleep 2; echo nine ships')
+    await page.keyboard.press('Enter')
+    const call = log.locator('summary').filter({ hasText: 'nine ships' })
+    await call.getByText('runs').waitFor()
+    const read = page.waitForRequest(reads)
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange', { bubbles: true })))
+    await read
+    await log.getByText('ran: nine ships').waitFor()
+    await call.getByText('done').waitFor()
+    replied.resolve()
+    await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 2 * HOST_MS })
+    await page.unroute(reads)
+    assert.deepEqual(await page.evaluate('window.states'), ['runs', 'done'])
   })
   it('what an agent says with markup runs nothing, and asks nobody', async () => {
     await page.getByRole('button', { name: 'New conversation' }).click()

@@ -1,12 +1,12 @@
 /**
- * The dashboard in a real browser, against a real Berth: sign-in, overview, files and agents; hostile names, no violation of
+ * The dashboard in a real browser, against a real Berth: sign-in, files; hostile names, no violation of
  * its policy, none of accessibility. With DASHBOARD_SHOTS=<folder> it leaves pictures of the pages there.
  */
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import openapiTS, { astToString } from 'openapi-typescript'
-import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
+import { HOSTILE, openDashboard } from './support.ts'
 
 const { url, anonymous, own, page, complaints, newPage, link, look } = await openDashboard()
 
@@ -97,27 +97,7 @@ describe('the dashboard', () => {
     await page.getByRole('link', { name: 'report.txt' }).waitFor()
     await look('files')
   })
-  it('an agent is created, seen, and deleted by its name', async () => {
-    await page.getByRole('link', { name: 'Agents', exact: true }).click()
-    await page.getByRole('link', { name: 'New agent' }).click()
-    await page.getByLabel('Name', { exact: true }).fill('Archivist')
-    await page.getByRole('button', { name: 'Create' }).click()
-    await page.getByRole('link', { name: 'Talk to it' }).waitFor({ timeout: 2 * HOST_MS })
-    await page.getByRole('link', { name: 'Overview' }).click()
-    await page.getByText('1 running').waitFor()
-    await page.getByRole('link', { name: 'Bring up an agent' }).first().waitFor()
-    await look('overview')
-    await page.getByRole('link', { name: 'Agents', exact: true }).click()
-    await page.getByRole('button', { name: 'More about Archivist' }).click()
-    await page.getByRole('menuitem', { name: 'Delete' }).click()
-    const sure = page.getByRole('dialog').getByRole('button', { name: 'Delete' })
-    assert.ok(await sure.isDisabled())
-    await page.getByRole('dialog').getByLabel('Type its name').fill('Archivist')
-    await sure.click()
-    await page.getByText('No agents yet').waitFor()
-  })
   it('a change that another client made is seen without a reload', async () => {
-    await page.getByRole('link', { name: 'Files', exact: true }).click()
     await page.getByRole('link', { name: 'report.txt' }).waitFor()
     const { body } = await own.api.get('/v3/files/public', { name: 'report.txt' })
     await own.api.delete(`/v3/files/public/${body.data.files[0].id}`)

@@ -137,11 +137,14 @@ describe('uploads', () => {
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, max_file_bytes)
        VALUES ('files-small', true, true, true, 1000000)`,
     )
-    const onPlan = (plan: string) => sql('UPDATE workspace SET plan = $2 WHERE id = $1', [own.id, plan])
+    const onPlan = async (plan: string) => {
+      await sql('UPDATE workspace SET plan = $2 WHERE id = $1', [own.id, plan])
+      // Else web processes read it within seconds.
+      await sql(`SELECT pg_notify('berth_api_key', $1)`, [own.id])
+    }
     await onPlan('files-small')
     after(() => onPlan('unlimited'))
     await page.goto(`${url}/dashboard/files`)
-    // Web processes follow within seconds.
     await until('the page says so', async () => {
       await page.reload()
       await page.getByText(/stored/).waitFor()

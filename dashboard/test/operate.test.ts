@@ -15,12 +15,12 @@ import { HOSTILE, openDashboard, withSecrets } from './support.ts'
 
 const receiver = await startReceiver()
 after(() => receiver.stop())
-const dashboard = await openDashboard(
-  await startStack({
+const dashboard = await openDashboard({
+  berth: await startStack({
     database: 'of the run',
     env: { BERTH_RUNTIME: 'process', BERTH_WEBHOOK_ALLOW: receiver.allowed },
   }),
-)
+})
 const { url, anonymous, berth, own, page, complaints, asked, newPage, signIn, look } = dashboard
 /** No node has it, so that a pin of it waits. */
 const ABSENT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
@@ -155,6 +155,8 @@ describe('members', () => {
 })
 
 describe('webhooks', () => {
+  const where = `${receiver.url}?q=${encodeURIComponent(HOSTILE)}`
+
   it('a webhook is made with events from a list, and a test shows what was sent and answered', async () => {
     receiver.answerWith((response) => response.writeHead(200).end(HOSTILE))
     await open('/operate/webhooks')
@@ -166,11 +168,11 @@ describe('webhooks', () => {
     await look('webhook-new')
     await dialog().getByRole('button', { name: 'Make the webhook' }).click()
     await dialog().getByRole('alert').waitFor()
-    await dialog().getByLabel('URL').fill(receiver.url)
+    await dialog().getByLabel('URL').fill(where)
     await dialog().getByRole('button', { name: 'Make the webhook' }).click()
     assert.match(await readOnce(), /^whsec_/)
     await page.getByText('Pins, agent.error').waitFor()
-    await page.getByRole('link', { name: receiver.url }).click()
+    await page.getByRole('link', { name: where }).click()
     await page.getByRole('button', { name: 'Send a test' }).click()
     const row = page.getByRole('row', { name: 'webhook.test' })
     await row.getByText('taken').waitFor()
@@ -178,6 +180,7 @@ describe('webhooks', () => {
     await row.getByRole('button', { name: 'Look' }).click()
     await dialog().getByText('"webhook.test"').waitFor()
     await dialog().getByText(HOSTILE).waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
     await look('delivery')
     await page.keyboard.press('Escape')
   })
@@ -198,7 +201,7 @@ describe('webhooks', () => {
     await page.getByRole('button', { name: 'Switch on' }).click()
     await page.getByRole('button', { name: 'Switch off' }).waitFor()
     await page.getByRole('button', { name: 'Delete' }).click()
-    await dialog().getByLabel('Type its name').fill(receiver.url)
+    await dialog().getByLabel('Type its name').fill(where)
     await dialog().getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No webhooks yet').waitFor()
   })

@@ -257,7 +257,7 @@ describe('the tree of a CAR', () => {
     await open([{ name: 'forged.car', content: carOf(root, forged) }])
     await page.getByText(`${forged.length} blocks are left out`).waitFor()
     await rows('Contents of forged.car').getByText('not read', { exact: true }).waitFor()
-    await open([{ name: 'none.car', content: HOSTILE }], 'public', { name: `${HOSTILE}.car` })
+    await open([{ name: 'none.car', content: `${HOSTILE} is no CAR` }], 'public', { name: `${HOSTILE}.car` })
     await page.getByText('This is no CAR archive').waitFor()
     await ranNothing()
   })

@@ -1,20 +1,11 @@
-/** The overview, the shell and what attacks them, in a real browser against a Berth of their own. */
+/** The overview, the shell and what attacks them, in a real browser. */
 import assert from 'node:assert/strict'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { inlineCid } from '../../test/contract/context.ts'
-import { startStack } from '../../test/support/stack.ts'
-import { startReceiver } from '../../test/support/webhook-receiver.ts'
 import { HOSTILE, openDashboard, withSecrets } from './support.ts'
 
-const receiver = await startReceiver()
-after(() => receiver.stop())
-const dashboard = await openDashboard(
-  await startStack({
-    database: 'of the run',
-    env: { BERTH_RUNTIME: 'process', BERTH_WEBHOOK_ALLOW: receiver.allowed },
-  }),
-)
+const dashboard = await openDashboard()
 const { url, anonymous, own, page, complaints, asked, newPage, signIn, look } = dashboard
 const MOST_SCRIPT_BYTES = 250_000
 /** No node has it, so that a pin of it waits. */
@@ -159,10 +150,6 @@ describe('attacks', () => {
       (await own.api.post('/v3/pinata/keys', { keyName: HOSTILE, permissions: { admin: true } })).status,
       200,
     )
-    const where = `${receiver.url}?q=${encodeURIComponent(HOSTILE)}`
-    receiver.answerWith((response) => response.writeHead(500).end(HOSTILE))
-    const webhook = await own.api.post('/v0/webhooks', { url: where, events: ['*'] })
-    assert.equal(webhook.status, 201)
     assert.equal((await own.api.post('/v3/groups/public', { name: HOSTILE })).status, 200)
     const invited = await own.api.post(`/v0/workspaces/${own.id}/invitations`, { role: 'viewer' })
     const accepted = { token: invited.body.data.token, name: hostile }
@@ -178,8 +165,6 @@ describe('attacks', () => {
       ['/operate/operations', 'Pin a CID'],
       ['/operate/keys', HOSTILE],
       ['/operate/members', hostile],
-      ['/operate/webhooks', where],
-      [`/operate/webhooks/${webhook.body.data.id}`, where],
       ['/operate/audit', 'renameWorkspace'],
       ['/operate/workspaces', hostile],
       [`/operate/operations/${encodeURIComponent(HOSTILE)}`, 'operation'],
@@ -214,19 +199,13 @@ describe('attacks', () => {
     await other.context().close()
   })
   it('the sign-in leads nowhere else, whatever its address says', async () => {
-    for (const query of [
-      '?next=https://example.org',
-      '?redirect=//example.org',
-      '?returnTo=javascript:alert(1)',
-    ]) {
-      const on = await newPage()
-      const address = await dashboard.link()
-      await on.goto(address.replace('/login#', `/login${query}#`))
-      await on.getByRole('button', { name: 'Sign in' }).click()
-      await on.getByRole('heading', { name: 'Overview' }).waitFor()
-      assert.equal(on.url(), `${url}/dashboard`)
-      await on.context().close()
-    }
+    const on = await newPage()
+    const query = '?next=https://example.org&redirect=//example.org&returnTo=javascript:alert(1)'
+    await on.goto((await dashboard.link()).replace('/login#', `/login${query}#`))
+    await on.getByRole('button', { name: 'Sign in' }).click()
+    await on.getByRole('heading', { name: 'Overview' }).waitFor()
+    assert.equal(on.url(), `${url}/dashboard`)
+    await on.context().close()
     for (const path of ['//example.org/dashboard', '/dashboard//example.org', '/login/../..//example.org']) {
       const { status, headers } = await fetch(`${url}${path}`, { redirect: 'manual' })
       assert.ok(!/example\.org/.test(headers.get('location') ?? ''), `${path}: ${status}`)

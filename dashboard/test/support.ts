@@ -17,8 +17,13 @@ export const HOST_MS = 60_000
 const shots = process.env.DASHBOARD_SHOTS
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
+/** All rules, and once more those that depend on colours. */
+const RULES = { light: undefined, dark: ['color-contrast', 'link-in-text-block'] }
+
 interface Axe {
-  axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+  axe: {
+    run(options: { runOnly?: string[] }): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>
+  }
 }
 
 export interface Dashboard extends Context {
@@ -38,12 +43,22 @@ export interface Dashboard extends Context {
   look(name: string): Promise<void>
 }
 
-/** Opens a browser for the tests of a file; it is closed after them. @param berth another one than that of the run. */
-export async function openDashboard(berth?: Stack): Promise<Dashboard> {
+/**
+ * Opens a browser for the tests of a file; it is closed after them.
+ * @param options.berth another one than that of the run.
+ * @param options.isShared for the workspace of the agent that files share, in place of one of its own.
+ */
+export async function openDashboard({
+  berth,
+  isShared = false,
+}: {
+  berth?: Stack
+  isShared?: boolean
+} = {}): Promise<Dashboard> {
   if (shots) await mkdir(shots, { recursive: true })
   const context = await openContext(berth)
   const { url, env } = context
-  const own = await context.workspace()
+  const own = isShared ? await context.sharedWorkspace() : await context.workspace()
   const gateways = `.${env.BERTH_GATEWAY_DOMAIN ?? 'gateway.localhost'}`
   /** Of this Berth: the page's own origin, and previews from gateways. */
   const isOwn = ({ protocol, origin, port, hostname }: URL) =>
@@ -88,14 +103,14 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
   }
 
   async function look(name: string): Promise<void> {
+    if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE)
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
-      await page.evaluate(AXE)
-      const found = await page.evaluate(async () => {
+      const found = await page.evaluate(async (rules) => {
         const { axe } = globalThis as unknown as Axe
-        const { violations } = await axe.run()
+        const { violations } = await axe.run(rules ? { runOnly: rules } : {})
         return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
-      })
+      }, RULES[colorScheme])
       assert.deepEqual(found, [], `${name}, ${colorScheme}`)
       if (shots) await page.screenshot({ path: join(shots, `${name}-${colorScheme}.png`) })
     }

@@ -66,7 +66,7 @@ export interface Browser {
 }
 
 /** A session that goes on elsewhere. */
-export type Moved = Pick<Opened, 'id' | 'userId' | 'expiresAt'>
+type Moved = Pick<Opened, 'id' | 'userId' | 'expiresAt'>
 
 /** Spends a link's token. @throws ApiError 401 for a token that is unknown, spent or too old. */
 export function openSession(prisma: PrismaClient, token: string, browser: Browser): Promise<Opened> {

@@ -37,7 +37,7 @@ export interface CarTree {
   end: 'whole' | 'cut' | 'broken'
 }
 
-export interface CarEntry {
+interface CarEntry {
   name: string
   cid: string
   /** `unknown` where its block was not read; `other` for what is no file or folder of UnixFS. */

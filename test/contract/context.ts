@@ -151,6 +151,8 @@ export interface Context extends Berth {
   shared: Client
   /** A new workspace, so that no file of tests sees what another one does. */
   workspace(plan?: string): Promise<Workspace>
+  /** The workspace of {@link shared}. */
+  sharedWorkspace(): Promise<Workspace>
   /** A provider that is stopped after the tests of the file. */
   provider(): Promise<Provider>
   /** True while Berth's IPFS node of a network keeps a CID. */
@@ -183,41 +185,44 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
   after(() => pool.end())
   const prisma = createPrisma(pool)
   const keys = new KeyService(prisma, loadSigningKey(env.JWT_KEY, dataDir))
+  const shared = anonymous.as(key)
+
+  function workspaceOf(id: string, name: string, ownerId: string, api: Client): Workspace {
+    const idOf = (user: string | undefined) => (user ? findMember(prisma, id, user) : ownerId)
+    const created = async ({ user, scopes = ['admin'], expiresAt }: CreatedKey = {}) => {
+      const userId = user === null ? null : await idOf(user)
+      const key = { workspaceId: id, userId, name: 'test', scopes, ...(expiresAt && { expiresAt }) }
+      return anonymous.as((await keys.create(key)).token)
+    }
+    const member = async (role: Role, user = `${role}-${randomUUID()}`) => ({
+      id: (await setRole(prisma, { workspaceId: id, user, role })).id,
+      name: user,
+    })
+    const loginToken = async (user?: string) => {
+      const link = await createLoginLink(pool, url, { workspaceId: id, userId: await idOf(user) })
+      return link.split('#token=')[1] ?? ''
+    }
+    const keyed = async (...resources: string[]) => {
+      const { body } = await api.post('/v3/pinata/keys', { keyName: 'test', permissions: { resources } })
+      return anonymous.as(body.JWT)
+    }
+    return { id, name, api, keyed, created, member, loginToken }
+  }
   return {
     url,
     env,
     berth,
     anonymous,
-    shared: anonymous.as(key),
+    shared,
     async workspace(plan = 'unlimited') {
       const name = `test-${randomUUID()}`
       const { id, ownerId } = await createWorkspace(prisma, { name, plan, owner: 'owner' })
-      const { token } = await keys.create({
-        workspaceId: id,
-        userId: ownerId,
-        name: 'test',
-        scopes: ['admin'],
-      })
-      const api = anonymous.as(token)
-      const idOf = (user: string | undefined) => (user ? findMember(prisma, id, user) : ownerId)
-      const created = async ({ user, scopes = ['admin'], expiresAt }: CreatedKey = {}) => {
-        const userId = user === null ? null : await idOf(user)
-        const key = { workspaceId: id, userId, name: 'test', scopes, ...(expiresAt && { expiresAt }) }
-        return anonymous.as((await keys.create(key)).token)
-      }
-      const member = async (role: Role, user = `${role}-${randomUUID()}`) => ({
-        id: (await setRole(prisma, { workspaceId: id, user, role })).id,
-        name: user,
-      })
-      const loginToken = async (user?: string) => {
-        const link = await createLoginLink(pool, url, { workspaceId: id, userId: await idOf(user) })
-        return link.split('#token=')[1] ?? ''
-      }
-      const keyed = async (...resources: string[]) => {
-        const { body } = await api.post('/v3/pinata/keys', { keyName: 'test', permissions: { resources } })
-        return anonymous.as(body.JWT)
-      }
-      return { id, name, api, keyed, created, member, loginToken }
+      const key = { workspaceId: id, userId: ownerId, name: 'test', scopes: ['admin'] }
+      return workspaceOf(id, name, ownerId, anonymous.as((await keys.create(key)).token))
+    },
+    async sharedWorkspace() {
+      const { user, workspace } = (await shared.get('/v0/me')).body.data
+      return workspaceOf(workspace.id, workspace.name, user.id, shared)
     },
     async provider() {
       const { startProvider } = await import('../support/provider.ts')

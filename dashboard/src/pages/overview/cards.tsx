@@ -80,7 +80,7 @@ export function HealthCard() {
   const { isInstanceAdmin } = useRights()
   const { data, error } = useQuery({ queryKey: ['health'], queryFn: readHealth, refetchInterval: HEALTH_MS })
   const unwell = Object.entries(data?.parts ?? {}).filter(([, part]) => part.status !== 'ok')
-  const words = data && (data.status === 'ok' ? t.allWell : t[data.status])
+  const words = data ? (data.status === 'ok' ? t.allWell : t[data.status]) : texts.loading
   return (
     <Card title={t.health}>
       <Problem error={error} />
