@@ -1,4 +1,4 @@
-import { ago } from '../../../parts/format.ts'
+import { Time } from '../../../parts/time.tsx'
 import { texts } from '../../../texts.ts'
 import type { CallState, Message } from './conversation.ts'
 import { Markdown } from './Markdown.tsx'
@@ -13,7 +13,7 @@ export function Said({ text, time }: { text: string; time?: string | null }) {
       <p className="max-w-[85%] whitespace-pre-wrap break-words rounded-2xl rounded-br-md bg-tint px-4 py-2.5 text-sm">
         {text}
       </p>
-      {time && <Time time={time} />}
+      {time && <Time at={time} className="text-soft text-xs" />}
     </li>
   )
 }
@@ -32,16 +32,10 @@ export function Answer({
     <li className={isError ? 'rounded-lg border border-bad p-3' : ''}>
       <span className="sr-only">{words.agent}</span>
       <Markdown text={text} />
-      {time && <Time time={time} />}
+      {time && <Time at={time} className="text-soft text-xs" />}
     </li>
   )
 }
-
-const Time = ({ time }: { time: string }) => (
-  <time dateTime={time} title={time} className="text-soft text-xs">
-    {ago(time)}
-  </time>
-)
 
 /** A call of a tool, folded: what was asked, and what came of it. The engine tells the result at the end of the reply. */
 export function ToolCall({
