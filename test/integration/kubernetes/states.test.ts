@@ -12,7 +12,6 @@ import {
   BUSYBOX,
   killPrograms,
   kubectl,
-  read,
   signalProgram,
   whyNotKubernetes,
 } from '../../support/kubernetes.ts'
@@ -177,47 +176,6 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     }
   })
 
-  it('a namespace in which another policy opens what must be shut starts no agent and no worker', async () => {
-    const other = await makeGround()
-    try {
-      await openUp(other)
-      const { cluster, pods } = await newOptions(other)
-      const open = new KubernetesRuntime({ ...options, cluster, pods: { ...pods, guardSeconds: 3 } })
-      assert.match((await open.findObstacle()) ?? '', /does not enforce NetworkPolicy/)
-      const error = await failureOf({ cluster, startMs: 60_000 }, { guardSeconds: 3 })
-      assert.match(error.message, /the network of the cluster does not enforce its NetworkPolicy/)
-    } finally {
-      await other.remove()
-    }
-  })
-
-  it('an agent whose guard did not see that the network is open is ended, and starts once it is shut', async () => {
-    const other = await makeGround()
-    try {
-      await openUp(other)
-      const given = await newOptions(other)
-      const driver = (pods: Partial<KubernetesOptions['pods']>) =>
-        new KubernetesRuntime({ ...given, pods: { ...given.pods, ...pods } })
-      const agentId = newAgent()
-      await driver({ openNetwork: true }).create(specOf(agentId))
-      const hasty = driver({ guardSeconds: 3 })
-      await assert.rejects(
-        hasty.start(agentId),
-        /the network of the cluster does not enforce its NetworkPolicy/,
-      )
-      assert.equal((await hasty.inspect(agentId))?.state, 'exited')
-
-      await kubectl('--namespace', other.namespace, 'delete', 'networkpolicy', 'open')
-      const { address } = await driver({}).start(agentId)
-      await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
-      // Asked once for each pod: a start of one that runs must not need a command in it.
-      await openUp(other)
-      assert.equal((await hasty.start(agentId)).address, address)
-    } finally {
-      await other.remove()
-    }
-  })
-
   it('workers that ask at once whether agents are walled in here are told that they are', async () => {
     const again = new KubernetesRuntime(options)
     assert.deepEqual(await Promise.all([runtime.findObstacle(), again.findObstacle()]), [null, null])
@@ -254,35 +212,6 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       await ground.remove()
     }
   })
-  it('an agent whose guard took an API server that is down for a shut network is ended', async () => {
-    const ground = await makeGround()
-    const given = await newOptions(ground)
-    const pods = { ...given.pods, guardSeconds: 20 }
-    const runtime = new KubernetesRuntime({ ...given, pods, startMs: BACK_MS })
-    const agentId = newAgent()
-    const guard = async (path: string) =>
-      (await read(
-        ground.namespace,
-        `pod/${nameOf(agentId)}`,
-        `.status.initContainerStatuses[0].state.${path}`,
-      )) || undefined
-    try {
-      await openUp(ground)
-      await runtime.create(specOf(agentId))
-      const isOpen = ({ message }: Error) =>
-        message.includes('does not enforce its NetworkPolicy') && 'refused'
-      const start = () => runtime.start(agentId).then(() => 'runs', isOpen)
-      const outcome = until('its start ends', start, BACK_MS)
-      await until('its guard knocks', () => guard('running'))
-      await killPrograms('kube-apiserver')
-      assert.equal(await until('its guard has ended', () => guard('terminated.exitCode'), BACK_MS), '0')
-      assert.equal(await outcome, 'refused')
-    } finally {
-      await runtime.close()
-      await ground.remove()
-    }
-  })
-
   it('what ends while the driver is cut off is told when it is back, though the API server has forgotten it', async () => {
     const ground = await makeGround()
     const path = await makeBreakable(ground)
@@ -354,15 +283,6 @@ describe('an agent whose node is lost', { skip: whyNotKubernetes }, () => {
     await ground.remove()
   })
 })
-
-/** Opens the network of all pods of a namespace, whatever other policies say. */
-const openUp = ({ namespace }: Ground) =>
-  apply({
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'NetworkPolicy',
-    metadata: { name: 'open', namespace },
-    spec: { podSelector: {}, policyTypes: ['Egress'], egress: [{}] },
-  })
 
 /** Leads the kubeconfig of a namespace through a TCP proxy that can be cut. */
 async function makeBreakable({ kubeconfig }: Ground) {

@@ -1,0 +1,92 @@
+/** Pods whose network is open, or opens: no instruction of an agent runs in them. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type KubernetesOptions, KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
+import { nameOf } from '../../../src/sandboxes/names.ts'
+import { apply, killPrograms, kubectl, read, whyNotKubernetes } from '../../support/kubernetes.ts'
+import { until } from '../../support/processes.ts'
+import { newAgent, runIn, specOf } from '../sandboxes/subject.ts'
+import { type Ground, makeGround, newOptions } from './subject.ts'
+
+/** The API server is back by then, on a busy machine too. */
+const BACK_MS = 180_000
+const REFUSAL = /the network of the cluster does not enforce its NetworkPolicy/
+
+describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
+  it('a namespace in which another policy opens what must be shut starts no agent and no worker', async () => {
+    const ground = await makeGround()
+    try {
+      await openUp(ground)
+      const given = await newOptions(ground)
+      const runtime = new KubernetesRuntime({ ...given, pods: { ...given.pods, guardSeconds: 3 } })
+      assert.match((await runtime.findObstacle()) ?? '', /does not enforce NetworkPolicy/)
+      const agentId = newAgent()
+      await runtime.create(specOf(agentId))
+      await assert.rejects(runtime.start(agentId), REFUSAL)
+      await runtime.close()
+    } finally {
+      await ground.remove()
+    }
+  })
+
+  it('an agent whose guard did not see that the network is open is ended, and starts once it is shut', async () => {
+    const ground = await makeGround()
+    try {
+      await openUp(ground)
+      const given = await newOptions(ground)
+      const driver = (pods: Partial<KubernetesOptions['pods']>) =>
+        new KubernetesRuntime({ ...given, pods: { ...given.pods, ...pods } })
+      const agentId = newAgent()
+      await driver({ openNetwork: true }).create(specOf(agentId))
+      const hasty = driver({ guardSeconds: 3 })
+      await assert.rejects(hasty.start(agentId), REFUSAL)
+      assert.equal((await hasty.inspect(agentId))?.state, 'exited')
+
+      await kubectl('--namespace', ground.namespace, 'delete', 'networkpolicy', 'open')
+      const { address } = await driver({}).start(agentId)
+      await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
+      // Asked once for each pod: a start of one that runs must not need a command in it.
+      await openUp(ground)
+      assert.equal((await hasty.start(agentId)).address, address)
+    } finally {
+      await ground.remove()
+    }
+  })
+
+  it('an agent whose guard took an API server that is down for a shut network is ended', async () => {
+    const ground = await makeGround()
+    const given = await newOptions(ground)
+    const pods = { ...given.pods, guardSeconds: 20 }
+    const runtime = new KubernetesRuntime({ ...given, pods, startMs: BACK_MS })
+    const agentId = newAgent()
+    const guard = async (path: string) =>
+      (await read(
+        ground.namespace,
+        `pod/${nameOf(agentId)}`,
+        `.status.initContainerStatuses[0].state.${path}`,
+      )) || undefined
+    try {
+      await openUp(ground)
+      await runtime.create(specOf(agentId))
+      const isOpen = ({ message }: Error) => REFUSAL.test(message) && 'refused'
+      const start = () => runtime.start(agentId).then(() => 'runs', isOpen)
+      const outcome = until('its start ends', start, BACK_MS)
+      await until('its guard knocks', () => guard('running'))
+      await killPrograms('kube-apiserver')
+      assert.equal(await until('its guard has ended', () => guard('terminated.exitCode'), BACK_MS), '0')
+      assert.equal(await outcome, 'refused')
+    } finally {
+      await runtime.close()
+      await ground.remove()
+    }
+  })
+})
+
+/** Opens the network of all pods of a namespace, whatever other policies say. */
+const openUp = ({ namespace }: Ground) =>
+  apply({
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: 'open', namespace },
+    spec: { podSelector: {}, policyTypes: ['Egress'], egress: [{}] },
+  })
