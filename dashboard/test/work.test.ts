@@ -1,12 +1,11 @@
 /** An agent's console, files and snapshots, in a real browser and with the real engine. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { sharedAgent } from '../../test/contract/openclaw/context.ts'
+import { newAgent } from '../../test/contract/openclaw/context.ts'
 import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
-const dashboard = await openDashboard({ isShared: true })
-const { url, own, page, complaints, signIn, look } = dashboard
-const agent = await sharedAgent(dashboard)
+const { url, own, page, complaints, signIn, look } = await openDashboard()
+const agent = await newAgent(own.api, { name: 'Worker' })
 const at = `${url}/dashboard/agents/${agent.agentId}`
 await signIn()
 page.setDefaultTimeout(25_000)
@@ -211,7 +210,7 @@ describe("an agent's snapshots", () => {
     const dialog = page.getByRole('dialog')
     const sure = dialog.getByRole('button', { name: 'Reset' })
     assert.ok(await sure.isDisabled())
-    await dialog.getByLabel('Type its name').fill(agent.record.name)
+    await dialog.getByLabel('Type its name').fill('Worker')
     await sure.click()
     await dialog.waitFor({ state: 'detached', timeout: HOST_MS })
     const gone = await own.api.get(`${agent.path}/files`, { path: 'workspace/second.txt' })
