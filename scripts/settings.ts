@@ -50,7 +50,7 @@ that says whose bound is reached. The metric \`berth_work_under_way\` has what i
 |---|---|---|---|---|
 ${Object.values<Bound>(BOUNDS).map(boundRow).join('\n')}
 
-This page is made from \`src/settings.ts\`, \`src/agent-settings.ts\` and \`src/lib/bounds.ts\` by \`npm run docs:settings\`.
+This page is made from \`src/settings.ts\`, \`src/agent-settings.ts\`, \`src/kubernetes-settings.ts\` and \`src/lib/bounds.ts\` by \`npm run docs:settings\`.
 `
 }
 

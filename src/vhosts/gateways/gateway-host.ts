@@ -1,7 +1,6 @@
 /**
  * The IPFS gateway: what a workspace keeps, at its gateways' hosts. Only content of
- * the workspace is served, from blocks that are here: no request asks the network for anything. Image options
- * (`img-width` and so on) are ignored: images leave as they are.
+ * the workspace is served, from blocks that are here: no request asks the network for anything.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import type { Pool } from '../../db/pool.ts'

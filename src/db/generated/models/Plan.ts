@@ -748,8 +748,7 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      */
     secretLimit: number | null
     /**
-     * 403: `agents/channels/channel-routes.ts`, `agents/lifecycle/agent-routes.ts`; a problem of the operation, for a manifest:
-     * `workers/agents/manifest/channels.ts`
+     * 403: `agents/channels/channel-service.ts`, a problem of the operation for a manifest
      */
     channels: boolean
     /**
