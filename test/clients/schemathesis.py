@@ -98,7 +98,7 @@ REFUSED = [
     (r"^/v0/admin/workspaces", r"^plan: no plan is named ", "the plans that there are"),
     (r"/invitations$", r"^email: must be an e-mail address$", "a text that is as long as may be, which keeps to no format"),
     (r"^/v0/clawhub$", r"cursor: not one of this list$", "what a list has given out"),
-    (r"^/v0/templates$", r"pageToken: not a token of this API$", "what a list has given out"),
+    (r"^/v0/(templates|files/.*/entries)$", r"pageToken: not a token of this API$", "what a list has given out"),
     (r"^/v0/templates", r"^(agentId|gitUrl|ref): (cannot|must) be given", "several fields"),
     (r"^/v0/templates", r"^gitUrl: 127\.0\.0\.1:9 is not on the public internet$", "where it may fetch"),
     (r"^/v0/skills", r"^skillCid: (it is no folder of files|its content)|^fileId: is no file", "what is behind a CID"),
