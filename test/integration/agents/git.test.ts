@@ -66,6 +66,12 @@ const pushes = async () =>
       agent.agentId,
     ])
   ).rowCount
+const areDispatched = async () =>
+  (
+    await world.pool.query(`SELECT FROM operation WHERE agent_id = $1 AND dispatched_at IS NULL`, [
+      agent.agentId,
+    ])
+  ).rowCount === 0
 
 describe('git through Berth', () => {
   it('git through Berth flows in both directions at once', async () => {
@@ -151,6 +157,8 @@ describe('a push', () => {
     for (const pack of ['first', 'second']) {
       await text(await answerOf(open('/git-receive-pack').end(pack)))
       assert.equal(await pushes(), 1)
+      // While the dispatcher has its row, the operation is not to be had, and a push enqueues another one.
+      await until('it is dispatched', areDispatched)
     }
     await text(await answerOf(open('/git-upload-pack').end('read')))
     assert.equal(await pushes(), 1)
