@@ -71,7 +71,7 @@ export async function readCarTree(
     }
   }
   const hasMore = () => arrived >= limit && total > limit
-  const reader = bounded(chunkReader(readChunk))
+  const reader = boundedReader(chunkReader(readChunk), BLOCK_LIMIT)
   const tree: CarTree = { roots: [], blocks: new Map(), refused: 0, bytes: 0, end: 'whole' }
   try {
     const decoder = createDecoder(reader)
@@ -99,10 +99,13 @@ export async function readCarTree(
   }
 }
 
-/** A reader that believes no length, nor goes back: what a CAR says of itself may be anything. */
-function bounded(reader: BytesReader): BytesReader {
+/**
+ * A reader that believes no length: the decoder would collect as many bytes as a CAR says, and step back as far.
+ * @param most bytes of a part. Reading a larger one, or a negative one, throws.
+ */
+export function boundedReader(reader: BytesReader, most: number): BytesReader {
   const check = (length: number) => {
-    if (!(length >= 0 && length <= BLOCK_LIMIT)) throw new Error(`a part of ${length} bytes`)
+    if (!(length >= 0 && length <= most)) throw new Error(`a part of ${length} bytes`)
   }
   return {
     upTo: (length) => reader.upTo(length),

@@ -1,8 +1,9 @@
 /** CAR files, as they come from outside and as they leave. */
-import { type BytesReader, chunkReader, createDecoder } from '@ipld/car/decoder'
+import { chunkReader, createDecoder } from '@ipld/car/decoder'
 import { encode as encodeCbor } from '@ipld/dag-cbor'
 import type { CID } from 'multiformats/cid'
 import { encode as encodeVarint } from 'uint8-varint'
+import { boundedReader } from './car-tree.ts'
 import { assertSupported, inlineBytes, matches } from './codecs.ts'
 import { BLOCKS_LIMIT, Contents } from './contents.ts'
 import { distinctLinks } from './links.ts'
@@ -41,7 +42,7 @@ export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
     if (failure) return failure.error
     return error instanceof StorageError ? error : invalid((error as Error).message, error)
   }
-  const decoder = createDecoder(bounded(chunkReader(readChunk)))
+  const decoder = createDecoder(boundedReader(chunkReader(readChunk), BLOCK_LIMIT))
 
   async function* blocks(root: CID): AsyncGenerator<Block> {
     const contents = new Contents()
@@ -78,27 +79,6 @@ export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
 
 const invalid = (message: string, cause?: unknown) =>
   new StorageError('invalid_object', `Not a valid CAR: ${message}`, { cause })
-
-/** A reader that believes no length: the decoder would collect as many bytes as a CAR says, and step back as far. */
-function bounded(reader: BytesReader): BytesReader {
-  const check = (length: number) => {
-    if (length < 0 || length > BLOCK_LIMIT) throw invalid(`a part of ${length} bytes`)
-  }
-  return {
-    upTo: (length) => reader.upTo(length),
-    exactly: async (length, seek) => {
-      check(length)
-      return reader.exactly(length, seek)
-    },
-    seek: (length) => {
-      check(length)
-      reader.seek(length)
-    },
-    get pos() {
-      return reader.pos
-    },
-  }
-}
 
 /** The beginning of a CARv1. */
 export function carHeader(root: CID): Uint8Array {

@@ -40,20 +40,21 @@ export async function isNetworkShut(
       .createNamespacedNetworkPolicy({ namespace, body: checkPolicyOf(checking) })
       .catch(ignoring(409)),
   )
+  let last: V1Pod | undefined
   try {
-    const ended = await waitForPod(
-      cluster,
-      name,
-      { ms: CHECK_MS, signal },
-      (now) => now === undefined || isEnded(now),
-    )
-    return !ended || runOf(ended).exitCode !== OPEN_NETWORK
+    const bounds = { ms: CHECK_MS, signal }
+    last = await waitForPod(cluster, name, bounds, (now) => now === undefined || isEnded(now))
   } finally {
     // Its policy goes with it.
     await cluster.call('remove the check', {}, ({ core }) =>
       core.deleteNamespacedPod({ namespace, name, gracePeriodSeconds: 0 }).catch(ignoring(404)),
     )
   }
+  // Somebody removed the pod before it had ended: it has shown nothing.
+  if (!last || !isEnded(last)) return isNetworkShut(cluster, pod, signal)
+  const { exitCode } = runOf(last)
+  if (exitCode === 0 || exitCode === OPEN_NETWORK) return exitCode === 0
+  throw new SandboxError('internal', `the check of the network ended with the exit code ${exitCode}`)
 }
 
 /**

@@ -1,15 +1,12 @@
 import { Link } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
-import { AT_ONCE, useChange } from '../../api/change.ts'
-import { api, unwrap } from '../../api/client.ts'
-import { Menu, MenuItem } from '../../parts/menu.tsx'
 import { Time } from '../../parts/time.tsx'
-import { Problem, State } from '../../parts/ui.tsx'
+import { State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { AgentActions } from './AgentActions.tsx'
 import { AgentTile } from './AgentTile.tsx'
 import { type Agent, stateWord, type Usage, type Used } from './agents.ts'
-import { DeleteAgent } from './DeleteAgent.tsx'
 import { Memory } from './Memory.tsx'
 import { stageOf } from './Progress.tsx'
 
@@ -81,10 +78,6 @@ export function AgentRows({
 
 function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefined; used: Used | undefined }) {
   const { agentId, name, status, statusReason, description } = agent
-  const [isGoing, setGoing] = useState(false)
-  const restart = useChange(() =>
-    unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),
-  )
   const params = { agentId }
   const doing = status === 'starting' && step ? stageOf(step) : undefined
   return (
@@ -119,22 +112,7 @@ function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefine
       <Memory used={used} className="max-md:hidden" />
       <span className="truncate text-soft text-sm tabular-nums max-xl:hidden">{agent.agentVersion}</span>
       <Time at={agent.createdAt} className="truncate text-soft text-sm max-xl:hidden" />
-      <div className="relative">
-        <Menu changes label={texts.agents.more(name)}>
-          <MenuItem disabled={restart.isPending} onSelect={() => restart.mutate()}>
-            {texts.agents.restart}
-          </MenuItem>
-          <MenuItem look="danger" onSelect={() => setGoing(true)}>
-            {texts.agents.remove}
-          </MenuItem>
-        </Menu>
-      </div>
-      {restart.error && (
-        <div className="col-span-full">
-          <Problem error={restart.error} />
-        </div>
-      )}
-      {isGoing && <DeleteAgent agent={agent} onClose={() => setGoing(false)} />}
+      <AgentActions agent={agent} />
     </div>
   )
 }

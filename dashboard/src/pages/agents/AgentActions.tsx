@@ -1,0 +1,45 @@
+import { useState } from 'react'
+import { AT_ONCE, useChange } from '../../api/change.ts'
+import { api, unwrap } from '../../api/client.ts'
+import { Menu, MenuItem } from '../../parts/menu.tsx'
+import { Problem } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
+import type { Agent } from './agents.ts'
+import { DeleteAgent } from './DeleteAgent.tsx'
+
+/** The menu of an agent: restart, and deletion, which asks for the name. @param onDeleted beside what shows it by itself. */
+export function AgentActions({
+  agent,
+  onDeleted,
+}: {
+  agent: Pick<Agent, 'agentId' | 'name' | 'status'>
+  onDeleted?: () => void
+}) {
+  const { agentId, name, status } = agent
+  const [isGoing, setGoing] = useState(false)
+  const restart = useChange(() =>
+    unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),
+  )
+  return (
+    <>
+      <div className="relative">
+        <Menu changes label={texts.agents.more(name)}>
+          <MenuItem disabled={restart.isPending || status === 'starting'} onSelect={() => restart.mutate()}>
+            {texts.agents.restart}
+          </MenuItem>
+          <MenuItem look="danger" onSelect={() => setGoing(true)}>
+            {texts.agents.remove}
+          </MenuItem>
+        </Menu>
+      </div>
+      {restart.error && (
+        <div className="col-span-full">
+          <Problem error={restart.error} />
+        </div>
+      )}
+      {isGoing && (
+        <DeleteAgent agent={agent} onClose={() => setGoing(false)} {...(onDeleted && { onDeleted })} />
+      )}
+    </>
+  )
+}
