@@ -42,6 +42,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_AGENT_PROXY_STOP_SECONDS: 'of several agent proxies; the stack has one',
   BERTH_ENGINE_IMAGE: 'of clusters',
   BERTH_EGRESS_URL: 'of several agent proxies; the stack has one',
+  BERTH_WEB_URL: 'of several agent proxies; the stack has one',
   BERTH_EGRESS_HOST: 'the networks of agents reach the proxy without it',
   BERTH_BACKUP_DIR: 'in the stack the service `berth` makes backups: no role has all that they take',
   BERTH_BACKUP_SECONDS: 'of BERTH_BACKUP_DIR',

@@ -208,6 +208,11 @@ export const agentSettings = {
     .describe(
       'Where agents reach the egress of several agent proxies, as they do in a cluster: their Service. A name in it is looked up when `worker` starts, since agents resolve none. Has to be set with BERTH_RUNTIME=kubernetes. Each proxy then serves all addresses in BERTH_AGENT_SUBNETS, and needs AGENT_PROXY_KEY. Not set: one proxy, on the machine of the agents.',
     ),
+  BERTH_WEB_URL: url('http')
+    .optional()
+    .describe(
+      'Where an agent proxy in a cluster reaches `web`: its Service. Agents that call Berth by a name of loopback, as PUBLIC_URL is while Berth is tried by a forwarded port, are led there. Not set: to loopback of the agent proxy.',
+    ),
   BERTH_AGENT_PROXY_STOP_SECONDS: seconds(0, 3600)
     .default(0)
     .describe(

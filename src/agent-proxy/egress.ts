@@ -36,11 +36,21 @@ const LIMITS = {
   drainMs: 5000,
 }
 
+/** Where some hosts are, whose addresses are not checked then. */
+export interface EgressRoute {
+  hosts: readonly Destination[]
+  at: Destination
+  /** The host that is asked for stays in the request, as one of several of a server. */
+  keepsHost: boolean
+}
+
 export interface EgressOptions {
   /** Reached although their addresses are private; a host that begins with `*.` stands for every name below. */
   allowed: readonly Destination[]
   /** Public addresses that are refused as private ones are. */
   refused?: BlockList
+  /** Hosts that lead to another place than their names say. */
+  routes?: readonly EgressRoute[]
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
@@ -72,6 +82,7 @@ export class EgressProxy {
   readonly #allowed: readonly Destination[]
   readonly #resolve: Resolve
   readonly #refused: BlockList | undefined
+  readonly #routes: readonly EgressRoute[]
   readonly #onRefusal: EgressOptions['onRefusal']
   readonly #doors = new Map<string, Door>()
   readonly #outcomes: Counter<'kind' | 'outcome'>
@@ -80,6 +91,7 @@ export class EgressProxy {
   constructor({
     allowed,
     refused,
+    routes = [],
     log,
     registry,
     limits,
@@ -90,6 +102,7 @@ export class EgressProxy {
     this.#limits = { ...LIMITS, ...limits }
     this.#allowed = allowed
     this.#refused = refused
+    this.#routes = routes
     this.#resolve = resolve
     this.#onRefusal = onRefusal
     this.#outcomes = new Counter({
@@ -166,8 +179,9 @@ export class EgressProxy {
         throw new ProxyError(503, 'Too many connections')
       const { destination, path } = readTarget(req)
       name = formatDestination(destination)
-      const upstream = await dial(destination, {
-        isAllowed: hasDestination(this.#allowed, destination),
+      const route = this.#routes.find(({ hosts }) => hasDestination(hosts, destination))
+      const upstream = await dial(route?.at ?? destination, {
+        isAllowed: route !== undefined || hasDestination(this.#allowed, destination),
         connectMs: this.#limits.connectMs,
         resolve: this.#resolve,
         ...(this.#refused && { refused: this.#refused }),
@@ -175,7 +189,15 @@ export class EgressProxy {
       const { idleMs, headerBytes } = this.#limits
       if (req.socket.destroyed) upstream.destroy()
       else if (kind === 'connect' && detached) await openTunnel(res, detached, upstream, idleMs)
-      else await forward(req, res, { destination, path, upstream, upgrade: detached, idleMs, headerBytes })
+      else
+        await forward(req, res, {
+          destination: route && !route.keepsHost ? route.at : destination,
+          path,
+          upstream,
+          upgrade: detached,
+          idleMs,
+          headerBytes,
+        })
     } catch (error) {
       const refusal = error instanceof ProxyError ? error : new ProxyError(500, 'Internal error')
       if (refusal !== error) this.#log.error({ err: error }, 'egress failed')

@@ -33,13 +33,17 @@ test("the operator's model is called by the name that the server knows, whatever
   assert.equal(chosen.defaults.model.primary, DEFAULT_MODEL)
 })
 
-test('a model on this machine is at another name for agents in Docker', () => {
-  const urlIn = (runtime: 'docker' | 'process') => {
-    const { models }: Loose = ownedConfig({ config: local, runtime, agent, channels: {} })
+test('a model on this machine or at a private address is at another name for agents in containers', () => {
+  const urlIn = (runtime: 'docker' | 'kubernetes' | 'process', config = local) => {
+    const { models }: Loose = ownedConfig({ config, runtime, agent, channels: {} })
     return models.providers.berth.baseUrl
   }
   assert.equal(urlIn('process'), 'http://localhost:11434/v1')
   assert.equal(urlIn('docker'), 'http://host.docker.internal:11434/v1')
+  const nearby = { ...local, BERTH_MODEL_URL: 'http://192.168.1.20:11434/v1' }
+  assert.equal(urlIn('process', nearby), 'http://192.168.1.20:11434/v1')
+  for (const runtime of ['docker', 'kubernetes'] as const)
+    assert.equal(urlIn(runtime, nearby), 'http://model.berth.internal:11434/v1')
 })
 
 test("the operator's key is in the environment, not in the file", () => {

@@ -6,7 +6,7 @@
  */
 import { AGENT_ROOT, GATEWAY_PORT } from '../../agentd/protocol.ts'
 import type { Config } from '../config.ts'
-import { fromContainer } from '../lib/net/host-machine.ts'
+import { modelFromContainer } from '../lib/net/host-machine.ts'
 
 /** The place of the agent, which decides how it reaches this machine. */
 type Runtime = 'docker' | 'kubernetes' | 'process'
@@ -109,8 +109,8 @@ export function modelEnvironment({
 }
 
 /**
- * Null takes it away again. In Docker an address of this machine is written as containers know it: the engine calls
- * loopback addresses directly, and not through the egress proxy.
+ * Null takes it away again. In containers a model on this machine or at a private address has a name of the egress proxy:
+ * the engine calls such addresses directly.
  */
 function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null {
   const { BERTH_MODEL_URL: url, BERTH_MODEL: name, BERTH_MODEL_CONTEXT: contextWindow } = config
@@ -125,7 +125,7 @@ function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null 
     maxTokens: Math.min(MAX_REPLY_TOKENS, contextWindow),
   }
   return {
-    baseUrl: runtime === 'process' ? url : fromContainer(url),
+    baseUrl: runtime === 'process' ? url : modelFromContainer(url),
     apiKey: `\${${KEY_VARIABLE}}`,
     api: 'openai-completions',
     models: [model],

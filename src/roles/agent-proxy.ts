@@ -4,7 +4,7 @@ import { Registry } from 'prom-client'
 import { AgentNetworks } from '../agent-proxy/agent-networks.ts'
 import { checkAgentProxy, checkEgress } from '../agent-proxy/checks.ts'
 import { type Destination, parseDestination, readDestinations } from '../agent-proxy/destination.ts'
-import { EgressProxy } from '../agent-proxy/egress.ts'
+import { EgressProxy, type EgressRoute } from '../agent-proxy/egress.ts'
 import { FIRST_EGRESS_PORT, listenOnKeptPort } from '../agent-proxy/egress-port.ts'
 import { AGENT_PROXY_PORT, type AgentProxyAddress } from '../agent-proxy/tunnel-client.ts'
 import { TunnelServer } from '../agent-proxy/tunnel-server.ts'
@@ -14,7 +14,7 @@ import { ConfigError } from '../errors.ts'
 import { addPartMetrics } from '../health/process-metrics.ts'
 import { isBridgeOf, isFormerBridge } from '../lib/agent-id.ts'
 import { Closers } from '../lib/closers.ts'
-import { fromContainer } from '../lib/net/host-machine.ts'
+import { fromContainer, modelFromContainer } from '../lib/net/host-machine.ts'
 import { type Check, Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 import { openOperatorPorts } from './operator-ports.ts'
@@ -105,7 +105,14 @@ async function openEgress({ config, log, registry, drainMs }: Shared): Promise<{
 }> {
   const allowed = allowedDestinations(config)
   const refused = blockList(config.BERTH_EGRESS_REFUSE)
-  const egress = new EgressProxy({ allowed, refused, log, registry, limits: { drainMs } })
+  const egress = new EgressProxy({
+    allowed,
+    refused,
+    routes: routes(config),
+    log,
+    registry,
+    limits: { drainMs },
+  })
   const { BERTH_EGRESS_HOST: host, BERTH_EGRESS_PORT, BERTH_AGENT_SUBNETS: subnets } = config
   const settings = { host: 'BERTH_EGRESS_HOST', port: 'BERTH_EGRESS_PORT' }
   if (config.BERTH_EGRESS_URL) {
@@ -148,13 +155,36 @@ function blockList(networks: string[]): BlockList {
 function allowedDestinations(config: Config): Destination[] {
   const allowed = readDestinations(config.BERTH_EGRESS_ALLOW, 'BERTH_EGRESS_ALLOW')
   if (config.BERTH_MODEL_URL) allowed.push(own(fromContainer(config.BERTH_MODEL_URL), 'BERTH_MODEL_URL'))
+  return [...allowed, ...ownHosts(config)]
+}
+
+/** Berth itself, and the hosts of agents. */
+function ownHosts(config: Config): Destination[] {
   const agents = own(agentsApiUrl(config), 'BERTH_AGENT_DOMAIN')
   const hosts = [agents, { ...agents, host: `*.${agents.host}` }]
-  if (config.PUBLIC_URL) return [...allowed, ...hosts, own(config.PUBLIC_URL, 'PUBLIC_URL')]
+  if (config.PUBLIC_URL) return [...hosts, own(config.PUBLIC_URL, 'PUBLIC_URL')]
   // In a cluster, loopback is the proxy's own pod, so nothing there is allowed.
-  if (config.BERTH_EGRESS_URL) return [...allowed, ...hosts]
+  if (config.BERTH_EGRESS_URL) return hosts
   const names = ANSWERS_ON_LOOPBACK.includes(config.HOST) ? ['localhost', '127.0.0.1'] : [config.HOST]
-  return [...allowed, ...hosts, ...names.map((host) => ({ host, port: config.PORT }))]
+  return [...hosts, ...names.map((host) => ({ host, port: config.PORT }))]
+}
+
+/**
+ * Berth by names of loopback, with which clients reach a forwarded port of a cluster: agents are led to `web`. And the
+ * operator's model, by the name that agents have for a private address.
+ */
+function routes(config: Config): EgressRoute[] {
+  const { BERTH_WEB_URL: web, BERTH_MODEL_URL: model } = config
+  const made: EgressRoute[] = []
+  if (web) {
+    const hosts = ownHosts(config).filter(({ host }) => /^(127\.[\d.]+|::1|(.*\.)?localhost)$/.test(host))
+    made.push({ hosts, at: own(web, 'BERTH_WEB_URL'), keepsHost: true })
+  }
+  if (model) {
+    const asAgents = own(modelFromContainer(model), 'BERTH_MODEL_URL')
+    made.push({ hosts: [asAgents], at: own(fromContainer(model), 'BERTH_MODEL_URL'), keepsHost: false })
+  }
+  return made
 }
 
 /** Values of HOST with which the web process answers on loopback. */

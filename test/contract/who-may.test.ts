@@ -3,42 +3,16 @@
  * `docs/security.md` is the outcome; `npm run docs:security` writes it.
  */
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
-import { uuidv7 } from 'uuidv7'
-import { invite } from '../../src/accounts/invitations.ts'
-import { KeyService } from '../../src/accounts/keys.ts'
-import { setInstanceAdmin, setRole } from '../../src/accounts/members.ts'
-import { createWorkspace } from '../../src/accounts/workspaces.ts'
-import { AgentAccess } from '../../src/agents/access.ts'
-import { loadConfig } from '../../src/config.ts'
-import { createPrisma } from '../../src/db/prisma.ts'
-import { isOfInstance, SCOPES } from '../../src/http/principal.ts'
-import { loadSigningKey } from '../../src/lib/signing-keys.ts'
-import type { RunningRole } from '../../src/roles/running-role.ts'
-import { openWeb } from '../../src/roles/web.ts'
-import { insertAgentRow } from '../support/agent-row.ts'
-import { startDatabase, type TestDatabase } from '../support/database.ts'
-import { DocumentCheck } from '../support/openapi.ts'
-import { AGENT_PROXY_KEY, openTunnelServer, type StartedTunnelServer } from '../support/tunnel-server.ts'
-import {
-  ask,
-  BEGIN,
-  type Credential,
-  END,
-  type Outcome,
-  type Outcomes,
-  outcomeOf,
-  routesOf,
-  table,
-} from './who-may.ts'
+import { before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { isOfInstance } from '../../src/http/principal.ts'
+import { type Answered, BEGIN, END, table, WIDENED_OWN } from './who-may.ts'
 
+const PROGRAM = join(import.meta.dirname, 'who-may.program.ts')
 const PAGE = new URL('../../docs/security.md', import.meta.url)
-const JWT_KEY = 'a key for the test of who may do what'
-const SIDE_BY_SIDE = 8
 
 /** Routes for API keys alone: by them, words that the agent reads could have it own the account, or widen its rights. */
 const KEYS_ONLY = [
@@ -49,138 +23,15 @@ const KEYS_ONLY = [
 ]
 /** Routes beyond its agent that the platform skill asks for: with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
 const WIDENED = ['createAgent', 'createSecret', 'installHubSkill', 'createTemplate']
-/** The route for its own agent that the platform skill may call with that setting alone. */
-const WIDENED_OWN = 'attachSecrets'
 const OF_AGENTS = ['gateway', 'platform', 'wide', 'other agent']
 
 describe('who may do what', () => {
-  let database: TestDatabase
-  let dataDir: string
-  let way: StartedTunnelServer
-  /** Two web processes: in the second, platform tokens see their whole workspace. */
-  const webs: RunningRole[] = []
-  const asked: { route: ReturnType<typeof routesOf>[number]; outcomes: Outcomes }[] = []
+  let asked: Answered[] = []
 
   before(async () => {
-    database = await startDatabase()
-    dataDir = await mkdtemp(join(tmpdir(), 'berth-who-may-'))
-    way = await openTunnelServer()
-    for (const BERTH_PLATFORM_TOKEN_SCOPE of ['agent', 'workspace'])
-      webs.push(
-        await openWeb(
-          loadConfig({
-            PORT: '0',
-            DATABASE_URL: database.url,
-            BERTH_DATA_DIR: dataDir,
-            BERTH_AGENT_PROXY_URL: way.url,
-            BERTH_IPFS_ROUTING_URL: '',
-            BERTH_PLATFORM_TOKEN_SCOPE,
-            AGENT_PROXY_KEY,
-            JWT_KEY,
-          }),
-          database.log,
-        ),
-      )
-    await askAll()
+    const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM], { maxBuffer: 2 ** 24 })
+    asked = JSON.parse(stdout)
   })
-  after(async () => {
-    for (const web of webs) await web.stop()
-    await way?.tunnelServer.close()
-    await database?.stop()
-    await rm(dataDir, { recursive: true, force: true })
-  })
-
-  async function askAll(): Promise<void> {
-    const [url = '', wideUrl = ''] = webs.map((web) => web.url ?? '')
-    const { document } = await DocumentCheck.load(url)
-    const { pool } = database
-    const prisma = createPrisma(pool)
-    const signingKey = loadSigningKey(JWT_KEY, dataDir)
-    const keys = new KeyService(prisma, signingKey)
-    const access = new AgentAccess({ pool, signingKeys: [signingKey], platformScope: 'agent' })
-    const newWorkspace = () =>
-      createWorkspace(prisma, { name: randomUUID(), plan: 'unlimited', owner: 'owner' })
-    const [own, other] = [await newWorkspace(), await newWorkspace()]
-    const viewer = await setRole(prisma, { workspaceId: own.id, user: 'viewer', role: 'viewer' })
-    const member = await setRole(prisma, { workspaceId: own.id, user: 'member', role: 'member' })
-    await setInstanceAdmin(prisma, 'owner', true)
-    const newKey = (scopes: string, { id, ownerId } = own, userId = ownerId) =>
-      keys.create({ workspaceId: id, userId, name: scopes, scopes: scopes.split(',') })
-
-    const everything = { name: 'everything', url, token: (await newKey('admin,instance:write')).token }
-    const admin = { name: 'admin', url, token: (await newKey('admin')).token }
-    const fixed: Credential[] = [{ name: 'nobody', url }, admin]
-    for (const scope of SCOPES.filter((scope) => scope !== 'admin'))
-      fixed.push({ name: scope, url, token: (await newKey(scope)).token })
-    fixed.push({ name: 'viewer', url, token: (await newKey('admin', own, viewer.id)).token })
-    fixed.push({ name: 'member', url, token: (await newKey('admin', own, member.id)).token })
-    fixed.push({ name: 'other workspace', url, token: (await newKey('admin', other)).token })
-    const revoked = await newKey('admin')
-    await keys.revoke(revoked.id)
-    fixed.push({ name: 'revoked', url, token: revoked.token })
-
-    /** Makes what a path names, where others than its workspace would find nothing of that name either. */
-    const MADE: Record<string, () => Promise<{ id: string }>> = {
-      userId: () => setRole(prisma, { workspaceId: own.id, user: randomUUID(), role: 'viewer' }),
-      keyId: () => newKey('org:read'),
-      invitationId: () =>
-        invite(prisma, {
-          ...{ workspaceId: own.id, invitedBy: own.ownerId, role: 'viewer', email: null },
-          expiresAt: new Date(Date.now() + 3_600_000),
-        }),
-    }
-
-    /** An agent that is a row only, with an operation that nobody runs, and what else the path of the route names. */
-    async function newTarget(path = '') {
-      const ids: Record<string, string> = {}
-      for (const [name, make] of Object.entries(MADE))
-        if (path.includes(`{${name}}`)) ids[name] = (await make()).id
-      const row = { workspaceId: own.id, status: 'not_running', purgedAt: new Date() }
-      const { id, agentId, gatewayToken } = await insertAgentRow(pool, row)
-      const agent = { agentId, gatewayToken, operation: uuidv7(), workspaceId: own.id, ids }
-      await pool.query(
-        `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, next_attempt_at)
-         VALUES ($1, $2, 'agent.sync', 'nobody', $3, $4, now() + interval '1 day')`,
-        [agent.operation, own.id, id, agent.agentId],
-      )
-      return agent
-    }
-    const sibling = await newTarget()
-    const wide = { name: 'wide', url: wideUrl, token: await access.mintPlatformToken(sibling) }
-    const others: Credential[] = [...fixed, wide, { name: 'other agent', url, token: sibling.gatewayToken }]
-
-    const routes = routesOf(document)
-    const outcomesOf = async (route: (typeof routes)[number]): Promise<Outcomes> => {
-      const outcomes: Outcomes = {}
-      const forAdmin = await ask(route, everything, await newTarget(route.path))
-      for (const credential of others)
-        outcomes[credential.name] = outcomeOf(
-          await ask(route, credential, await newTarget(route.path)),
-          forAdmin,
-        )
-      const forOwn = { gateway: [url], platform: [url, wideUrl] }
-      for (const [name, urls] of Object.entries(forOwn)) {
-        const found = new Set<Outcome>()
-        for (const at of urls) {
-          const agent = await newTarget(route.path)
-          const token = name === 'gateway' ? agent.gatewayToken : await access.mintPlatformToken(agent)
-          found.add(outcomeOf(await ask(route, { name, url: at, token }, agent), forAdmin))
-        }
-        // To its own agent, a platform token is the same in both, but where the setting widens it.
-        if (route.path.includes('{agentId}'))
-          assert.equal(found.size, name === 'platform' && route.id === WIDENED_OWN ? 2 : 1, route.id)
-        outcomes[name] = [...found][0] ?? 401
-      }
-      return outcomes
-    }
-    const left = [...routes]
-    const found = new Map<string, Outcomes>()
-    const worker = async () => {
-      for (let route = left.shift(); route; route = left.shift()) found.set(route.id, await outcomesOf(route))
-    }
-    await Promise.all(Array.from({ length: SIDE_BY_SIDE }, worker))
-    for (const route of routes) asked.push({ route, outcomes: found.get(route.id) ?? {} })
-  }
 
   const guarded = () => asked.filter(({ outcomes }) => outcomes.nobody !== 'in')
 

@@ -26,6 +26,9 @@ export interface Asked {
   path: string
 }
 
+/** The route for its own agent that the platform skill may call with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
+export const WIDENED_OWN = 'attachSecrets'
+
 /** The outcome of a request: let in, whatever was answered then; or refused, 404 where it is there for others. */
 export type Outcome = 'in' | 401 | 403 | 404
 
@@ -79,6 +82,12 @@ export const outcomeOf = (status: number, forAdmin: number): Outcome =>
 /** Outcomes of a route, by the names of the credentials. */
 export type Outcomes = Record<string, Outcome>
 
+/** A route, and what each credential got there. */
+export interface Answered {
+  route: Asked
+  outcomes: Outcomes
+}
+
 const COLUMNS: [title: string, credential: string][] = [
   ['member', 'member'],
   ['viewer', 'viewer'],
@@ -107,7 +116,7 @@ function leastScopes(outcomes: Outcomes): string {
 }
 
 /** The table in Markdown, a part for each tag. */
-export function table(asked: { route: Asked; outcomes: Outcomes }[]): string {
+export function table(asked: Answered[]): string {
   const head = `| route | key with | ${COLUMNS.map(([title]) => title).join(' | ')} |\n|${'---|'.repeat(COLUMNS.length + 2)}`
   return [...Map.groupBy(asked, ({ route }) => route.tag)]
     .map(([tag, rows]) => {

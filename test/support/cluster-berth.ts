@@ -207,15 +207,32 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const { BERTH_MODEL_KEY = '', ...settings } = env
+  const exposed: Record<string, string> = {}
   for (const [name, value] of Object.entries(settings))
-    if (value.startsWith('http://127.0.0.1:')) settings[name] = await outside.expose(value)
+    if (value.startsWith('http://127.0.0.1:')) exposed[name] = await outside.expose(value)
   await makeSecret(namespace, { ...outside.inPods, BERTH_MODEL_KEY })
-  const values = {
-    ...valuesFor(outside, { namespace, publicUrl: url }),
-    settings: { BERTH_KUBERNETES_REQUEST_PERCENT: '1', ...settings },
+  const release = (command: 'install' | 'upgrade') => {
+    const now = Object.fromEntries(Object.keys(settings).map((name) => [name, own[name]]))
+    const values = {
+      ...valuesFor(outside, { namespace, publicUrl: url }),
+      settings: { BERTH_KUBERNETES_REQUEST_PERCENT: '1', ...now, ...exposed },
+    }
+    return helmWith(values, command, 'berth', CHART, '--namespace', namespace, '--wait', '--timeout', '4m')
   }
-  const release = ['--namespace', namespace, '--wait', '--timeout', '4m']
-  await helmWith(values, 'install', 'berth', CHART, ...release)
+  const own: NodeJS.ProcessEnv = {
+    ...process.env,
+    ...env,
+    ...outside.here,
+    PUBLIC_URL: url,
+    PORT: String(port),
+    BERTH_RUNTIME: 'kubernetes',
+    BERTH_KUBERNETES_CONFIG: KUBECONFIG,
+    BERTH_KUBERNETES_NAMESPACE: `${namespace}-agents`,
+    BERTH_ENGINE_IMAGE: ENGINE_IMAGE,
+    // The setting has to be there, and is not used: no agents are made on this machine.
+    BERTH_EGRESS_URL: 'http://127.0.0.1:3128',
+  }
+  await release('install')
   const host = await kubectl(
     ...['--namespace', namespace, 'get', 'service', 'berth-web', '--output', 'jsonpath={.spec.clusterIP}'],
   )
@@ -225,21 +242,8 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
       env: { ...process.env, KUBECONFIG },
     }),
   )
-  const own: NodeJS.ProcessEnv = {
-    ...process.env,
-    ...env,
-    ...outside.here,
-    PUBLIC_URL: url,
-    BERTH_RUNTIME: 'kubernetes',
-    BERTH_KUBERNETES_CONFIG: KUBECONFIG,
-    BERTH_KUBERNETES_NAMESPACE: `${namespace}-agents`,
-    BERTH_ENGINE_IMAGE: ENGINE_IMAGE,
-    // The setting has to be there, and is not used: no agents are made on this machine.
-    BERTH_EGRESS_URL: 'http://127.0.0.1:3128',
-  }
   const berth = cli(own)
   await berth('workspaces', 'create', 'default', '--plan', 'unlimited')
-  const none = () => Promise.reject(new Error('A Berth in a cluster is no process of this machine'))
   return {
     kind: 'kubernetes',
     env: own,
@@ -249,9 +253,21 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
     berth,
     createKey: (...args) => berth('keys', 'create', ...args),
     output: () => logs.map((one) => one.output()).join(''),
-    pidOf: none,
-    kill: none,
-    restart: none,
+    pidOf: () => Promise.reject(new Error('A Berth in a cluster is no process of this machine')),
+    async kill() {
+      const pods = [
+        'delete',
+        'pods',
+        '--selector',
+        'app.kubernetes.io/name=berth',
+        '--grace-period=0',
+        '--force',
+      ]
+      await kubectl('--namespace', namespace, ...pods)
+    },
+    async restart() {
+      await release('upgrade')
+    },
     async stop() {
       await Promise.all(logs.map((one) => one.end()))
       await way.close()
