@@ -246,14 +246,18 @@ describe('the chart', { skip: withoutHelm }, () => {
   it('only those reach a role that have to, and the agent proxy nothing private but agents', async () => {
     const model = [{ ipBlock: { cidr: '10.1.2.3/32' } }]
     const monitors = [{ namespaceSelector: { matchLabels: { name: 'monitors' } } }]
-    const all = await made({ networkPolicy: { agentProxyAllow: model, metrics: monitors, web: monitors } })
+    const dns = [{ ipBlock: { cidr: '169.254.20.10/32' } }]
+    const all = await made({
+      networkPolicy: { agentProxyAllow: model, metrics: monitors, web: monitors, dns },
+    })
     const ports = (rules: any[]) => rules.map((rule) => rule.ports?.map((one: any) => one.port))
     assert.deepEqual(ports(policyOf(all, 'web').ingress), [[3000], [9464]])
     assert.deepEqual(policyOf(all, 'web').ingress[0].from, monitors)
     assert.deepEqual(ports(policyOf(all, 'worker').ingress), [[9464]])
     assert.deepEqual(ports(policyOf(all, 'agent-proxy').ingress), [[3130], [3128], [9464]])
     const { egress } = policyOf(all, 'agent-proxy')
-    assert.deepEqual(ports(egress), [[7700], [53, 53], [3000], undefined, undefined])
+    assert.deepEqual(ports(egress), [[7700], [53, 53, 5353, 5353], [3000], undefined, undefined])
+    assert.deepEqual(egress[1].to, dns)
     assert.ok(egress[3].to[0].ipBlock.except.includes('10.0.0.0/8'))
     assert.deepEqual(egress[4].to, model)
     const bare = await made()
