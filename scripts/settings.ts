@@ -50,6 +50,18 @@ that says whose bound is reached. The metric \`berth_work_under_way\` has what i
 |---|---|---|---|---|
 ${Object.values<Bound>(BOUNDS).map(boundRow).join('\n')}
 
+## Requests a minute
+
+What a plan allows is for each key; all keys of a workspace together have four times as much, so that more keys bring no
+more. Redis counts both; without it, or while it is away, each \`web\` process counts for itself. A request that is refused
+for its key does not count for the workspace. The \`RateLimit-*\` headers are of what is nearer to its limit.
+
+Requests without a key, and those with a bad one, are counted by client address, in the memory of each process:
+\`BERTH_ADDRESS_REQUESTS_PER_MINUTE\`, \`BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE\`. Who sends too many bad keys gets 429 in place
+of 401. Good API keys still work from there, since others may share the address: their signature tells them from bad ones
+without the database. Gateway tokens of agents are random, so then only those are looked up that were good before. Loopback
+is not counted: it is a developer, or a proxy that is not trusted and brings everybody.
+
 This page is made from \`src/settings.ts\`, \`src/agent-settings.ts\`, \`src/kubernetes-settings.ts\` and \`src/lib/bounds.ts\` by \`npm run docs:settings\`.
 `
 }

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import { catalog, OPERATION_KINDS, type Retry, readableKinds, readResult, scopeOf } from './catalog.ts'
 
-const PAGE = new URL('../../docs/architecture.md', import.meta.url)
+const PAGE = new URL('../../docs/operation-kinds.md', import.meta.url)
 const PLACE = /(<!-- kinds -->\n)[\s\S]*(<!-- \/kinds -->)/
 
 const inWords = (ms: number) =>

@@ -1,6 +1,6 @@
 /**
  * Prisma against prepared statements of `pg`, both on one pool: what it costs to say something through the client
- * rather than by hand. It decides what is SQL (docs/architecture.md, "Databases and connections").
+ * rather than by hand. It decides what is SQL (src/db/README.md).
  */
 import { uuidv7 } from 'uuidv7'
 import { migrate } from '../../src/db/migrate.ts'

@@ -1,7 +1,6 @@
-/** The kind of operation that docs/architecture.md adds as an example: it compiles, and it runs. */
+/** The kind of operation that docs/architecture.md adds as an example: it compiles, and it runs. The page stays short. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,18 +18,18 @@ const ROOT = join(import.meta.dirname, '../../..')
 const CATALOG = 'src/operations/catalog.ts'
 const TABLE = 'const kinds = {\n'
 const FILES = ['src', 'workers', 'agentd', 'package.json', 'tsconfig.json']
+const PAGE = join(ROOT, 'docs/architecture.md')
 /** Files that one has to read to follow an operation from its request to its end. */
 const MOST_READ = 10
+/** The page is read in ten minutes. */
+const MOST_WORDS = 2400
 
 /** The blocks of code of the documentation, by the file that each is for. */
-async function readExample(): Promise<{ blocks: Map<string, string>; reading: string[] }> {
-  const text = await readFile(join(ROOT, 'docs/architecture.md'), 'utf8')
+async function readExample(): Promise<Map<string, string>> {
+  const text = await readFile(PAGE, 'utf8')
   const chapter = /### Adding a kind of operation\n([\s\S]*?)\n## /.exec(text)?.[1] ?? ''
   const blocks = [...chapter.matchAll(/```ts\n\/\/ ([\w./-]+).*\n([\s\S]*?)```/g)]
-  return {
-    blocks: new Map(blocks.map(([, file = '', code = '']) => [file, code])),
-    reading: [...chapter.matchAll(/^\d+\. `([^`]+)`/gm)].map(([, file = '']) => file),
-  }
+  return new Map(blocks.map(([, file = '', code = '']) => [file, code]))
 }
 
 describe('the worked example of an operation', () => {
@@ -41,7 +40,7 @@ describe('the worked example of an operation', () => {
     dir = await mkdtemp(join(tmpdir(), 'berth-example-'))
     for (const file of FILES) await cp(join(ROOT, file), join(dir, file), { recursive: true })
     await symlink(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
-    const { blocks } = await readExample()
+    const blocks = await readExample()
     assert.deepEqual(
       [...blocks.keys()],
       [CATALOG, 'workers/handlers/file-measure.ts', 'src/files/measure.ts'],
@@ -104,10 +103,18 @@ describe('the worked example of an operation', () => {
     const { rows } = await pool.query('SELECT size::int AS size FROM file WHERE id = $1', [id])
     assert.deepEqual(rows, [{ size: 12 }])
   })
+})
 
-  it('the worked example of an operation names the files to read, and they are few', async () => {
-    const { reading } = await readExample()
-    assert.ok(reading.length > 0 && reading.length <= MOST_READ, `${reading.length} files`)
-    for (const file of reading) assert.ok(existsSync(join(ROOT, file)), file)
+describe('the architecture page', () => {
+  it('the architecture page is read in ten minutes', async () => {
+    const words = (await readFile(PAGE, 'utf8')).split(/\s+/).length
+    assert.ok(words <= MOST_WORDS, `${words} words`)
+  })
+
+  it('the architecture page names the files to read for the way of an operation, and they are few', async () => {
+    const text = await readFile(PAGE, 'utf8')
+    const [way = ''] = /## The way of an operation\n[\s\S]*?\n### /.exec(text) ?? []
+    const files = new Set(way.match(/(?<=\]\()[^)]+\.ts(?=\))/g))
+    assert.ok(files.size > 0 && files.size <= MOST_READ, `${files.size} files`)
   })
 })
