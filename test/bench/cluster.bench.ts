@@ -1,18 +1,10 @@
 /**
- * The time that Berth adds to agents in a cluster: to their start, one and twenty at once, held against `kubectl apply` of the same
- * image; to a console command, against `kubectl exec`; and what a pass over all sandboxes costs as they become more. The
- * cluster is that of scripts/ci/kubernetes.
+ * The time that Berth adds to agents in a cluster: to their start, one and twenty at once, held against `kubectl apply` of the
+ * same image; and to a console command, against `kubectl exec`. The cluster is that of scripts/ci/kubernetes.
  */
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
-import { Cluster } from '../../src/sandboxes/kubernetes/cluster.ts'
-import { ownedBy } from '../../src/sandboxes/kubernetes/objects.ts'
-import { AGENT } from '../../src/sandboxes/kubernetes/pod-spec.ts'
-import { KubernetesRuntime } from '../../src/sandboxes/kubernetes.ts'
-import { AGENT_LABEL } from '../../src/sandboxes/names.ts'
-import { type Ground, makeGround, newOptions } from '../integration/kubernetes/subject.ts'
-import { newAgent, specOf } from '../integration/sandboxes/subject.ts'
 import { ENGINE_IMAGE, startInCluster } from '../support/cluster-berth.ts'
 import { ENGINE_VERSION } from '../support/engines.ts'
 import { apply, KUBECONFIG, kubectl, makeNamespace, read, removeNamespace } from '../support/kubernetes.ts'
@@ -20,9 +12,8 @@ import { startModel } from '../support/model.ts'
 import { until } from '../support/processes.ts'
 import { type Agent, Api } from './support/agent-api.ts'
 import { bareConfig, gatewayConfig, START_GATEWAY } from './support/bare-gateway.ts'
-import { median } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
-import { compare, ms, time } from './support/time.ts'
+import { compare, time } from './support/time.ts'
 
 export const title = 'Agents in a cluster'
 
@@ -30,17 +21,11 @@ const STARTS = 3
 const COMMANDS = 30
 const AT_ONCE = 20
 const START_MS = 900_000
-const SANDBOXES = { few: 125, many: 500 }
-const LISTS = 7
 const GATEWAY_PORT = 18789
 const KUBECTL_ENV = { ...process.env, KUBECONFIG }
 const execute = promisify(execFile)
 
 export async function bench(): Promise<Result[]> {
-  return [...(await starts()), await lists()]
-}
-
-async function starts(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const model = await startModel()
   ending.defer(() => model.stop())
@@ -144,81 +129,6 @@ async function consoles(api: Api, { agentId }: Agent, namespace: string) {
     if (i >= 0) rounds.push({ berth, bare }) // the first are the warm-up
   }
   return rounds
-}
-
-/** The list that each pass of the reconciler begins with, as sandboxes become four times as many. */
-async function lists(): Promise<Result> {
-  await using ending = new AsyncDisposableStack()
-  const ground = await makeGround()
-  ending.defer(() => ground.remove())
-  const options = await newOptions(ground, { cluster: new Cluster(KUBECONFIG, ground.namespace) })
-  const runtime = new KubernetesRuntime(options)
-  ending.defer(() => runtime.close())
-  const measure = async (count: number) => {
-    await fill(runtime, ground, count)
-    const times: number[] = []
-    for (let i = 0; i < LISTS; i++)
-      times.push(
-        await time(async () => {
-          const { sandboxes } = await runtime.list()
-          if (sandboxes.filter(({ state }) => state === 'running').length !== count)
-            throw new Error(`not ${count} sandboxes run`)
-        }),
-      )
-    return median(times)
-  }
-  const few = await measure(SANDBOXES.few)
-  const many = await measure(SANDBOXES.many)
-  return {
-    what: `a list of ${SANDBOXES.many} sandboxes, against one of ${SANDBOXES.few}`,
-    berth: ms(many),
-    bare: ms(few),
-    ratio: many / few,
-    goal: { atMost: (1.25 * SANDBOXES.many) / SANDBOXES.few },
-  }
-}
-
-/** Makes sandboxes until there are so many, each with a pod that only waits. */
-async function fill(runtime: KubernetesRuntime, { namespace }: Ground, count: number): Promise<void> {
-  const { sandboxes } = await runtime.list()
-  const missing = Array.from({ length: count - sandboxes.length }, newAgent)
-  const waiting = [...missing]
-  const makers = Array.from({ length: 8 }, async () => {
-    for (let agentId = waiting.pop(); agentId; agentId = waiting.pop()) await runtime.create(specOf(agentId))
-  })
-  await Promise.all(makers)
-  const records = JSON.parse(
-    await kubectl('--namespace', namespace, 'get', 'configmap', `--selector=${AGENT_LABEL}`, '--output=json'),
-  )
-  const pods = records.items
-    .filter(({ metadata }: any) => missing.includes(metadata.labels[AGENT_LABEL]))
-    .map(({ metadata }: any) => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name: metadata.name,
-        namespace,
-        labels: metadata.labels,
-        ownerReferences: ownedBy({ metadata }),
-      },
-      spec: {
-        automountServiceAccountToken: false,
-        securityContext: { runAsNonRoot: true, runAsUser: 65535, seccompProfile: { type: 'RuntimeDefault' } },
-        containers: [
-          {
-            name: AGENT,
-            image: 'berth.test/pause:1',
-            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
-          },
-        ],
-      },
-    }))
-  for (let from = 0; from < pods.length; from += 25) await apply(...pods.slice(from, from + 25))
-  const allRun = async () => {
-    const found = await runtime.list()
-    return found.sandboxes.filter(({ state }) => state === 'running').length === count
-  }
-  await until(`${count} pods run`, allRun, START_MS)
 }
 
 if (import.meta.main) print(title, await bench())

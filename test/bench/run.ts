@@ -35,9 +35,10 @@ const BENCHMARKS: Record<string, Part[]> = {
   sizing: ['servers', 'kubo', 'docker', 'engines'],
   scale: ['servers'],
   cluster: ['servers', 'kubo', 'docker', 'engines', 'cluster'],
+  'cluster-list': ['docker', 'cluster'],
 }
-/** Benchmarks that take long. docs/scale.md is the page of `scale`; `cluster` needs a cluster. */
-const ONLY_BY_NAME = ['scale', 'cluster']
+/** Benchmarks that take long. docs/scale.md is the page of `scale`; the others need a cluster. */
+const ONLY_BY_NAME = ['scale', 'cluster', 'cluster-list']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 
 const { values: options, positionals } = parseArgs({

@@ -22,7 +22,7 @@ const run = promisify(execFile)
 /** Runs kubectl. @returns what it prints, trimmed. @throws where it fails, with what it says. */
 export async function kubectl(...args: string[]): Promise<string> {
   const env = { ...process.env, KUBECONFIG }
-  return (await run('kubectl', args, { env, timeout: TIMEOUT_MS })).stdout.trim()
+  return (await run('kubectl', args, { env, timeout: TIMEOUT_MS, maxBuffer: 2 ** 26 })).stdout.trim()
 }
 
 export async function apply(...items: object[]): Promise<void> {
@@ -30,6 +30,7 @@ export async function apply(...items: object[]): Promise<void> {
   const applied = run('kubectl', ['apply', '-f', '-'], {
     env: { ...process.env, KUBECONFIG },
     timeout: TIMEOUT_MS,
+    maxBuffer: 2 ** 26,
   })
   applied.child.stdin?.end(list)
   await applied
