@@ -126,6 +126,21 @@ describe('a Berth in a cluster', { skip }, () => {
     assert.equal(snapshots[0].snapshotCid, snapshotCid)
   })
 
+  it('an agent in the cluster calls Berth, whose public URL is on localhost, and runs tasks by a model at a private address', async () => {
+    const command = 'node skills/@berth/platform/berth.mjs whoami'
+    const { stdout, stderr } = await client.ofAgent(agent, '/console/exec', { command })
+    assert.equal(JSON.parse(stdout || '{}').agentId, agent.agentId, stderr)
+    const { id } = await client.ofAgent(agent, '/tasks', {
+      name: 'Morning',
+      schedule: { kind: 'cron', expr: '0 9 * * *' },
+      payload: { kind: 'agentTurn', message: 'from a task' },
+    })
+    await client.ofAgent(agent, `/tasks/${id}/run`, {})
+    await until('the model is asked', async () =>
+      model.requests.some((one) => one.text.includes('from a task')),
+    )
+  })
+
   it('an agent in the cluster whose pod is deleted starts again with its home', async () => {
     const before = await podOfAgent()
     await kubectl('--namespace', AGENTS, 'delete', 'pod', `berth-${agent.agentId}`)
