@@ -20,11 +20,16 @@ export const planRecord = z
   })
   .describe('What the plan allows; `null` is no limit.')
 
-export function toPlanRecord(plan: Prisma.PlanModel): z.output<typeof planRecord> {
+type PlanRecord = z.output<typeof planRecord>
+const FIELDS = planRecord.keyof().options
+
+/** The plan as clients see it: a column that the record does not name stays inside. */
+export function toPlanRecord(plan: Prisma.PlanModel): PlanRecord {
   const numberOf = (value: bigint | null) => (value === null ? null : Number(value))
-  return {
+  const known: PlanRecord = {
     ...plan,
     maxFileBytes: numberOf(plan.maxFileBytes),
     storageBytes: numberOf(plan.storageBytes),
   }
+  return Object.fromEntries(FIELDS.map((field) => [field, known[field]])) as PlanRecord
 }

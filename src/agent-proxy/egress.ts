@@ -107,14 +107,14 @@ export class EgressProxy {
     this.#onRefusal = onRefusal
     this.#outcomes = new Counter({
       name: 'berth_egress_exchanges_total',
-      help: 'What came to the egress proxy, by kind, and `passed` or the status it was refused with.',
+      help: 'Requests and tunnels of agents that came to the egress proxy, by kind and outcome: `passed`, or the status they were refused with.',
       labelNames: ['kind', 'outcome'],
       registers: [registry],
     })
     const open = () => this.#open
     new Gauge({
       name: 'berth_egress_open',
-      help: 'Requests and tunnels that are open.',
+      help: 'Requests and tunnels of agents through the egress proxy that are open.',
       registers: [registry],
       collect() {
         this.set(open())

@@ -71,7 +71,7 @@ export class TunnelServer {
     })
     this.#outcomes = new Counter({
       name: 'berth_tunnels_total',
-      help: 'Tunnels to agents that were asked for: `passed`, or the status they were refused with.',
+      help: 'Tunnels to agents that were asked for, by outcome: `passed`, or the status they were refused with.',
       labelNames: ['outcome'],
       registers: [registry],
     })

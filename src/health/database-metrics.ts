@@ -64,9 +64,15 @@ export const STATEMENTS = {
 } satisfies Record<string, { text: string; values: unknown[] }>
 
 const COLLECTED = {
-  runs: ['berth_gc_runs_total', 'Collections of garbage on each network.'],
-  removedBlocks: ['berth_gc_removed_blocks_total', 'Blocks that they have removed.'],
-  removedBytes: ['berth_gc_removed_bytes_total', 'Bytes that they have freed.'],
+  runs: ['berth_gc_runs_total', 'Collections of garbage in the whole deployment, by network.'],
+  removedBlocks: [
+    'berth_gc_removed_blocks_total',
+    'Blocks that collections of garbage removed in the whole deployment, by network.',
+  ],
+  removedBytes: [
+    'berth_gc_removed_bytes_total',
+    'Bytes that collections of garbage freed in the whole deployment, by network.',
+  ],
 } as const
 
 type Name = keyof typeof STATEMENTS
@@ -94,7 +100,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
 
   new Gauge({
     name: 'berth_operations',
-    help: `Unfinished operations by kind and state; ${COUNT_LIMIT} stands for that many or more.`,
+    help: `Unfinished operations of the whole deployment, by kind and state; ${COUNT_LIMIT} stands for that many or more.`,
     labelNames: ['kind', 'state'],
     registers,
     async collect() {
@@ -105,7 +111,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
   })
   new Gauge({
     name: 'berth_operation_oldest_seconds',
-    help: 'Age of the oldest operation of each queue that waits for its first attempt; 0 when none waits.',
+    help: 'Age of the oldest operation of the whole deployment that waits for its first attempt, by queue; 0 when none waits.',
     labelNames: ['queue'],
     registers,
     async collect() {
@@ -120,7 +126,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
   })
   new Gauge({
     name: 'berth_event_waiting_seconds',
-    help: 'Age of an event that is not published yet, one of the oldest; 0 when none waits.',
+    help: 'Age of an event that is not published yet, one of the oldest of the whole deployment; 0 when all are published.',
     registers,
     async collect() {
       const [row] = await read('events')
@@ -130,7 +136,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
   })
   new Gauge({
     name: 'berth_agents',
-    help: `Agents by status; ${COUNT_LIMIT} stands for that many or more.`,
+    help: `Agents of the whole deployment, by status; ${COUNT_LIMIT} stands for that many or more.`,
     labelNames: ['status'],
     registers,
     async collect() {
@@ -142,7 +148,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
   for (const what of ['files', 'bytes'] as const)
     new Gauge({
       name: `berth_kept_${what}`,
-      help: `${what === 'files' ? 'Files' : 'Bytes of the files'} that workspaces keep on each network; content that two keep counts twice.`,
+      help: `${what === 'files' ? 'Files' : 'Bytes of the files'} that all workspaces keep, by network; content that two keep counts twice.`,
       labelNames: ['network'],
       registers,
       async collect() {
@@ -165,7 +171,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
     })
   new Counter({
     name: 'berth_reconcile_repairs_total',
-    help: 'What the reconcilers put right, by loop and reason; `lease expired` is an operation that another worker takes over.',
+    help: 'Repairs by the reconcilers of the whole deployment, by loop and reason; `lease expired` is an operation that another worker takes over.',
     labelNames: ['loop', 'reason'],
     registers,
     async collect() {

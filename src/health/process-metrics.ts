@@ -10,7 +10,7 @@ const VALUES: Record<Status, number> = { ok: 1, degraded: 0.5, down: 0 }
 export function addPartMetrics(registry: Registry, readiness: Readiness): void {
   new Gauge({
     name: 'berth_part_up',
-    help: 'Parts of this process as /readyz has them: 1 is ok, 0.5 degraded, 0 down.',
+    help: 'Parts of this process as `/readyz` has them: 1 is ok, 0.5 degraded, 0 down.',
     labelNames: ['part'],
     registers: [registry],
     async collect() {
@@ -23,13 +23,16 @@ export function addPartMetrics(registry: Registry, readiness: Readiness): void {
 
 const DISK_FIGURES: Record<string, [help: string, of: (room: Room, reserveBytes?: number) => number]> = {
   berth_disk_free_bytes: [
-    'Bytes that this process may still write where each of its folders is.',
+    'Bytes that this process may still write on the disk of each of its folders.',
     ({ free }) => free,
   ],
-  berth_disk_size_bytes: ['Bytes of the whole file system where each of its folders is.', ({ size }) => size],
-  berth_disk_reserve_bytes: ['Bytes that stay free there: with less, nothing new is taken.', reserveOf],
+  berth_disk_size_bytes: ['Bytes of the whole disk of each of its folders.', ({ size }) => size],
+  berth_disk_reserve_bytes: [
+    'Bytes that stay free on the disk of each of its folders: with less, new content is refused.',
+    reserveOf,
+  ],
   berth_disk_refusing: [
-    '1 while less than the reserve is free there, so that new content is refused; else 0.',
+    '1 while less than the reserve is free on the disk of a folder, so that new content is refused; else 0.',
     (room, reserveBytes) => (judgeRoom(room, reserveBytes) === 'down' ? 1 : 0),
   ],
 }
@@ -60,7 +63,7 @@ export function addBackupMetrics(
   const began = Date.now()
   new Gauge({
     name: 'berth_backup_age_seconds',
-    help: 'Age of the newest backup in BERTH_BACKUP_DIR; where there is none yet, of this process.',
+    help: 'Age of the newest backup in `BERTH_BACKUP_DIR`; where there is none yet, of this process. Without that setting it has no value.',
     registers: [registry],
     async collect() {
       this.reset()
@@ -72,7 +75,7 @@ export function addBackupMetrics(
 export function addBoundMetrics(registry: Registry, bounds: Bounds): void {
   new Gauge({
     name: 'berth_work_under_way',
-    help: 'Work of each bounded kind that is under way in this process; docs/settings.md has the bounds.',
+    help: 'Work of each bounded kind that is under way in this process; `docs/settings.md` has the bounds.',
     labelNames: ['kind'],
     registers: [registry],
     collect() {
@@ -85,7 +88,7 @@ export function addBoundMetrics(registry: Registry, bounds: Bounds): void {
 export function addPoolMetrics(registry: Registry, pool: Pool): void {
   new Gauge({
     name: 'berth_database_connections',
-    help: "Connections of this process's pool, and requests that wait for one.",
+    help: 'Connections of this process to the database, `total` and `idle`, and requests that are `waiting` for one.',
     labelNames: ['state'],
     registers: [registry],
     collect() {

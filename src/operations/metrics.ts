@@ -31,7 +31,7 @@ export class OperationMetrics {
       for (const state of ['succeeded', 'failed'] as const) this.#ended.inc({ kind, state }, 0)
     this.#provision = new Histogram({
       name: 'berth_provision_seconds',
-      help: 'From the first attempt to bring a new agent up until it was up.',
+      help: 'Time from the first attempt to bring a new agent up until it was up.',
       buckets: [1, 2, 5, 10, 20, 30, 60, 120, 300, 600],
       registers,
     })

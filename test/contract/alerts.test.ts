@@ -1,6 +1,9 @@
-/** Metrics that alerts and the dashboard ask for: each is there, with its labels, in the answer of a running role. */
+/**
+ * Metrics that alerts and the dashboard ask for: each is there, with its labels, in the answer of a running role. The table
+ * in `docs/alerts.md` is what the roles say of their metrics; `npm run docs:metrics` writes it.
+ */
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
 import { until } from '../support/processes.ts'
@@ -8,6 +11,10 @@ import { readMetrics } from '../support/stack.ts'
 import { inlineCid, openContext } from './context.ts'
 
 const { env, workspace } = await openContext()
+
+const ROLES = ['web', 'worker', 'agent-proxy'] as const
+const PAGE = new URL('../../docs/alerts.md', import.meta.url)
+const PLACE = /(?<=<!-- Made by `npm run docs:metrics`\. -->\n)[\s\S]*(?=<!-- End of what is made\. -->)/
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
 const rules: { alert: string; expr: string; annotations: Record<string, string> }[] = parse(
@@ -44,7 +51,7 @@ describe('metrics that alerts and the dashboard name', () => {
   /** Labels of the series of all roles, by the metric's name; empty where it has a type and no series yet. */
   const known = new Map<string, Set<string>>()
   const readAll = async () => {
-    for (const role of ['web', 'worker', 'agent-proxy'] as const)
+    for (const role of ROLES)
       for (const line of (await (await readMetrics(env, role)).text()).split('\n')) {
         const [, type] = /^# TYPE (\S+)/.exec(line) ?? []
         if (type) known.set(type, known.get(type) ?? new Set())
@@ -64,18 +71,6 @@ describe('metrics that alerts and the dashboard name', () => {
       return known.get('berth_operation_attempts_total')?.has('state')
     })
   })
-  it('each metric of Berth is in the table of docs/alerts.md', async () => {
-    const named = [...(await read('docs/alerts.md')).matchAll(/`(berth_\w+\*?)`/g)].map(
-      ([, name = '']) => name,
-    )
-    const isNamed = (metric: string) =>
-      named.some((name) => (name.endsWith('*') ? metric.startsWith(name.slice(0, -1)) : metric === name))
-    const metrics = [...known.keys()].map((name) => name.replace(/_(bucket|sum|count)$/, ''))
-    assert.deepEqual(
-      metrics.filter((metric) => metric.startsWith('berth_') && !isNamed(metric)),
-      [],
-    )
-  })
   for (const { name, expr } of queries)
     it(`the metrics of ${name} are there: ${expr.replaceAll(/\s+/g, ' ').trim()}`, () => {
       const used = metricsOf(expr)
@@ -92,6 +87,35 @@ describe('metrics that alerts and the dashboard name', () => {
           )
       }
     })
+})
+
+/** The metrics of Berth's own with their roles and what they say of themselves, by role. */
+async function table(): Promise<string> {
+  const found = new Map<string, { help: string; type: string; roles: string[] }>()
+  for (const role of ROLES) {
+    const metrics = await (await readMetrics(env, role)).text()
+    for (const [, name = '', help = '', type = ''] of metrics.matchAll(
+      /^# HELP (berth_\w+) (.+)\n# TYPE \S+ (\w+)$/gm,
+    )) {
+      const { roles } = found.get(name) ?? { roles: [] }
+      found.set(name, { help, type, roles: [...roles, role] })
+    }
+  }
+  const rows = [...found].map(
+    ([name, { help, type, roles }]) =>
+      `| ${roles.map((role) => `\`${role}\``).join(', ')} | \`${name}\` | ${type} | ${help} |\n`,
+  )
+  return `| role | metric | type | what it is |\n|---|---|---|---|\n${rows.sort().join('')}`
+}
+
+it('the table of metrics in docs/alerts.md is what the roles say of them', async () => {
+  const page = await readFile(PAGE, 'utf8')
+  const [written] = PLACE.exec(page) ?? []
+  assert.ok(written, 'docs/alerts.md has no place for the table')
+  const made = `\n${await table()}\n`
+  const right = page.replace(PLACE, () => made)
+  if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, right)
+  else assert.equal(written, made, 'run `npm run docs:metrics`')
 })
 
 describe('each alert', async () => {

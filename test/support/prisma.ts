@@ -7,10 +7,13 @@ import pg from 'pg'
 
 const SCHEMA = new URL('../../prisma/schema.prisma', import.meta.url)
 
-/** The SQL that would make the schema of the database that of `schema.prisma`: nothing where they are the same. */
-export async function migrateDiff(databaseUrl: string): Promise<string> {
+/**
+ * The SQL that would make the schema of the database that of `schema.prisma`: nothing where they are the same.
+ * @param schema the text of another `schema.prisma` than the project's.
+ */
+export async function migrateDiff(databaseUrl: string, schema?: string): Promise<string> {
   const path = 'schema.prisma'
-  const content = await readFile(SCHEMA, 'utf8')
+  const content = schema ?? (await readFile(SCHEMA, 'utf8'))
   const pool = new CatalogPool({ connectionString: databaseUrl, max: 2 })
   try {
     const engine = await SchemaEngine.new(

@@ -31,7 +31,7 @@ const ROUND_MS = 10_000
 
 const attempts = new Counter({
   name: 'berth_webhook_attempts_total',
-  help: 'Attempts to deliver an event to a webhook, by how they ended',
+  help: 'Attempts to deliver an event to a webhook, by result: `delivered` or `failed`.',
   labelNames: ['result'],
 })
 
