@@ -18,7 +18,7 @@ export function fromContainer(text: string): string {
 }
 
 /** The operator's model where its address is private, as containers name it. The egress proxy knows the name. */
-export const MODEL_HOST = 'model.berth.internal'
+const MODEL_HOST = 'model.berth.internal'
 
 /**
  * The operator's model as containers have to write it. Before a task, the engine calls a model at a private address or
