@@ -10,6 +10,7 @@ import fc from 'fast-check'
 import { insertAgent } from '../contract/agents/rows.ts'
 import { inlineCid, openContext } from '../contract/context.ts'
 import { assertError, type Client, type Reply } from '../support/client.ts'
+import { until } from '../support/processes.ts'
 import { type FuzzRequest, requests } from './arbitrary.ts'
 import { createPool, createWorkspace } from './pool.ts'
 import { stateOf } from './state.ts'
@@ -81,8 +82,9 @@ test('a request that is refused changes nothing', async (t) => {
 })
 
 test('the server is well after the fuzzing', async () => {
-  assert.equal((await anonymous.get('/readyz')).body.status, 'ok')
-  const { record } = await api.pin({ cid: `${inlineCid('after the fuzz')}` }, { wait: 30 })
+  // Its parts have two seconds each to answer, behind all that the fuzzing has left to do.
+  await until('it is ready', async () => (await anonymous.get('/readyz')).body.status === 'ok')
+  const { record } = await api.pin({ cid: `${inlineCid('after the fuzz')}` }, { wait: 120 })
   assert.equal(record.status, 'pinned')
   assertError(await anonymous.get('/v3/files/public'), 401, /^Missing Authorization header/)
 })
