@@ -6,6 +6,7 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { after, before, beforeEach, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import { readAll, type ServedAgentd, serveAgentd } from '../test/support/agentd-services.ts'
+import { freePort } from '../test/support/processes.ts'
 import { portService } from './ports.ts'
 import { TUNNEL_UPGRADE } from './protocol.ts'
 
@@ -80,11 +81,8 @@ test('a program on the other loopback address is found as well', async (t) => {
   const six = createServer((_req, res) => res.end('six'))
   t.after(() => void six.close())
   // A port on which nobody else listens at the address that is tried first.
-  const four = createServer()
-  const found = await listen(four)
+  const found = await freePort()
   await listen(six, '::1', found)
-  four.close()
-  await once(four, 'close')
   assert.equal(String(await readAll(await ask({}, found))), 'six')
 })
 
@@ -203,11 +201,7 @@ test('neither agentd, nor the gateway, nor a port of the system can be reached',
 })
 
 test('a port on which nothing listens, or no HTTP is spoken, is answered with an error', async (t) => {
-  const closed = createTcpServer().listen(0, '127.0.0.1')
-  await once(closed, 'listening')
-  const { port: free } = closed.address() as AddressInfo
-  closed.close()
-  await once(closed, 'close')
+  const free = await freePort()
   const answers = ['HTTP/1.1 101 Hm\r\n\r\n', 'SSH-2.0-x\r\n', '', 'HTTP/1.1 200 OK\r\n\r\n']
   const odd = createTcpServer((socket) => void socket.on('error', () => {}).end(answers.shift() ?? ''))
   odd.listen(0, '127.0.0.1')
@@ -258,12 +252,7 @@ test('a tunnel passes on every byte in its order, also to a client that reads sl
 test('a tunnel leads neither to agentd, nor to the gateway, nor to where nothing listens', async () => {
   for (const other of [agentd.port, gateway.port, 80, 0])
     await assert.rejects(tunnel(other), { message: '400 bad_request' }, String(other))
-  const closed = createTcpServer().listen(0, '127.0.0.1')
-  await once(closed, 'listening')
-  const { port: free } = closed.address() as AddressInfo
-  closed.close()
-  await once(closed, 'close')
-  await assert.rejects(tunnel(free), { message: '503 not_ready' })
+  await assert.rejects(tunnel(await freePort()), { message: '503 not_ready' })
 })
 
 /** @throws Error with agentd's status and code. */

@@ -12,7 +12,7 @@ if [ ! -x "$binary" ]; then
   mkdir -p "$dir"
   work=$(mktemp -d "$dir/build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  GOBIN="$work" go install "$package@$version" >&2
+  GOBIN="$work" "$(dirname "$0")/again.sh" go install "$package@$version" >&2
   # Whole or not at all, also when two builds run side by side.
   mv "$work/$name" "$binary"
 fi

@@ -6,6 +6,7 @@ set -eu
 version=v0.43.0
 dir="${XDG_CACHE_HOME:-$HOME/.cache}/berth/kubo-${version#v}"
 binary="$dir/ipfs"
+again=$(cd "$(dirname "$0")" && pwd)/again.sh
 
 if [ ! -x "$binary" ]; then
   mkdir -p "$dir"
@@ -15,8 +16,8 @@ if [ ! -x "$binary" ]; then
   (
     cd "$work"
     go mod init kubo-build
-    go get "github.com/ipfs/kubo/cmd/ipfs@$version"
-    go build -o ipfs github.com/ipfs/kubo/cmd/ipfs
+    "$again" go get "github.com/ipfs/kubo/cmd/ipfs@$version"
+    "$again" go build -o ipfs github.com/ipfs/kubo/cmd/ipfs
   ) >&2
   # Whole or not at all, also when two builds run side by side.
   mv "$work/ipfs" "$binary"

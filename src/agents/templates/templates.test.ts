@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { checkManifest } from '../../../agentd/manifest-check.ts'
+import { freePort } from '../../../test/support/processes.ts'
 import { createEmbeddedStorage } from '../../storage/embedded.ts'
 import type { AddEntry } from '../../storage/port.ts'
 import { bundledTemplates } from './bundled.ts'
@@ -108,7 +108,7 @@ describe('the templates that ship with Berth', async () => {
       const storage = createEmbeddedStorage({ dir, network: 'private', offline: true })
       await storage.start()
       try {
-        const added = await storage.add(entries(files), { signal: AbortSignal.timeout(10_000) })
+        const added = await storage.add(entries(files), { signal: AbortSignal.timeout(60_000) })
         assert.equal(`${added.cid}`, snapshotCid)
       } finally {
         await storage.stop()
@@ -185,12 +185,3 @@ describe('the server of the page', async () => {
     assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD'])
   })
 })
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as { port: number }
-  probe.close()
-  await once(probe, 'close')
-  return port
-}

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
+import { freePort } from '../../../test/support/processes.ts'
 import { GUARD, OPEN_NETWORK } from './guard.ts'
 
 /** Runs the guard against a port of this machine, as if that were the API server. */
@@ -23,8 +24,10 @@ async function runGuard(port: number, env: Record<string, string> = {}) {
 
 async function listen() {
   const server = createServer((socket) => socket.on('error', () => {}))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { server, port: (server.address() as AddressInfo).port }
+  // Not one of the system's choosing: once it is shut, another test could open that.
+  const port = await freePort()
+  await once(server.listen(port, '127.0.0.1'), 'listening')
+  return { server, port }
 }
 
 describe('the guard of a pod', () => {

@@ -50,9 +50,17 @@ test('a kept egress port that is in use is not given up in silence', async (t) =
 
 test('one of two proxies that choose at once gives up, and the port of the other is kept', async (t) => {
   const dir = await newDir(t)
+  // Neither listens before the other has found no port that is kept.
+  let listening = 0
+  const both = Promise.withResolvers<void>()
+  const together = (listen: (port: number) => Promise<number>) => async (port: number) => {
+    if (++listening === 2) both.resolve()
+    await both.promise
+    return listen(port)
+  }
   const outcomes = await Promise.allSettled([
-    listenOnKeptPort(dir, machine().listen),
-    listenOnKeptPort(dir, machine(3128).listen),
+    listenOnKeptPort(dir, together(machine().listen)),
+    listenOnKeptPort(dir, together(machine(3128).listen)),
   ])
   const kept = Number(await readFile(join(dir, 'egress.port'), 'utf8'))
   const results = outcomes.map((one) => (one.status === 'fulfilled' ? one.value : String(one.reason)))

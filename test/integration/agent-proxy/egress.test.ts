@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, request } from 'node:http'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
@@ -17,7 +17,7 @@ import {
   statusOf,
   talk,
 } from '../../support/egress.ts'
-import { until } from '../../support/processes.ts'
+import { freePort, until } from '../../support/processes.ts'
 
 test('a request goes on with its path, body and headers, and its response comes back', async (t) => {
   const upstream = await serveHttp(t, async (req, res) => {
@@ -182,10 +182,7 @@ test('a CONNECT behind a request that is not answered closes the connection, and
 })
 
 test('a destination that cannot be reached is a 502', async (t) => {
-  const closed = createServer().listen(0, '127.0.0.1')
-  await once(closed, 'listening')
-  const target = `127.0.0.1:${(closed.address() as AddressInfo).port}`
-  closed.close()
+  const target = `127.0.0.1:${await freePort()}`
   const garbage = await serveTcp(t, (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'))
   const silent = await serveTcp(t, (socket) => socket.end())
   const unasked = await serveTcp(t, (socket) =>
@@ -195,7 +192,10 @@ test('a destination that cannot be reached is a 502', async (t) => {
   const { port } = await startProxy(t, allowed)
   for (const name of allowed) assert.equal((await get(port, `http://${name}/`)).status, 502, name)
   assert.equal((await openTunnel(port, target)).status, 502)
-  const { status, body } = await get(port, 'http://no-such-name.invalid/')
+  const { status, body } = await until('a name server answers', async () => {
+    const answer = await get(port, 'http://no-such-name.invalid/')
+    return !answer.body.endsWith('EAI_AGAIN\n') && answer
+  })
   assert.deepEqual(
     { status, body },
     { status: 502, body: 'no-such-name.invalid:80 cannot be reached: ENOTFOUND\n' },

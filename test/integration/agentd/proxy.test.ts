@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  request,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
@@ -164,12 +171,15 @@ test('a gateway that is not there is 503, and one that breaks off is 502', async
   gateway.port = 1
   assert.equal(await code(), '503 not_ready')
   gateway.port = port
+  let half: ServerResponse | undefined
   listener = (_req, res) => {
     res.writeHead(200, { 'content-length': 10 })
     res.write('half')
-    setTimeout(() => res.destroy(), 20)
+    half = res
   }
-  await assert.rejects(readAll(await agentd.send('GET', '/v1/gateway/x')))
+  const broken = await agentd.send('GET', '/v1/gateway/x')
+  half?.destroy()
+  await assert.rejects(readAll(broken))
 })
 
 function open(path = '', headers = {}): WebSocket {

@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
+import { migrate } from '../../../src/db/migrate.ts'
 import { dropPartitions, makePartition, makePartitions, partitionsOf } from '../../../src/db/partitions.ts'
 import { transaction } from '../../../src/db/pool.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 let database: TestDatabase
 before(async () => {
-  database = await startDatabase()
+  // Migrated now, as the databases of the other tests may be of the day before.
+  database = await startDatabase({ isEmpty: true })
+  await migrate(database.pool)
 })
 after(() => database?.stop())
 

@@ -1,13 +1,13 @@
 /** Counts of requests at gateways, in memory and in rows: bounded, by several processes, without a database for a while. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { createPool } from '../../../src/db/pool.ts'
 import { type Answered, forgetOldCounts, RequestCounts } from '../../../src/files/analytics/request-counts.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
-import { until } from '../../support/processes.ts'
+import { freePort, until } from '../../support/processes.ts'
 
 let database: TestDatabase
 let workspaceId: string
@@ -221,7 +221,7 @@ describe('requests of a gateway', () => {
 async function startWire({ hostname, port }: URL) {
   const sockets = new Set<Socket>()
   let server: Server | undefined
-  let at = 0
+  const at = await freePort()
   async function mend() {
     server = createServer((socket) => {
       const other = connect(Number(port), hostname)
@@ -236,7 +236,6 @@ async function startWire({ hostname, port }: URL) {
       }
     }).listen(at, '127.0.0.1')
     await once(server, 'listening')
-    at = (server.address() as AddressInfo).port
   }
   await mend()
   const url = new URL(database.url)

@@ -242,6 +242,8 @@ function begin(
   })
   open.add(req)
   req.on('error', () => {})
+  // Node reads an answer that nobody listens for, to its end: a download would be over before it is counted.
+  req.on('response', () => {})
   req.on('upgrade', (_response, socket) => upgraded.set(req, socket))
   if (isCut) req.write(body)
   else req.end(body)

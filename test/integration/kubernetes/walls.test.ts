@@ -164,7 +164,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     )
     const connections = () =>
       new Promise<number>((resolve) => egress.getConnections((_, count) => resolve(count)))
-    assert.equal(await connections(), 1)
+    await until('its connection is there', async () => (await connections()) === 1)
 
     const options = await newOptions(ground, { owner })
     const egressUrl = `http://${machine}:${port(other)}`

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import { test } from 'node:test'
 import { isAlive, processIdentity, waitForEnd } from '../../../src/lib/process/process-identity.ts'
 import { AlreadyRunning, acquireLock } from '../../../src/lib/process/process-lock.ts'
@@ -93,15 +94,17 @@ test('an identity outlives neither its process nor a zombie of it', async (t) =>
   await once(child, 'exit')
   assert.equal(await isAlive(identity), false)
 
-  // A shell that never waits for its child keeps it as a zombie.
-  const parent = spawn('/bin/sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 60'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
+  // A shell that never waits for its child keeps it as a zombie. The child ends with its input.
+  const parent = spawn('/bin/sh', ['-c', 'cat <&3 & echo $!; exec sleep 600 3<&-'], {
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
   })
   t.after(() => parent.kill())
-  const [printed] = await once(parent.stdout, 'data')
+  const [, stdout, , input] = parent.stdio
+  const [printed] = await once(stdout as Readable, 'data')
   const zombie = await processIdentity(Number(String(printed)))
   assert.ok(zombie)
+  ;(input as Writable).end()
 
-  assert.equal(await waitForEnd(zombie, 5000), true)
+  assert.equal(await waitForEnd(zombie, 60_000), true)
   process.kill(zombie.pid, 0)
 })

@@ -10,7 +10,7 @@ import { tidyImages } from '../../../src/openclaw/tidy.ts'
 import { BASE_IMAGE, docker, dockerAnswers } from '../../support/docker.ts'
 import { until } from '../../support/processes.ts'
 
-const GRACE_MS = 1500
+const GRACE_MS = 3_600_000
 const version = `2002.${randomInt(100)}.${randomInt(1000)}`
 const old = `2003.${randomInt(100)}.${randomInt(1000)}`
 /** Two Berths that build from another base. */
@@ -67,20 +67,22 @@ test('an image that no Berth needs and no container is made of goes after the ti
   const used = await build(`berth-openclaw:${old}-0123456789ab`)
   const container = await docker.createContainer({ Image: used, Cmd: ['true'] })
   t.after(() => container.remove({ force: true }).catch(() => {}))
-  const tidy = (baseImage: string, graceMs = GRACE_MS) =>
-    tidyImages(seen, { keep: [version], graceMs, baseImage })
+  const tidy = (baseImage: string) => tidyImages(seen, { keep: [version], graceMs: GRACE_MS, baseImage })
 
   assert.deepEqual(await tidy(ours), [], 'all are young')
-  const built = performance.now()
-  await until('they are old', () => performance.now() - built > GRACE_MS)
+  const built = Date.now()
+  await until('a moment has passed', () => Date.now() > built)
   // The other Berth needs its own image, and says so.
-  await tidy(theirs, 3_600_000)
+  await tidy(theirs)
+  // The others are old, and that one is not yet.
+  t.mock.timers.enable({ apis: ['Date'], now: built + GRACE_MS })
   assert.deepEqual(await tidy(ours), [stale])
   for (const name of [...needed, others, used]) assert.ok(await isThere(name), name)
 
   await container.remove()
   assert.deepEqual(await tidy(ours), [used])
   // The other Berth is gone for good.
-  await until('its image goes as well', async () => (await tidy(ours)).includes(others))
+  t.mock.timers.setTime(built + 2 * GRACE_MS)
+  assert.deepEqual(await tidy(ours), [others])
   for (const name of needed) assert.ok(await isThere(name), name)
 })

@@ -80,20 +80,25 @@ describe('queue on PostgreSQL', () => {
   it('the queues of a worker share three connections, and each has one more to listen', async (t) => {
     const database = await startDatabase()
     t.after(() => database.stop())
-    const backend = createQueueBackend({ databaseUrl: database.url }, database.log)
-    t.after(() => backend.close())
-    const seen: string[] = []
-    for (const name of QUEUES) backend.consume(name, 4, async (id) => void seen.push(id))
+    const connections = async () => {
+      const { count } = await queryOne<{ count: number }>(
+        database.pool,
+        `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database()
+         AND backend_type = 'client backend' AND pid <> pg_backend_pid()`,
+      )
+      return count
+    }
     const jobs = () => Array.from({ length: 20 }, () => ({ id: 'job', jobId: uuidv7(), priority: 1 }))
     const web = createQueueBackend({ databaseUrl: database.url }, database.log)
     await Promise.all(QUEUES.map((name) => web.queue(name).add(jobs())))
     await web.close()
+    await until('the connections of the web process are gone', async () => (await connections()) === 0)
+    const backend = createQueueBackend({ databaseUrl: database.url }, database.log)
+    t.after(() => backend.close())
+    const seen: string[] = []
+    for (const name of QUEUES) backend.consume(name, 4, async (id) => void seen.push(id))
     await until('all jobs seen', () => seen.length === 20 * QUEUES.length)
-    const { count } = await queryOne<{ count: number }>(
-      database.pool,
-      `SELECT count(*)::int AS count FROM pg_stat_activity
-       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-    )
+    const count = await connections()
     assert.ok(count > QUEUES.length && count <= 3 + QUEUES.length, `${count} connections`)
   })
 })

@@ -5,13 +5,18 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { markedProcesses } from '../../../agentd/processes.ts'
 import { processIdentity } from '../../../src/lib/process/process-identity.ts'
 import type { Role } from '../../../src/standalone/role-process.ts'
 import { endLeftovers, RoleConfigError, supervise } from '../../../src/standalone/supervisor.ts'
 import { eventually, log, newFolder, runProgram } from './helpers.ts'
 
 const program = fileURLToPath(new URL('./role.program.ts', import.meta.url))
-const role = (name: string, kind: string): Role => ({ name, argv: [program, kind], env: {} })
+const role = (name: string, kind: string, recordPath: string): Role => ({
+  name,
+  argv: [program, kind],
+  env: { RECORDED_IN: recordPath },
+})
 
 /** Starts roles, given as `{ name: kind }` for each group, and collects their lines. */
 async function startRoles(t: TestContext, ...groups: Record<string, string>[]) {
@@ -19,7 +24,7 @@ async function startRoles(t: TestContext, ...groups: Record<string, string>[]) {
   const lines: { role: string; line: string; at: number }[] = []
   const waits: string[][] = []
   const supervisor = supervise({
-    roles: groups.map((group) => Object.entries(group).map(([name, kind]) => role(name, kind))),
+    roles: groups.map((group) => Object.entries(group).map(([name, kind]) => role(name, kind, recordPath))),
     recordPath,
     onLine: (role, line) => lines.push({ role, line, at: performance.now() }),
     onWaiting: (what) => waits.push(what),
@@ -102,11 +107,11 @@ describe('supervisor', { concurrency: true }, () => {
   })
 
   test('a stop just after the start leaves nothing', async (t) => {
-    const { supervisor, lines, recordPath } = await startRoles(t, { web: 'deaf' }, { worker: 'good' })
+    const { supervisor, recordPath } = await startRoles(t, { web: 'deaf' }, { worker: 'good' })
     await supervisor.stop()
     assert.equal(await supervisor.ended, null)
     assert.equal(await readFile(recordPath, 'utf8'), '[]')
-    assert.equal(lines.filter(({ line }) => line === 'ending').length, 0)
+    assert.deepEqual(await markedProcesses([`RECORDED_IN=${recordPath}`]), [])
   })
 
   test('a role that does not heed SIGTERM is killed', async (t) => {

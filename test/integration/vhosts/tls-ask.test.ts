@@ -253,15 +253,18 @@ describe('the query about a name', () => {
 })
 
 describe('a flood of names', () => {
-  it('a flood of names is refused above a hundred queries in a second, and takes nothing from other kinds of names', async () => {
+  it('a flood of names is refused above a hundred queries in a second, and takes nothing from other kinds of names', async (t) => {
     const ask = await listenerOver(database.pool)
+    // A busy machine takes more than a second to ask so often.
+    const now = performance.now()
+    const { mock } = t.mock.method(performance, 'now', () => now)
     const flood = await Promise.all(
       Array.from({ length: 300 }, (_, i) => ask(about(`nobody${i}.example.org`))),
     )
     const count = (status: number) => flood.filter((one) => one === status).length
-    assert.ok(count(429) >= 50, `${count(429)} were refused`)
-    assert.ok(count(404) >= 1 && count(200) === 0)
+    assert.deepEqual([count(429), count(404)], [200, 100])
     assert.equal(await ask(about('files.gateway.example.test')), 200)
+    mock.restore()
     await until('the second is over', async () => (await ask(about('later.example.org'))) === 404)
   })
 })

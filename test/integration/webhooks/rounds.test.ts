@@ -335,7 +335,7 @@ describe('a target', () => {
     assert.deepEqual([error, receiver.received.length], ['http is allowed to no such target any more', 0])
   })
 
-  it('a target that accepts a connection and never goes on with TLS holds none behind its round', async () => {
+  it('a target that accepts a connection and never goes on with TLS holds none behind its round', async (t) => {
     const sockets = new Set<Socket>()
     const server = createServer((socket) => {
       sockets.add(socket.on('error', () => {}).resume())
@@ -345,7 +345,14 @@ describe('a target', () => {
     const { port } = server.address() as AddressInfo
     const target = targetOf(`https://127.0.0.1:${port}/`, [{ host: '127.0.0.1', port }])
     const open = new OpenTarget(target, { secrets, atOnce: 1, attemptMs: 300 })
-    const { error } = await open.send({ id: uuidv7(), body: '{}' }, signal)
+    // The attempt's time is over once its connection is there.
+    const late = new AbortController()
+    const timeout = AbortSignal.timeout.bind(AbortSignal)
+    t.mock.method(AbortSignal, 'timeout', (ms: number) => (ms === 300 ? late.signal : timeout(ms)))
+    const sent = open.send({ id: uuidv7(), body: '{}' }, signal)
+    await until('the connection is there', () => sockets.size === 1)
+    late.abort(new DOMException('', 'TimeoutError'))
+    const { error } = await sent
     assert.deepEqual([error, sockets.size], ['no answer within 0.3 s', 1])
     open.close()
     await until('the connection is closed', () => sockets.size === 0)
@@ -362,10 +369,12 @@ describe('a target', () => {
       write()
     })
     const target = targetOf(receiver.url, [receiver.destination])
-    const open = new OpenTarget(target, { secrets, atOnce: 1, attemptMs: 300 })
-    const endless = await open.send({ id: uuidv7(), body: '{}' }, signal)
+    const patient = new OpenTarget(target, { secrets, atOnce: 1 })
+    const endless = await patient.send({ id: uuidv7(), body: '{}' }, signal)
+    patient.close()
     assert.deepEqual([endless.status, endless.response?.length, endless.error], [200, 1024, null])
     receiver.answerWith(() => {})
+    const open = new OpenTarget(target, { secrets, atOnce: 1, attemptMs: 300 })
     const stalled = await open.send({ id: uuidv7(), body: '{}' }, signal)
     assert.deepEqual(
       [stalled.status, stalled.error, stalled.isSilent],

@@ -1,12 +1,10 @@
 /** Pages of agents' own programs: by domains and by path routes. The programs are servers of the test's own. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../../../support/agent-host.ts'
 import { sendRaw } from '../../../support/gateway.ts'
-import { until, untilStill } from '../../../support/processes.ts'
+import { freePort, until, untilStill } from '../../../support/processes.ts'
 import { agent, domain, isThere, known, port, serve, tell, world } from './site.ts'
 
 const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
@@ -223,10 +221,7 @@ describe('a domain', () => {
     await own.set('status', 'running')
     await own.set('address', '127.0.0.1:1')
     await known(async () => (await page.host.get('/')).body?.error === 'The agent is not ready yet')
-    const free = createServer().listen(0, '127.0.0.1')
-    await once(free, 'listening')
-    const closed = (free.address() as AddressInfo).port
-    free.close()
+    const closed = await freePort()
     const nobody = await domain({ to: closed })
     await isThere(nobody)
     const { status, body } = await nobody.host.get('/')
