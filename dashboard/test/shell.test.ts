@@ -44,9 +44,9 @@ describe('the shell', () => {
   it('a page has a title, and a change of page moves the focus to its heading', async () => {
     await page.getByRole('link', { name: 'Operate', exact: true }).click()
     await page.getByRole('heading', { name: 'Operate' }).waitFor()
-    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Operate')
+    await page.waitForFunction(() => document.activeElement?.textContent === 'Operate')
     await page.waitForURL('**/operate/operations')
-    assert.equal(await page.title(), 'Operations · Operate · Berth')
+    await page.waitForFunction(() => document.title === 'Operations · Operate · Berth')
   })
   it('an address that no page has says so', async () => {
     await open('/nowhere/at/all')
