@@ -6,7 +6,7 @@ import { inlineCid } from '../../test/contract/context.ts'
 import { HOSTILE, openDashboard, withSecrets } from './support.ts'
 
 const dashboard = await openDashboard()
-const { url, anonymous, own, page, complaints, asked, newPage, signIn, look } = dashboard
+const { url, anonymous, own, page, complaints, asked, newPage, signIn, untilAged, look } = dashboard
 const MOST_SCRIPT_BYTES = 250_000
 /** No node has it, so that a pin of it waits. */
 const ABSENT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
@@ -98,6 +98,7 @@ describe('the shell', () => {
 
 describe('the overview', () => {
   it('what happens is shown without a reload, and only what an event is about is read again', async () => {
+    await untilAged()
     await open('')
     await page.getByText('Nothing has run yet.').waitFor()
     await page.getByText('0 requests').waitFor()
@@ -111,9 +112,8 @@ describe('the overview', () => {
     await page.getByText('Pin a CID').first().waitFor()
     await page.getByText('1 file').waitFor()
     assert.ok(asked.some((address) => address.includes('/v0/operations')))
-    // Who is signed in is read again where the event of their joining is younger than five seconds.
     assert.deepEqual(
-      asked.filter((address) => /\/v0\/agents|analytics|readyz/.test(address)),
+      asked.filter((address) => /\/v0\/(agents|me)|analytics|readyz/.test(address)),
       [],
     )
     await look('overview-used')
