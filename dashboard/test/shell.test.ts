@@ -118,6 +118,24 @@ describe('the overview', () => {
     )
     await look('overview-used')
   })
+  it('what happens before the stream of events is open is shown as well, however long that takes', async () => {
+    const stream = /\/v0\/events\?/
+    const opens = Promise.withResolvers<void>()
+    await page.route(stream, async (route) => {
+      await opens.promise
+      await route.continue().catch(() => {})
+    })
+    await open('/files')
+    await page.getByRole('link', { name: 'Seen' }).waitFor()
+    const cid = `${inlineCid(`late of ${own.name}`)}`
+    const { operation } = await own.api.pin({ cid, name: 'Late' })
+    await own.api.finished(operation)
+    await untilAged()
+    opens.resolve()
+    await page.getByRole('link', { name: 'Late' }).waitFor()
+    await page.unroute(stream)
+    await open('')
+  })
   it('what has happened before the page was opened is shown, also in a Berth that is young', async () => {
     await page.reload()
     await page.getByText('Seen is kept').waitFor()
