@@ -36,7 +36,7 @@ describe("an agent's console", () => {
     await page.keyboard.press('Control+c')
     await says('^C')
     await page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor()
-    await type('pgrep -c -f "sleep [6]00" || echo "none of $((1)) is left"')
+    await type('while pgrep -f "sleep [6]00" >/dev/null; do sleep 0.1; done; echo "none of $((1)) is left"')
     await says('none of 1 is left')
   })
   it('the console keeps the folder of cd, and refuses one that is not there', async () => {
