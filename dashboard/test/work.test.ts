@@ -8,7 +8,6 @@ const { url, own, page, complaints, signIn, look } = await openDashboard()
 const agent = await newAgent(own.api, { name: 'Worker' })
 const at = `${url}/dashboard/agents/${agent.agentId}`
 await signIn()
-page.setDefaultTimeout(25_000)
 
 const shown = page.locator('.xterm-rows')
 /** Types a line into the console. */
