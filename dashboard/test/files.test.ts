@@ -70,7 +70,8 @@ describe('uploads', () => {
       network.send('Network.emulateNetworkConditions', {
         ...{ offline, latency: 0, downloadThroughput: -1, uploadThroughput },
       })
-    await limit(MIB)
+    // So slow that it is under way for long enough to be paused on any machine.
+    await limit(MIB / 4)
     await drop(join(folder, 'site'))
     const progress = page.getByRole('progressbar', { name: 'Progress of site' })
     const share = () => progress.evaluate((bar) => (bar as HTMLProgressElement).value)
@@ -113,7 +114,7 @@ describe('uploads', () => {
       })
     const path = join(folder, 'film.bin')
     await writeFile(path, Buffer.alloc(6 * MIB, `film of ${own.id}`))
-    await limit(MIB)
+    await limit(MIB / 4)
     const input = page.getByLabel('Choose files')
     await input.setInputFiles(path)
     await page.getByText(/^Sending [1-9]/).waitFor()
