@@ -9,7 +9,7 @@ import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { uuidv7 } from 'uuidv7'
 import { until } from '../../test/support/processes.ts'
-import { openDashboard } from './support.ts'
+import { HOST_MS, openDashboard } from './support.ts'
 
 const { url, own, page, complaints, signIn, look, sql } = await openDashboard()
 const { api } = own
@@ -177,14 +177,18 @@ describe('the list', () => {
     await row.getByRole('button', { name: 'Copied' }).waitFor()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), cid)
     const last = page.getByRole('link', { name: 'row 00001' })
-    const most = await until('the last file is in sight', async () => {
-      const rows = await page.evaluate(() => {
-        scrollTo(0, document.body.scrollHeight)
-        return document.querySelectorAll('[role=row]').length
-      })
-      assert.ok(rows < 100, `${rows} rows`)
-      return (await last.isVisible()) && rows
-    })
+    const most = await until(
+      'the last file is in sight',
+      async () => {
+        const rows = await page.evaluate(() => {
+          scrollTo(0, document.body.scrollHeight)
+          return document.querySelectorAll('[role=row]').length
+        })
+        assert.ok(rows < 100, `${rows} rows`)
+        return (await last.isVisible()) && rows
+      },
+      4 * HOST_MS,
+    )
     assert.ok(most > 10)
   })
 })
