@@ -253,7 +253,10 @@ describe('the event of a run', () => {
     assert.equal(new Date(String(startedAt)).toISOString(), startedAt)
     assert.ok(Number(durationMs) >= 0)
     assert.deepEqual(first?.resource, { type: 'task', id: `${agent.agentId}/${id}` })
-    assert.deepEqual([told(once.id)[0]?.data.status, told(once.id)[0]?.data.name], ['ok', null])
+    const { status, name: known } = told(once.id)[0]?.data ?? {}
+    assert.equal(status, 'ok')
+    // The engine removes a task that ran once: its name is known where the tasks were read just before that.
+    assert.ok(known === null || known === 'Scheduled', String(known))
     assert.equal(new Set(reader.events.map((event) => event.data.runId)).size, reader.events.length)
   })
 })
