@@ -74,7 +74,7 @@ describe('an agent in the dashboard', () => {
       const main = on.locator('main')
       const there = main.getByText(shown).filter({ visible: true }).first()
       await there
-        .waitFor({ timeout: HOST_MS / 3 })
+        .waitFor({ timeout: HOST_MS })
         .catch(async () => assert.fail(`${path}: ${await main.innerText()}`))
       assert.equal(
         await main.getByRole('alert').count(),

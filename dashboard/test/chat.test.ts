@@ -1,11 +1,13 @@
 /** An agent's chat, log and what it uses, in a real browser with a real agent. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { sharedAgent } from '../../test/contract/openclaw/context.ts'
+import { until } from '../../test/support/processes.ts'
 import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
 const dashboard = await openDashboard({ isShared: true })
-const { url, page, complaints, signIn, look } = dashboard
+const { url, own, page, complaints, signIn, look } = dashboard
 const agent = await sharedAgent(dashboard)
 await signIn()
 const home = `${url}/dashboard/agents/${agent.agentId}`
@@ -61,21 +63,26 @@ describe('chat', () => {
     // What is read during the reply arrives behind it: it is older than what the page has been told.
     const replied = Promise.withResolvers<void>()
     const reads = /\/conversations\/[0-9a-f-]+\?/
+    let held = 0
     await page.route(reads, async (route) => {
       const response = await route.fetch()
+      held++
       await replied.promise
       await route.fulfill({ response }).catch(() => {})
     })
     await page.evaluate(recordCall, 'nine ships')
-    await box.fill('run: sleep 2; echo nine ships')
+    const end = `/tmp/${randomUUID()}`
+    await box.fill(`run and wait: echo nine ships; until [ -e ${end} ]; do sleep 0.1; done; true`)
     await page.keyboard.press('Enter')
     const call = log.locator('summary').filter({ hasText: 'nine ships' })
     await call.getByText('runs').waitFor()
-    const read = page.waitForRequest(reads)
-    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange', { bubbles: true })))
-    await read
+    await until('the conversation was read', async () => {
+      await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange', { bubbles: true })))
+      return held > 0
+    })
+    await own.api.post(`${agent.path}/console/exec`, { command: `touch ${end}` })
     await log.getByText('ran: nine ships').waitFor()
-    await call.getByText('done').waitFor()
+    await call.getByText('done', { exact: true }).waitFor()
     replied.resolve()
     await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 2 * HOST_MS })
     await page.unroute(reads)

@@ -41,7 +41,7 @@ describe('the dashboard', () => {
     await page.goto(address)
     const button = page.getByRole('button', { name: 'Sign in' })
     await button.waitFor()
-    assert.equal(new URL(page.url()).hash, '')
+    await page.waitForURL(({ hash }) => hash === '')
     await button.click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     const other = await newPage()

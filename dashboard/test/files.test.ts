@@ -9,7 +9,7 @@ import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { uuidv7 } from 'uuidv7'
 import { until } from '../../test/support/processes.ts'
-import { openDashboard } from './support.ts'
+import { HOST_MS, openDashboard } from './support.ts'
 
 const { url, own, page, complaints, signIn, look, sql } = await openDashboard()
 const { api } = own
@@ -70,7 +70,8 @@ describe('uploads', () => {
       network.send('Network.emulateNetworkConditions', {
         ...{ offline, latency: 0, downloadThroughput: -1, uploadThroughput },
       })
-    await limit(MIB)
+    // So slow that it is under way for long enough to be paused on any machine.
+    await limit(MIB / 4)
     await drop(join(folder, 'site'))
     const progress = page.getByRole('progressbar', { name: 'Progress of site' })
     const share = () => progress.evaluate((bar) => (bar as HTMLProgressElement).value)
@@ -113,7 +114,7 @@ describe('uploads', () => {
       })
     const path = join(folder, 'film.bin')
     await writeFile(path, Buffer.alloc(6 * MIB, `film of ${own.id}`))
-    await limit(MIB)
+    await limit(MIB / 4)
     const input = page.getByLabel('Choose files')
     await input.setInputFiles(path)
     await page.getByText(/^Sending [1-9]/).waitFor()
@@ -176,14 +177,18 @@ describe('the list', () => {
     await row.getByRole('button', { name: 'Copied' }).waitFor()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), cid)
     const last = page.getByRole('link', { name: 'row 00001' })
-    const most = await until('the last file is in sight', async () => {
-      const rows = await page.evaluate(() => {
-        scrollTo(0, document.body.scrollHeight)
-        return document.querySelectorAll('[role=row]').length
-      })
-      assert.ok(rows < 100, `${rows} rows`)
-      return (await last.isVisible()) && rows
-    })
+    const most = await until(
+      'the last file is in sight',
+      async () => {
+        const rows = await page.evaluate(() => {
+          scrollTo(0, document.body.scrollHeight)
+          return document.querySelectorAll('[role=row]').length
+        })
+        assert.ok(rows < 100, `${rows} rows`)
+        return (await last.isVisible()) && rows
+      },
+      4 * HOST_MS,
+    )
     assert.ok(most > 10)
   })
 })

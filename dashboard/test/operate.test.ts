@@ -242,8 +242,12 @@ describe('the instance', () => {
     await tab('Audit', on).waitFor()
     assert.equal(await tab('Health', on).count(), 0)
     await berth('users', 'admin', owner)
-    await on.reload()
-    await tab('Health', on).waitFor()
+    // The web process hears of the command a moment later.
+    await until('the page offers it', async () => {
+      await on.reload()
+      await tab('Audit', on).waitFor()
+      return tab('Health', on).isVisible()
+    })
     await on.context().close()
     await open('/operate/health')
     await page.getByText('Everything works.').or(page.getByText('a part is not well')).waitFor()

@@ -10,7 +10,7 @@ import { writeDirectory, writeFile } from '../../src/storage/unixfs-write.ts'
 import { until } from '../../test/support/processes.ts'
 import { actionsOn, HOSTILE, openDashboard } from './support.ts'
 
-const { url, own, page, complaints, newPage, signIn, look } = await openDashboard()
+const { url, own, page, complaints, newPage, signIn, untilAged, look } = await openDashboard()
 await signIn()
 const { ranNothing } = actionsOn(page)
 
@@ -144,6 +144,7 @@ describe('a preview', () => {
     // A viewer may let a PDF say something in a dialog; that is the browser's, and has nothing of this page.
     page.on('dialog', (dialog) => dialog.dismiss())
     const asked: string[] = []
+    await untilAged()
     const pdf = await show(Buffer.from(pdfOf(own.id), 'latin1'), 'paper.pdf', 'application/pdf')
     page.on('request', (request) => asked.push(request.url()))
     assert.notEqual(new URL(pdf.url()).origin, new URL(url).origin)

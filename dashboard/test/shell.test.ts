@@ -6,7 +6,7 @@ import { inlineCid } from '../../test/contract/context.ts'
 import { HOSTILE, openDashboard, withSecrets } from './support.ts'
 
 const dashboard = await openDashboard()
-const { url, anonymous, own, page, complaints, asked, newPage, signIn, look } = dashboard
+const { url, anonymous, own, page, complaints, asked, newPage, signIn, untilAged, look } = dashboard
 const MOST_SCRIPT_BYTES = 250_000
 /** No node has it, so that a pin of it waits. */
 const ABSENT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
@@ -44,9 +44,9 @@ describe('the shell', () => {
   it('a page has a title, and a change of page moves the focus to its heading', async () => {
     await page.getByRole('link', { name: 'Operate', exact: true }).click()
     await page.getByRole('heading', { name: 'Operate' }).waitFor()
-    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Operate')
+    await page.waitForFunction(() => document.activeElement?.textContent === 'Operate')
     await page.waitForURL('**/operate/operations')
-    assert.equal(await page.title(), 'Operations · Operate · Berth')
+    await page.waitForFunction(() => document.title === 'Operations · Operate · Berth')
   })
   it('an address that no page has says so', async () => {
     await open('/nowhere/at/all')
@@ -98,6 +98,7 @@ describe('the shell', () => {
 
 describe('the overview', () => {
   it('what happens is shown without a reload, and only what an event is about is read again', async () => {
+    await untilAged()
     await open('')
     await page.getByText('Nothing has run yet.').waitFor()
     await page.getByText('0 requests').waitFor()
@@ -111,12 +112,29 @@ describe('the overview', () => {
     await page.getByText('Pin a CID').first().waitFor()
     await page.getByText('1 file').waitFor()
     assert.ok(asked.some((address) => address.includes('/v0/operations')))
-    // Who is signed in is read again where the event of their joining is younger than five seconds.
     assert.deepEqual(
-      asked.filter((address) => /\/v0\/agents|analytics|readyz/.test(address)),
+      asked.filter((address) => /\/v0\/(agents|me)|analytics|readyz/.test(address)),
       [],
     )
     await look('overview-used')
+  })
+  it('what happens before the stream of events is open is shown as well, however long that takes', async () => {
+    const stream = /\/v0\/events\?/
+    const opens = Promise.withResolvers<void>()
+    await page.route(stream, async (route) => {
+      await opens.promise
+      await route.continue().catch(() => {})
+    })
+    await open('/files')
+    await page.getByRole('link', { name: 'Seen' }).waitFor()
+    const cid = `${inlineCid(`late of ${own.name}`)}`
+    const { operation } = await own.api.pin({ cid, name: 'Late' })
+    await own.api.finished(operation)
+    await untilAged()
+    opens.resolve()
+    await page.getByRole('link', { name: 'Late' }).waitFor()
+    await page.unroute(stream)
+    await open('')
   })
   it('what has happened before the page was opened is shown, also in a Berth that is young', async () => {
     await page.reload()

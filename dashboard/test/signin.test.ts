@@ -308,7 +308,7 @@ describe('single sign-on', () => {
     const { token } = (await own.api.post(path, { role: 'viewer' })).body.data
     await page.goto(`${home}/login#invitation=${token}`)
     await page.getByText('You are invited to a workspace').waitFor()
-    assert.equal(new URL(page.url()).hash, '')
+    await page.waitForURL(({ hash }) => hash === '')
     await page.getByRole('button', { name: 'Sign in with Example ID' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.getByText(sub).first().waitFor()

@@ -7,6 +7,7 @@ import { after } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { findBrowser } from '../../scripts/demo/browser.ts'
 import { type Context, openContext, type Workspace } from '../../test/contract/context.ts'
+import { until } from '../../test/support/processes.ts'
 import type { Stack } from '../../test/support/stack.ts'
 
 /** A name that runs a script where it is shown as markup. */
@@ -39,6 +40,11 @@ export interface Dashboard extends Context {
   link(user?: string): Promise<string>
   /** Signs the page in, and waits for the overview. @param user a member of the workspace; its owner unless told. */
   signIn(page?: Page, user?: string): Promise<void>
+  /**
+   * Waits until nothing that has made the workspace is so young that a page which opens reads again what it is about: those
+   * events may be newer than what it has read.
+   */
+  untilAged(): Promise<void>
   /** Checks that the page has no violation of accessibility, in either colour scheme, and takes its pictures. */
   look(name: string): Promise<void>
 }
@@ -102,6 +108,13 @@ export async function openDashboard({
     await on.getByRole('heading', { name: 'Overview' }).waitFor()
   }
 
+  const untilAged = async () => {
+    // Five seconds, and the one that a date of HTTP leaves out.
+    const young = `SELECT FROM event WHERE workspace_id = $1 AND created_at > now() - interval '6 s'
+      UNION ALL SELECT FROM event_pending WHERE workspace_id = $1`
+    await until('its events are old', async () => (await context.sql(young, [own.id])).length === 0)
+  }
+
   async function look(name: string): Promise<void> {
     if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE)
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -120,7 +133,7 @@ export async function openDashboard({
     await page.screenshot({ path: join(shots, `${name}-phone.png`) })
     await page.setViewportSize({ width: 1280, height: 800 })
   }
-  return { ...context, own, browser, page, complaints, asked, newPage, link, signIn, look }
+  return { ...context, own, browser, page, complaints, asked, newPage, link, signIn, untilAged, look }
 }
 
 /** Those of the addresses that have a token, a secret or a key in them. */

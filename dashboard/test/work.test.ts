@@ -8,7 +8,6 @@ const { url, own, page, complaints, signIn, look } = await openDashboard()
 const agent = await newAgent(own.api, { name: 'Worker' })
 const at = `${url}/dashboard/agents/${agent.agentId}`
 await signIn()
-page.setDefaultTimeout(25_000)
 
 const shown = page.locator('.xterm-rows')
 /** Types a line into the console. */
@@ -36,7 +35,7 @@ describe("an agent's console", () => {
     await page.keyboard.press('Control+c')
     await says('^C')
     await page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor()
-    await type('pgrep -c -f "sleep [6]00" || echo "none of $((1)) is left"')
+    await type('while pgrep -f "sleep [6]00" >/dev/null; do sleep 0.1; done; echo "none of $((1)) is left"')
     await says('none of 1 is left')
   })
   it('the console keeps the folder of cd, and refuses one that is not there', async () => {
@@ -160,17 +159,34 @@ describe("an agent's files", () => {
 })
 
 describe("an agent's snapshots", () => {
+  const article = (cid: string) => page.getByRole('article').filter({ has: page.getByTitle(cid) })
+  const button = (cid: string, name: string) => article(cid).getByRole('button', { name })
+  /**
+   * Takes a snapshot, and waits until it is shown. Others are taken meanwhile, by themselves.
+   * @returns the CID of the newest one that says so in its difference.
+   */
+  async function take(changed = ''): Promise<string> {
+    const answered = page.waitForResponse((answer) => answer.url().endsWith('/snapshots/sync'))
+    await page.getByRole('button', { name: 'Take one now' }).click()
+    const { operation } = await (await answered).json()
+    if (operation) await own.api.finished(operation.id)
+    const { snapshots } = (await own.api.get(`${agent.path}/snapshots`)).body
+    const isOne = ({ contentDiff }: { contentDiff: string | null }) =>
+      contentDiff?.includes(changed) ?? !changed
+    const { snapshotCid } = snapshots.find(isOne)
+    await article(snapshotCid).waitFor()
+    return snapshotCid
+  }
+  const taken: string[] = []
+
   it('a snapshot is taken, and says what changed', async () => {
     await page.getByRole('link', { name: 'Snapshots' }).click()
-    await page.getByRole('button', { name: 'Take one now' }).click()
+    taken.push(await take())
     await page.getByText('Newest', { exact: true }).waitFor()
     await own.api.post(`${agent.path}/console/exec`, {
       command: `printf '%s' ${JSON.stringify(HOSTILE)} > workspace/second.txt`,
     })
-    const shown = await page.getByRole('article').count()
-    await page.getByRole('button', { name: 'Take one now' }).click()
-    await page.getByRole('article').nth(shown).waitFor()
-    const newest = page.getByRole('article').first()
+    const newest = article(await take('workspace/second.txt'))
     await newest.getByText('What changed').click()
     await newest.getByText('workspace/second.txt').first().waitFor()
     await newest.getByText('window.ran').first().waitFor()
@@ -179,15 +195,12 @@ describe("an agent's snapshots", () => {
   })
   it('any two snapshots are compared, by an address that can be given to others', async () => {
     await own.api.post(`${agent.path}/console/exec`, { command: 'printf third > workspace/third.txt' })
-    const shown = await page.getByRole('article').count()
-    await page.getByRole('button', { name: 'Take one now' }).click()
-    const articles = page.getByRole('article')
-    await articles.nth(shown).waitFor()
-    const compare = (index: number) => articles.nth(index).getByRole('button', { name: 'Compare' }).click()
-    await compare(0)
+    const third = await take('workspace/third.txt')
+    const [first = ''] = taken
+    await button(third, 'Compare').click()
     const compared = page.getByRole('region', { name: 'Difference between two snapshots' })
     await compared.getByText('Choose Compare at another snapshot').waitFor()
-    await compare(2)
+    await button(first, 'Compare').click()
     for (const file of ['workspace/second.txt', 'workspace/third.txt'])
       await compared.getByText(file, { exact: true }).waitFor()
     await compared.getByText('added').first().waitFor()
@@ -206,7 +219,8 @@ describe("an agent's snapshots", () => {
     await compared.waitFor({ state: 'detached' })
   })
   it('the workspace is reset to an earlier one by the name of the agent', async () => {
-    await page.getByRole('article').nth(2).getByRole('button', { name: 'Reset' }).click()
+    const [first = ''] = taken
+    await button(first, 'Reset').click()
     const dialog = page.getByRole('dialog')
     const sure = dialog.getByRole('button', { name: 'Reset' })
     assert.ok(await sure.isDisabled())

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { postgresUrl } from '../../src/standalone/postgres.ts'
+import { until } from '../support/processes.ts'
 import { runCli, startOnce } from '../support/stack.ts'
 import { openContext } from './context.ts'
 
@@ -116,7 +117,8 @@ describe('berth', () => {
     assert.equal(await berth('migrate'), 'the schema is up to date')
   })
   it('berth doctor finds every part well', async () => {
-    const said = await berth('doctor')
+    // On a machine so busy that a check takes two seconds, its part counts as down.
+    const said = await until('every part is well', () => berth('doctor'))
     for (const part of [
       'PostgreSQL',
       'Schema',

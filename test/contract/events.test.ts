@@ -135,10 +135,8 @@ describe('the stream of events', () => {
        FROM generate_series(1, $2::int) n`,
       [workspaceId, count],
     )
-    await until(
-      'all are published',
-      async () => (await context.sql('SELECT FROM event_pending LIMIT 1')).length === 0,
-    )
+    const pending = 'SELECT FROM event_pending WHERE workspace_id = $1 LIMIT 1'
+    await until('all are published', async () => (await context.sql(pending, [workspaceId])).length === 0)
     let rest = ''
     for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const found = [...(rest + text).matchAll(/"data":\{"n":(\d+),/g)]

@@ -13,7 +13,7 @@ const QUEUE = '/v3/files/public/pin_by_cid'
 const NOT_FOUND = 'There is no such operation'
 
 const context = await openContext()
-const { provider, workspace } = context
+const { provider, sql, workspace } = context
 const { api } = await workspace()
 const other = await workspace()
 
@@ -290,10 +290,10 @@ describe('cancelling an operation', () => {
 
   it('cancelling an operation that waits ends it, and what it was to make', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
-    await until('a try has ended', async () => {
-      const { state, attempts } = await get(operation)
-      return state === 'queued' && attempts > 0
-    })
+    // Between two tries, of which the next is put off: it begins a second later, maybe before the request arrives.
+    const putOff = `UPDATE operation SET next_attempt_at = now() + interval '1 day'
+                    WHERE id = $1 AND state = 'queued' AND attempts > 0 RETURNING id`
+    await until('a try has ended', async () => (await sql(putOff, [operation])).length === 1)
     const { status, body } = await cancel(operation)
     assert.deepEqual([status, body.data.state], [200, 'canceled'])
     assert.ok(body.data.finished_at)

@@ -113,7 +113,7 @@ describe('origins', () => {
     const { requestid } = await add({ cid, origins })
     const asHostNode = await api.pin({ cid, host_nodes: origins }, { wait: 120 })
     assert.equal(asHostNode.record.status, 'bad_host_node', 'a host node does')
-    assert.equal((await get(requestid)).status, 'pinning')
+    await reaches(requestid, 'pinning')
   })
   it('origins are at most 100, of which the first 20 that can be dialled are kept', async () => {
     const local = Array.from({ length: 79 }, (_, i) => `/ip4/127.0.0.1/tcp/${i}`)

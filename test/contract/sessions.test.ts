@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../support/agent-host.ts'
-import { assertError } from '../support/client.ts'
+import { assertError, type Reply, soon } from '../support/client.ts'
 import { until } from '../support/processes.ts'
 import { openContext, type Workspace } from './context.ts'
 import { addMember } from './workspaces/rows.ts'
@@ -116,7 +116,10 @@ describe('a session', () => {
     const { ask } = await signIn(own, user.name)
     assert.equal((await ask('GET', '/v0/admin/workspaces')).status, 403)
     await berth('users', 'admin', user.name)
-    assert.deepEqual((await ask('GET', '/v0/me')).body.data.scopes, ['org:read', 'instance:write'])
+    // The web process hears of the command a moment later.
+    const isAdmin = ({ body }: Reply) => body.data.scopes.includes('instance:write')
+    const { body } = await soon(() => ask('GET', '/v0/me'), isAdmin)
+    assert.deepEqual(body.data.scopes, ['org:read', 'instance:write'])
     assert.equal((await ask('GET', '/v0/admin/workspaces')).status, 200)
   })
   it('a key is told who it is as well, and has no session to end', async () => {

@@ -26,11 +26,12 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
   const from = new Date(Date.now() - BEFORE_MS).toISOString()
   let after: string | undefined
   let failures = 0
-  /** When the page opened, by the server's clock. */
+  const began = performance.now()
+  /** Shortly before the page opened, by the server's clock: its stream may have opened much later. */
   let since: number | undefined
   const opened = (date: number) => {
     failures = 0
-    since ??= date - OLD_MS
+    since ??= date - OLD_MS - (performance.now() - began)
     setLink('on')
   }
   while (!stopped.aborted) {

@@ -116,7 +116,7 @@ describe('workspaces of the instance', () => {
       made.map(({ id }) => id).reverse(),
     )
     const [first] = made
-    await anonymous.as(first.token).pin({ cid: `${inlineCid(name)}` }, { wait: 30 })
+    await anonymous.as(first.token).pin({ cid: `${inlineCid(name)}` }, { wait: 120 })
     const [found] = (await api.get('/v0/admin/workspaces', { name: first.name })).body.data.workspaces
     assert.equal(found.id, first.id)
     assert.equal(found.usage.files, 1)

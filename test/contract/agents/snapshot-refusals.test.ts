@@ -36,7 +36,7 @@ describe('a sync or a reset that could not reach IPFS', () => {
       const ask = (headers = {}) =>
         api.post(`${agent.path}/snapshots/${action}`, body, { ...key, ...headers })
       const operation = (await ask({ prefer: 'respond-async' })).headers.get('operation-id')
-      await api.get(`/v0/operations/${operation}`, { wait: '30' })
+      await api.finished(String(operation))
       // A worker ends the operation so: a row has no container from which anything could be saved.
       await sql(
         `UPDATE operation SET state = 'failed', error = 'IPFS node unreachable', error_code = 'ipfs_unreachable'

@@ -176,8 +176,11 @@ describe('a channel of an agent that runs', async () => {
     const { enabled, botToken, dmPolicy, allowFrom } = channels.telegram
     assert.deepEqual([enabled, botToken, dmPolicy, allowFrom], [true, TELEGRAM, 'open', ['*']])
     assert.equal(plugins.entries.telegram.enabled, true)
-    const { logs } = (await api.get(`${agent.path}/logs`)).body
-    assert.match(logs, /\d+ plugins: [^)]*\btelegram\b/)
+    // The log is read from the container's, a moment behind the gateway.
+    const loaded = /\d+ plugins: [^)]*\btelegram\b/
+    await until('it has loaded the plugin', async () =>
+      loaded.test((await api.get(`${agent.path}/logs`)).body.logs),
+    )
   })
   it('a channel of an agent that runs is gone from it once it is removed', async () => {
     const reply = await api.delete(channel, patient)

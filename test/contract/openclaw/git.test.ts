@@ -310,6 +310,7 @@ describe('the gateway token after its rotation', () => {
     const { code, stderr } = await git(dir, 'push', 'origin', 'main')
     assert.notEqual(code, 0)
     assert.match(stderr, /Authentication failed/)
-    await done(dir, 'push', '--quiet', address(agent.agentId, body.token), 'main')
+    await done(dir, 'remote', 'set-url', 'origin', address(agent.agentId, body.token))
+    await push(dir)
   })
 })

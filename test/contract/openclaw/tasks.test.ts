@@ -41,6 +41,17 @@ const create = async (more: object = {}): Promise<Reply['body']> => {
   assert.equal(status, 200, JSON.stringify(body))
   return body
 }
+/** A task that runs in three seconds, or in more where those were over before the engine had the request. */
+async function createSoon(name: string): Promise<Reply['body']> {
+  for (let ms = 3000; ; ms *= 2) {
+    const { status, body } = await patiently(() => {
+      const schedule = { kind: 'at', at: new Date(Date.now() + ms).toISOString() }
+      return shared.post(TASKS, { ...TASK, name, schedule })
+    })
+    if (status === 200) return body
+    assert.ok(status === 400 && ms < 60_000, JSON.stringify(body))
+  }
+}
 const at = (id: string, rest = '') => `${TASKS}/${id}${rest}`
 const runsOf = async (id: string, query?: Record<string, string>) =>
   (await shared.get(at(id, '/runs'), query)).body.entries
@@ -225,10 +236,7 @@ describe('the event of a run', () => {
     after(() => reader.stop())
     const name = `By hand ${HOSTILE}`
     const { id } = await create({ name })
-    const once = await create({
-      name: 'Scheduled',
-      schedule: { kind: 'at', at: new Date(Date.now() + 3000).toISOString() },
-    })
+    const once = await createSoon('Scheduled')
     const { runId } = (await shared.post(at(id, '/run'), {})).body
     const told = (taskId: string) => reader.events.filter(({ data }) => data.taskId === taskId)
     for (const taskId of [id, once.id])
@@ -245,7 +253,10 @@ describe('the event of a run', () => {
     assert.equal(new Date(String(startedAt)).toISOString(), startedAt)
     assert.ok(Number(durationMs) >= 0)
     assert.deepEqual(first?.resource, { type: 'task', id: `${agent.agentId}/${id}` })
-    assert.deepEqual([told(once.id)[0]?.data.status, told(once.id)[0]?.data.name], ['ok', null])
+    const { status, name: known } = told(once.id)[0]?.data ?? {}
+    assert.equal(status, 'ok')
+    // The engine removes a task that ran once: its name is known where the tasks were read just before that.
+    assert.ok(known === null || known === 'Scheduled', String(known))
     assert.equal(new Set(reader.events.map((event) => event.data.runId)).size, reader.events.length)
   })
 })

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import type { Role } from '../../../src/http/principal.ts'
 import { assertError, type Client, type Reply, soon } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { collectPages } from '../pages.ts'
 import { addMember } from './rows.ts'
@@ -170,8 +171,10 @@ describe('keys of a workspace', () => {
     assert.equal(await lastUse(api, path, 'seldom'), null)
     const before = Date.now()
     assert.equal((await context.anonymous.as(body.JWT).get('/v3/files/public')).status, 200)
-    const ask = () => api.get(`${path}/keys`, { name: 'seldom' })
-    const { body: found } = await soon(ask, ({ body }) => body.data.keys[0].lastUsedAt !== null)
+    const found = await until('the use is written', async () => {
+      const { body } = await api.get(`${path}/keys`, { name: 'seldom' })
+      return body.data.keys[0].lastUsedAt !== null && body
+    })
     const [key] = found.data.keys
     assert.ok(Math.abs(Date.parse(key.lastUsedAt) - before) < 60_000)
     assert.deepEqual(
