@@ -84,6 +84,10 @@ export class TestAgentd {
     const ready = await until('agentd listens', 60_000, async () => {
       if (child.exitCode !== null) throw new Error(`agentd ended: ${this.output}`)
       return JSON.parse(await readFile(this.config.readyFile as string, 'utf8').catch(() => 'null'))
+    }).catch((error) => {
+      // No hook closes it where one before the test has failed, and it would keep the file of tests from ending.
+      child.kill('SIGKILL')
+      throw error
     })
     this.#port = ready.port
   }
