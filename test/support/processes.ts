@@ -104,6 +104,8 @@ export interface Running {
   output(): string
   /** Ends it by `signal` and waits; by SIGKILL when it takes longer than 20 s. */
   end(signal?: NodeJS.Signals): Promise<void>
+  /** Sends a signal, where it has not ended. */
+  signal(signal: NodeJS.Signals): void
 }
 
 /** Starts a program whose output is kept. With `group`, it leads a process group, and `end` signals all of it. */
@@ -135,6 +137,7 @@ export function run(
   return {
     process: child,
     output: () => chunks.join(''),
+    signal: signalIt,
     async end(signal = 'SIGTERM') {
       signalIt(signal)
       const timer = setTimeout(() => signalIt('SIGKILL'), 20_000)

@@ -157,9 +157,10 @@ export async function startStack(
       }),
     async kill() {
       const running = await roles()
-      const ended = supervisor?.end('SIGKILL')
+      // It stands still first: a role that saw its supervisor die would stop the agents in order.
+      supervisor?.signal('SIGSTOP')
       for (const { pid } of running) killIfThere(pid)
-      await ended
+      await supervisor?.end('SIGKILL')
     },
     restart,
     stop,
