@@ -12,7 +12,8 @@ import { type Cases, failsWith, MIB } from './context.ts'
 
 /** DAGs of a few blocks that have more paths than anybody can walk, and honest ones that look like them. */
 export function hollowCases({ storage }: Cases): void {
-  const bounded = () => ({ signal: AbortSignal.timeout(60_000) })
+  // It takes seconds; beside tests that fill disks, minutes.
+  const bounded = () => ({ signal: AbortSignal.timeout(240_000) })
   const add = async ({ root, blocks }: MadeDag): Promise<CID> => {
     const { cid } = await storage().importCar(inPieces(carOf(root, blocks), MIB), bounded())
     return cid
