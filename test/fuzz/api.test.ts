@@ -2,7 +2,7 @@
  * Random requests to every route of `/openapi.json`. Whatever comes in, the answer is one that the document
  * declares, no error is the server's own fault, what is refused changes nothing, and the server is well afterwards.
  *
- * `BERTH_FUZZ_SEED` replays a run, `BERTH_FUZZ_SECONDS` bounds it (10).
+ * `BERTH_FUZZ_SEED` replays a run, `BERTH_FUZZ_SECONDS` bounds it (5; CI gives it 20).
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -16,7 +16,7 @@ import { createPool, createWorkspace } from './pool.ts'
 import { stateOf } from './state.ts'
 
 const seed = Number(process.env.BERTH_FUZZ_SEED ?? Date.now() % 2 ** 31)
-const seconds = Number(process.env.BERTH_FUZZ_SECONDS ?? 10)
+const seconds = Number(process.env.BERTH_FUZZ_SECONDS ?? 5)
 
 const context = await openContext()
 const { anonymous } = context
