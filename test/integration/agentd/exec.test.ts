@@ -169,7 +169,8 @@ const firstLine = (stream: NodeJS.ReadableStream) =>
     stream.on('data', function read(chunk) {
       text += chunk
       if (!text.includes('\n')) return
-      stream.off('data', read)
+      // Without the pause, what comes before anybody else reads would be lost.
+      stream.off('data', read).pause()
       resolve(text)
     })
   })
