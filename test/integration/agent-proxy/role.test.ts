@@ -98,6 +98,29 @@ test('Berth is where PORT says without PUBLIC_URL', async (t) => {
   assert.equal(await statusThrough(port, `http://127.0.0.1:${port}/`), 403)
 })
 
+test('in a cluster, Berth on loopback is where BERTH_WEB_URL says, and a model at a private address has a name', async (t) => {
+  const hosts: (string | undefined)[] = []
+  const server = createServer((req, res) => {
+    hosts.push(req.headers.host)
+    res.end()
+  }).listen(0, '127.0.0.2')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const { port: open } = server.address() as AddressInfo
+  const forwarded = await freePort()
+  const host = startHost(t, {
+    PUBLIC_URL: `http://localhost:${forwarded}`,
+    BERTH_WEB_URL: `http://127.0.0.2:${open}`,
+    BERTH_MODEL_URL: `http://127.0.0.2:${open}/v1`,
+  })
+  const port = await egressPort(host)
+  const berth = [`localhost:${forwarded}`, `x0000001.agents.localhost:${forwarded}`]
+  for (const name of [...berth, `model.berth.internal:${open}`])
+    assert.equal(await statusThrough(port, `http://${name}/v1`), 200, name)
+  assert.deepEqual(hosts, [...berth, `127.0.0.2:${open}`])
+  assert.equal(await statusThrough(port, `http://localhost:${open}/`), 403)
+})
+
 test('the agent proxy lets in who has the key, to processes only where agents may be processes', async (t) => {
   const agentd = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
   await once(agentd, 'listening')
