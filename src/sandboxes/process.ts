@@ -88,6 +88,8 @@ class ProcessRuntime implements SandboxRuntime {
   readonly #closing = new AbortController()
   /** Exit codes of what this process has started, by run: the system tells them to nobody else. */
   readonly #exits = new Map<string, Promise<number>>()
+  /** What goes on after agents that have ended: it writes into their folders. */
+  readonly #tidying = new Set<Promise<void>>()
 
   constructor(place: Place, reserve: DiskReserve, log: Logger) {
     this.#place = place
@@ -251,6 +253,7 @@ class ProcessRuntime implements SandboxRuntime {
 
   async close(): Promise<void> {
     this.#closing.abort()
+    await Promise.all(this.#tidying)
   }
 
   /** @throws SandboxError `disk_full` for a new agent while the disk is down to its reserve; one that is there goes on. */
@@ -277,7 +280,11 @@ class ProcessRuntime implements SandboxRuntime {
     })
     const { leader, exited } = await spawnAgentd({ place: this.#place, paths, spec, engineDir, run })
     this.#exits.set(run.id, exited)
-    void exited.then((exitCode) => this.#ended(spec.agentId, run.id, exitCode))
+    void exited.then((exitCode) => {
+      const tidying = this.#ended(spec.agentId, run.id, exitCode)
+      this.#tidying.add(tidying)
+      void tidying.then(() => this.#tidying.delete(tidying))
+    })
     const started = { ...run, leader }
     await writeState(paths, { ...state, run: started })
     return started
@@ -316,16 +323,17 @@ class ProcessRuntime implements SandboxRuntime {
 
   /** agentd has ended: notes its exit code, where it is known, and ends what it left behind. */
   async #ended(agentId: string, runId: string, exitCode?: number): Promise<void> {
-    if (this.#closing.signal.aborted) return
+    const { signal } = this.#closing
+    if (signal.aborted) return
     try {
-      await this.#withLock(agentId, undefined, async (paths) => {
+      await this.#withLock(agentId, signal, async (paths) => {
         const state = await readState(paths)
         if (state?.run?.id !== runId) return
         if (exitCode !== undefined) await writeState(paths, { ...state, run: { ...state.run, exitCode } })
         await endRun(state.run, 0)
       })
     } catch (error) {
-      this.#log.warn({ err: error, agentId }, 'cannot tidy up after an agent that has ended')
+      if (!signal.aborted) this.#log.warn({ err: error, agentId }, 'cannot tidy up after an agent that has ended')
     } finally {
       this.#exits.delete(runId)
     }

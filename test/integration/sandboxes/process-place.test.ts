@@ -1,6 +1,7 @@
 /** Agents as processes: their user, their place, and what a worker that dies leaves to the next. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -115,6 +116,21 @@ test('other files in a folder that the operator has chosen are neither listed no
   await runtime.remove('other', { volume: true })
   assert.deepEqual((await readdir(join(agentsDir, 'other'))).sort(), ['home', 'state.json', 'tmp'])
   await runtime.close()
+})
+
+test('a driver that is closed writes no more into the folder, also where an agent has just ended', async () => {
+  const { dataDir, enginesDir } = await newFolder(0o755)
+  for (let round = 0; round < 5; round++) {
+    const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
+    const agentId = newAgent()
+    await runtime.create(specOf(agentId))
+    await runtime.start(agentId)
+    await runtime.remove(agentId, { volume: true })
+    await runtime.close()
+    // Fails where anything is written meanwhile.
+    await rm(dataDir, { recursive: true })
+    assert.equal(existsSync(dataDir), false)
+  }
 })
 
 test('a worker that is killed leaves its agents to the next one', async () => {
