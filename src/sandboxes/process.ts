@@ -333,7 +333,8 @@ class ProcessRuntime implements SandboxRuntime {
         await endRun(state.run, 0)
       })
     } catch (error) {
-      if (!signal.aborted) this.#log.warn({ err: error, agentId }, 'cannot tidy up after an agent that has ended')
+      if (!signal.aborted)
+        this.#log.warn({ err: error, agentId }, 'cannot tidy up after an agent that has ended')
     } finally {
       this.#exits.delete(runId)
     }

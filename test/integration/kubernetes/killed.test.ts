@@ -31,14 +31,9 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
   before(async () => {
     ground = await makeGround()
     const { cluster: _, owner, ...rest } = await newOptions(ground)
-    options = { ...rest, startMs: 180_000 }
+    options = rest
     instance = owner.instance
-    runtime = new KubernetesRuntime({
-      ...rest,
-      startMs: 180_000,
-      owner,
-      cluster: (await newOptions(ground)).cluster,
-    })
+    runtime = new KubernetesRuntime({ ...rest, owner, cluster: (await newOptions(ground)).cluster })
   })
   after(async () => {
     await runtime?.close()

@@ -6,10 +6,8 @@ import { nameOf } from '../../../src/sandboxes/names.ts'
 import { apply, killPrograms, kubectl, read, whyNotKubernetes } from '../../support/kubernetes.ts'
 import { until } from '../../support/processes.ts'
 import { newAgent, runIn, specOf } from '../sandboxes/subject.ts'
-import { type Ground, makeGround, newOptions } from './subject.ts'
+import { BACK_MS, type Ground, makeGround, newOptions } from './subject.ts'
 
-/** The API server is back by then, on a busy machine too. */
-const BACK_MS = 180_000
 const REFUSAL = /the network of the cluster does not enforce its NetworkPolicy/
 
 describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
@@ -57,7 +55,7 @@ describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
     const ground = await makeGround()
     const given = await newOptions(ground)
     const pods = { ...given.pods, guardSeconds: 20 }
-    const runtime = new KubernetesRuntime({ ...given, pods, startMs: BACK_MS })
+    const runtime = new KubernetesRuntime({ ...given, pods })
     const agentId = newAgent()
     const guard = async (path: string) =>
       (await read(

@@ -18,6 +18,9 @@ const run = promisify(execFile)
 const RIGHTS = new URL('../../../deploy/kubernetes/agents.yaml', import.meta.url)
 const IMAGE = 'berth.test/openclaw'
 
+/** For a node to go on after programs of the cluster were killed, which a test of before may have done. */
+export const BACK_MS = 180_000
+
 export interface Ground {
   namespace: string
   /** Path of a kubeconfig with the worker's token. */
@@ -92,6 +95,7 @@ export async function newOptions(
       guardSeconds: 30,
     },
     proxy: { labels: [], namespace, networks: [`${machine}/32`] },
+    startMs: BACK_MS,
     ...changes,
   }
 }
