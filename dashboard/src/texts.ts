@@ -597,7 +597,6 @@ export const texts = {
     compare: 'Compare',
     comparing: 'Compared',
     compareTitle: 'Difference between two snapshots',
-    compareFrom: 'From',
     compareTo: 'to',
     chooseOther: 'Choose Compare at another snapshot.',
     swap: 'The other way round',
@@ -1158,8 +1157,8 @@ export const texts = {
     members: {
       title: 'Members',
       hint: 'Who may do what here. A change applies at once, also to their API keys.',
-      columns: { name: 'Name', role: 'Role', actions: 'Actions' },
       you: 'you',
+      lastOwner: 'Stays so as long as there is no other owner.',
       role: 'Role',
       roleOf: (name: string) => `Role of ${name}`,
       roles: { owner: 'Owner', member: 'Member', viewer: 'Viewer' },

@@ -111,12 +111,19 @@ describe('keys', () => {
 })
 
 describe('members', () => {
-  it('the last owner stays, as the page says in words', async () => {
+  it('the last owner is neither removed nor given another role, until there is another owner', async () => {
     await open('/operate/members')
-    await page.getByLabel('Role of owner').selectOption('Viewer')
-    await page.getByRole('alert').getByText('The last owner of a workspace stays its owner').waitFor()
-    assert.equal(await page.getByLabel('Role of owner').inputValue(), 'owner')
+    const row = page.getByRole('listitem').filter({ hasText: 'Stays so as long as there is no other owner' })
+    await row.waitFor()
+    assert.equal(await row.getByRole('button').count(), 0)
+    assert.equal(await page.getByLabel('Role of owner').count(), 0)
     await look('members')
+    const { id, name } = await addMember(own, 'owner')
+    await page.getByLabel('Role of owner', { exact: true }).waitFor()
+    await page.getByLabel(`Role of ${name}`).waitFor()
+    const path = `/v0/workspaces/${own.id}/members/${id}`
+    assert.equal((await own.api.delete(path)).status, 200)
+    await row.waitFor()
   })
   it('a role is changed, and a member is removed by the name', async () => {
     const { name } = await addMember(own, 'viewer')

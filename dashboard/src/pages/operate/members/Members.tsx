@@ -41,7 +41,8 @@ function List() {
     )
     return { items: data.members, next: data.next_page_token }
   })
-  const { items, error } = pages
+  const { items, error, hasMore } = pages
+  const owners = items?.filter(({ role }) => role === 'owner') ?? []
   return (
     <Section title={t.title} hint={t.hint}>
       <Problem error={error} />
@@ -49,7 +50,11 @@ function List() {
       {items && (
         <Rows label={t.title}>
           {items.map((member) => (
-            <MemberRow key={member.id} member={member} />
+            <MemberRow
+              key={member.id}
+              member={member}
+              isLastOwner={!hasMore && owners.length === 1 && member === owners[0]}
+            />
           ))}
         </Rows>
       )}
@@ -58,7 +63,14 @@ function List() {
   )
 }
 
-function MemberRow({ member: { id, name, role } }: { member: Member }) {
+function MemberRow({
+  member: { id, name, role },
+  isLastOwner,
+}: {
+  member: Member
+  /** Neither removed nor given another role: a workspace keeps an owner. */
+  isLastOwner: boolean
+}) {
   const { workspaceId, userId } = useRights()
   const [isGoing, setGoing] = useState(false)
   const path = { workspaceId, userId: id }
@@ -72,21 +84,25 @@ function MemberRow({ member: { id, name, role } }: { member: Member }) {
   return (
     <Row
       actions={
-        <>
-          <Filter
-            label={t.roleOf(name)}
-            value={change.isPending ? (change.variables ?? role) : role}
-            onChange={(chosen) => change.mutate(ROLES.find((one) => one === chosen) ?? role)}
-            options={ROLES.map((one) => [one, t.roles[one]] as const)}
-          />
-          <Button onClick={() => setGoing(true)}>{t.remove}</Button>
-        </>
+        !isLastOwner && (
+          <>
+            <Filter
+              label={t.roleOf(name)}
+              value={change.isPending ? (change.variables ?? role) : role}
+              onChange={(chosen) => change.mutate(ROLES.find((one) => one === chosen) ?? role)}
+              options={ROLES.map((one) => [one, t.roles[one]] as const)}
+            />
+            <Button onClick={() => setGoing(true)}>{t.remove}</Button>
+          </>
+        )
       }
     >
       <p className="break-words font-medium">
         {name} {id === userId && <Tag>{t.you}</Tag>}
       </p>
-      <p className="text-soft text-sm">{t.rights[role]}</p>
+      <p className="text-soft text-sm">
+        {t.rights[role]} {isLastOwner && t.lastOwner}
+      </p>
       <div className="mt-2 empty:hidden">
         <Problem error={change.error} />
       </div>
