@@ -115,14 +115,11 @@ describe('members', () => {
     await open('/operate/members')
     const row = page.getByRole('listitem').filter({ hasText: 'Stays so as long as there is no other owner' })
     await row.waitFor()
-    assert.equal(await row.getByRole('button').count(), 0)
-    assert.equal(await page.getByLabel('Role of owner').count(), 0)
+    assert.equal(await row.locator('button, select').count(), 0)
     await look('members')
-    const { id, name } = await addMember(own, 'owner')
+    const { id } = await addMember(own, 'owner')
     await page.getByLabel('Role of owner', { exact: true }).waitFor()
-    await page.getByLabel(`Role of ${name}`).waitFor()
-    const path = `/v0/workspaces/${own.id}/members/${id}`
-    assert.equal((await own.api.delete(path)).status, 200)
+    assert.equal((await own.api.delete(`/v0/workspaces/${own.id}/members/${id}`)).status, 200)
     await row.waitFor()
   })
   it('a role is changed, and a member is removed by the name', async () => {

@@ -2,6 +2,7 @@
  * The context that files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. Each file is a
  * process, so what only some of them use is imported when it is used: all of it takes a second of a processor.
  */
+import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +15,6 @@ import { sha256 } from 'multiformats/hashes/sha2'
 import { KeyService } from '../../src/accounts/keys.ts'
 import { findMember, setRole } from '../../src/accounts/members.ts'
 import { createLoginLink } from '../../src/accounts/sessions.ts'
-import { createWorkspace } from '../../src/accounts/workspaces.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
 import type { Role } from '../../src/http/principal.ts'
@@ -170,12 +170,16 @@ export async function openContext(berth?: Stack): Promise<Context> {
   }
   const own = berth ?? (await startShared())
   after(() => own.stop())
-  return createContext(own, await own.createKey())
+  return createContext(own, await createSharedKey(own))
 }
+
+/** A key of the first workspace that may make others. */
+export const createSharedKey = (berth: Stack): Promise<string> =>
+  berth.createKey('--scopes', 'admin,instance:write')
 
 async function createContext({ url, env, berth }: Berth, key: string): Promise<Context> {
   const anonymous = new Client(url, await DocumentCheck.load(url))
-  // A process of `berth` for each workspace would take half of the suite's time.
+  // A process of `berth` for each key would take half of the suite's time.
   const dataDir = env.BERTH_DATA_DIR ?? ''
   const pool = createPool(
     env.DATABASE_URL ?? (await postgresUrl(dataDir)) ?? '',
@@ -187,8 +191,8 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
   const keys = new KeyService(prisma, loadSigningKey(env.JWT_KEY, dataDir))
   const shared = anonymous.as(key)
 
-  function workspaceOf(id: string, name: string, ownerId: string, api: Client): Workspace {
-    const idOf = (user: string | undefined) => (user ? findMember(prisma, id, user) : ownerId)
+  function workspaceOf(id: string, name: string, api: Client): Workspace {
+    const idOf = (user = 'owner') => findMember(prisma, id, user)
     const created = async ({ user, scopes = ['admin'], expiresAt }: CreatedKey = {}) => {
       const userId = user === null ? null : await idOf(user)
       const key = { workspaceId: id, userId, name: 'test', scopes, ...(expiresAt && { expiresAt }) }
@@ -216,13 +220,13 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
     shared,
     async workspace(plan = 'unlimited') {
       const name = `test-${randomUUID()}`
-      const { id, ownerId } = await createWorkspace(prisma, { name, plan, owner: 'owner' })
-      const key = { workspaceId: id, userId: ownerId, name: 'test', scopes: ['admin'] }
-      return workspaceOf(id, name, ownerId, anonymous.as((await keys.create(key)).token))
+      const { status, body } = await shared.post('/v0/admin/workspaces', { name, plan, owner: 'owner' })
+      assert.equal(status, 201, JSON.stringify(body))
+      return workspaceOf(body.data.id, name, anonymous.as(body.data.token))
     },
     async sharedWorkspace() {
-      const { user, workspace } = (await shared.get('/v0/me')).body.data
-      return workspaceOf(workspace.id, workspace.name, user.id, shared)
+      const { workspace } = (await shared.get('/v0/me')).body.data
+      return workspaceOf(workspace.id, workspace.name, shared)
     },
     async provider() {
       const { startProvider } = await import('../support/provider.ts')

@@ -208,7 +208,7 @@ describe('the list of keys', async () => {
 
   it('the list of keys has the newest first, and the count of all', async () => {
     const { keys, count } = await list()
-    assert.deepEqual(names(keys), ['limited', 'gone', 'Alphabet', 'alpha', 'test'])
+    assert.deepEqual(names(keys), ['limited', 'gone', 'Alphabet', 'alpha', 'first key'])
     assert.equal(count, 5)
   })
   it('the list of keys filters by part of the name', async () => {
@@ -232,7 +232,7 @@ describe('the list of keys', async () => {
   })
   it('the list of keys starts at an offset', async () => {
     const { keys, count } = await list({ offset: '3' })
-    assert.deepEqual(names(keys), ['alpha', 'test'])
+    assert.deepEqual(names(keys), ['alpha', 'first key'])
     assert.equal(count, 5)
     assert.deepEqual((await list({ offset: '999999999' })).keys, [])
   })

@@ -173,7 +173,7 @@ describe('a session', () => {
     const keys = (await own.api.get(`/v0/workspaces/${own.id}/keys`)).body.data.keys
     assert.deepEqual(
       keys.map((key: { name: string }) => key.name),
-      ['test'],
+      ['first key'],
     )
     assertError(await own.api.delete(`/v0/workspaces/${own.id}/keys/${id}`), 404, /key/)
     const [row] = await sql('SELECT k::text AS text FROM api_key k WHERE id = $1', [id])

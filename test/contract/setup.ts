@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { DATABASE_SERVER, type DatabaseServer, startDatabaseServer } from '../support/database-server.ts'
 import type { Stack } from '../support/stack.ts'
 import { findLogged, TOKEN_RECORD } from '../support/token-record.ts'
-import { SHARED, startShared } from './context.ts'
+import { createSharedKey, SHARED, startShared } from './context.ts'
 
 let databases: DatabaseServer | undefined
 let stack: Stack | undefined
@@ -24,7 +24,7 @@ export async function globalSetup(): Promise<void> {
   process.env[TOKEN_RECORD] = join(dir, 'tokens')
   ;[databases, stack] = await Promise.all([startDatabaseServer(), startShared({ LOG_LEVEL: 'debug' })])
   process.env[DATABASE_SERVER] = databases.url
-  process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env, key: await stack.createKey() })
+  process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env, key: await createSharedKey(stack) })
 }
 
 /**

@@ -8,7 +8,7 @@ import { inlineCid, openContext } from '../context.ts'
 import { collectPages } from '../pages.ts'
 
 const context = await openContext()
-const { anonymous, berth, shared, sql, workspace } = context
+const { anonymous, berth, sql, workspace } = context
 const home = await workspace()
 const NO_ADMIN = 'The user of this key is no admin of the instance'
 
@@ -31,7 +31,7 @@ describe('an admin of the instance', () => {
     assert.equal(reply.headers.get('error-code'), 'no_instance_admin')
     const scopeless = await home.created({ user: adminName })
     assertError(await scopeless.get(plans), 403, 'Missing scope: instance:read')
-    assertError(await shared.get(plans), 403, 'Missing scope: instance:read')
+    assertError(await home.api.get(plans), 403, 'Missing scope: instance:read')
   })
   it('an admin of the instance may read by the one scope, and write by the other', async () => {
     const { api } = await newAdmin('instance:read')
