@@ -258,9 +258,10 @@ describe('a flood of names', () => {
     // A busy machine takes more than a second to ask so often.
     const now = performance.now()
     const { mock } = t.mock.method(performance, 'now', () => now)
-    const flood = await Promise.all(
-      Array.from({ length: 300 }, (_, i) => ask(about(`nobody${i}.example.org`))),
-    )
+    const names = Array.from({ length: 300 }, (_, i) => about(`nobody${i}.example.org`))
+    const flood: number[] = []
+    // Fewer side by side than may be (32): more are told 503.
+    while (names.length > 0) flood.push(...(await Promise.all(names.splice(0, 30).map(ask))))
     const count = (status: number) => flood.filter((one) => one === status).length
     assert.deepEqual([count(429), count(404)], [200, 100])
     assert.equal(await ask(about('files.gateway.example.test')), 200)
