@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { freePort } from './processes.ts'
+import { freePort, holdUp } from './processes.ts'
 
 const run = promisify(execFile)
 const START_MS = 120_000
@@ -23,7 +23,7 @@ export interface KuboNode {
   /** Ends the daemon at once (SIGKILL). */
   kill(): Promise<void>
   /** Hangs the daemon (SIGSTOP): it takes connections and answers nothing, until `resume`. */
-  pause(): void
+  pause(): Promise<void>
   resume(): void
   /** Starts the daemon again after `kill`. */
   restart(): Promise<void>
@@ -77,7 +77,7 @@ export async function startKubo(
     repo,
     multiaddr: `/ip4/127.0.0.1/tcp/${swarm}/p2p/${peerId}`,
     kill: () => end(daemon, 'SIGKILL'),
-    pause: () => void daemon.kill('SIGSTOP'),
+    pause: () => holdUp(daemon.pid ?? 0),
     resume: () => void daemon.kill('SIGCONT'),
     restart: async () => {
       daemon = await startDaemon(binary, env, apiUrl)

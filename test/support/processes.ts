@@ -1,6 +1,6 @@
 /** Child processes of tests: started, watched and ended by pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -83,6 +83,15 @@ export async function until<T>(
     await delay(Math.min(Math.max(waited / 10, LOOK_MS.least), LOOK_MS.most))
   }
   throw new Error(`not within ${ms} ms: ${what}`, { cause: last })
+}
+
+/** Holds a process up (SIGSTOP), and waits until all of its threads stand still: the signal reaches them later. */
+export async function holdUp(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
+  const threads = `/proc/${pid}/task`
+  await until('it stands still', () =>
+    readdirSync(threads).every((id) => /\) [Tt] /.test(readFileSync(`${threads}/${id}/stat`, 'utf8'))),
+  )
 }
 
 /** Waits until a number is the same as it was 200 ms before, and resolves to it. */

@@ -143,7 +143,7 @@ for (const backend of backends) {
               const accepted = ledger.requests.filter(({ fileId, removed }) => fileId && !removed)
               return accepted.length > 40 && accepted.slice(0, 40)
             })
-            world.kubo?.pause()
+            await world.kubo?.pause()
             await Promise.all(pinned.map((request) => ledger.remove(request)))
             await delay(6000)
             world.kubo?.resume()

@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, it } from 'node:test'
 import { createPool } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
-import { until } from '../../support/processes.ts'
+import { holdUp, until } from '../../support/processes.ts'
 import { STAND_IN } from './stand-in.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
 
@@ -196,7 +196,7 @@ describe('the reconciler of agents', () => {
     const made = await up()
     const hasty = createAgentReconciler(world.services, world.database.log, { silentMs: 0 })
     const pid = await agentdPid(made.agentId)
-    process.kill(pid, 'SIGSTOP')
+    await holdUp(pid)
     await hasty.pass(signal)
     await hasty.pass(signal)
     assert.deepEqual(await repairs(made.agentId), ['agentd silent'])

@@ -330,7 +330,7 @@ describe('kubo', { skip }, () => {
 
   test('a daemon that hangs is unavailable, sooner than the caller gives up', async () => {
     const { cid } = await storage.add(texts({ 'a/b.txt': 'described' }), { signal })
-    kubo.pause()
+    await kubo.pause()
     try {
       const patient = AbortSignal.timeout(60_000)
       // Calls by both ways to Kubo, see `kubo/stream.ts`.

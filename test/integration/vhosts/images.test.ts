@@ -11,7 +11,7 @@ import { askedImage } from '../../../src/vhosts/gateways/images/options.ts'
 import type { ImageLimits } from '../../../src/vhosts/gateways/images/processes.ts'
 import { passAtOnce } from '../../support/clock.ts'
 import { childrenOf } from '../../support/images.ts'
-import { until } from '../../support/processes.ts'
+import { holdUp, until } from '../../support/processes.ts'
 
 const PIXELS = 30_000_000
 const MiB = 1_048_576
@@ -76,7 +76,7 @@ const newChildren = async (before: number[]) =>
 async function hang(convert: ReturnType<typeof open>, before: number[]): Promise<void> {
   await convert(small, 'img-width=10')
   const [pid = 0] = await newChildren(before)
-  process.kill(pid, 'SIGSTOP')
+  await holdUp(pid)
 }
 
 /**
