@@ -112,8 +112,10 @@ livenessProbe:
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 3
+# NetworkPolicies of others, such as an agent's, let a new pod in some seconds after it has its address.
 readinessProbe:
   httpGet: { path: /readyz, port: health }
+  initialDelaySeconds: 5
   periodSeconds: 2
   timeoutSeconds: 5
   failureThreshold: 2

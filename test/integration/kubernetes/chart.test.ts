@@ -165,17 +165,17 @@ describe('a Berth in a cluster', { skip }, () => {
     const path = `/v0/agents/${agent.agentId}`
     const note = `${path}/files?path=workspace/note.txt`
     // By web alone, through the agent proxy to agentd, and to the engine.
-    const ways: [call: () => Promise<Answer>, isGood: (answer: Answer) => boolean][] = [
-      [() => client.call(path), ({ body }) => body.agent.status === 'running'],
-      [() => client.call(note), ({ body }) => JSON.stringify(body).includes('kept')],
-      [() => client.call(`${path}/tasks`), ({ body }) => Array.isArray(body.jobs)],
+    const ways: [path: string, isGood: (answer: Answer) => boolean][] = [
+      [path, ({ body }) => body.agent.status === 'running'],
+      [note, ({ body }) => JSON.stringify(body).includes('kept')],
+      [`${path}/tasks`, ({ body }) => Array.isArray(body.jobs)],
     ]
     const asking = Promise.all(
-      ways.map(async ([call, isGood]) => {
+      ways.map(async ([path, isGood]) => {
         while (goesOn) {
-          const answer = await call().catch((error) => error)
+          const answer = await client.call(path).catch((error) => error)
           if (answer.status === 200 && isGood(answer)) count++
-          else failures.push(answer)
+          else failures.push({ path, answer })
         }
       }),
     )
