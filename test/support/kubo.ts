@@ -77,7 +77,7 @@ export async function startKubo(
     repo,
     multiaddr: `/ip4/127.0.0.1/tcp/${swarm}/p2p/${peerId}`,
     kill: () => end(daemon, 'SIGKILL'),
-    pause: () => holdUp(daemon.pid ?? 0),
+    pause: () => holdUp(daemon.pid as number),
     resume: () => void daemon.kill('SIGCONT'),
     restart: async () => {
       daemon = await startDaemon(binary, env, apiUrl)

@@ -138,6 +138,8 @@ describe('the chart', { skip: withoutHelm }, () => {
         [livenessProbe, readinessProbe, startupProbe].map(({ httpGet }) => httpGet),
         ['/healthz', '/readyz', '/healthz'].map((path) => ({ path, port: 'health' })),
       )
+      // Policies of others let it in by then.
+      assert.equal(readinessProbe.initialDelaySeconds, 5)
       assert.ok(ports.some((one: any) => one.name === 'health' && one.containerPort === 3000))
     }
   })

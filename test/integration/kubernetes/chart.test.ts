@@ -165,17 +165,17 @@ describe('a Berth in a cluster', { skip }, () => {
     const path = `/v0/agents/${agent.agentId}`
     const note = `${path}/files?path=workspace/note.txt`
     // By web alone, through the agent proxy to agentd, and to the engine.
-    const ways: [path: string, isGood: (answer: Answer) => boolean][] = [
+    const ways: [asked: string, isGood: (answer: Answer) => boolean][] = [
       [path, ({ body }) => body.agent.status === 'running'],
       [note, ({ body }) => JSON.stringify(body).includes('kept')],
       [`${path}/tasks`, ({ body }) => Array.isArray(body.jobs)],
     ]
     const asking = Promise.all(
-      ways.map(async ([path, isGood]) => {
+      ways.map(async ([asked, isGood]) => {
         while (goesOn) {
-          const answer = await client.call(path).catch((error) => error)
+          const answer = await client.call(asked).catch((error) => error)
           if (answer.status === 200 && isGood(answer)) count++
-          else failures.push({ path, answer })
+          else failures.push({ asked, answer })
         }
       }),
     )

@@ -1,16 +1,17 @@
 /** Agents as processes: their user, their place, and what a worker that dies leaves to the next. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { watch } from 'node:fs'
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
+import { acquireLock } from '../../../src/lib/process/process-lock.ts'
 import { isRoot } from '../../../src/lib/process/system-user.ts'
 import { createLogger } from '../../../src/log.ts'
 import { openProcessRuntime } from '../../../src/sandboxes/process.ts'
-import { run, until } from '../../support/processes.ts'
+import { run, until, untilStill } from '../../support/processes.ts'
 import { failsWith, newAgent, outputIn, runIn, specOf, VERSIONS } from './subject.ts'
 
 const log = createLogger('test', 'silent')
@@ -118,19 +119,27 @@ test('other files in a folder that the operator has chosen are neither listed no
   await runtime.close()
 })
 
-test('a driver that is closed writes no more into the folder, also where an agent has just ended', async () => {
-  const { dataDir, enginesDir } = await newFolder(0o755)
-  for (let round = 0; round < 5; round++) {
-    const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
-    const agentId = newAgent()
-    await runtime.create(specOf(agentId))
-    await runtime.start(agentId)
-    await runtime.remove(agentId, { volume: true })
-    await runtime.close()
-    // Fails where anything is written meanwhile.
-    await rm(dataDir, { recursive: true })
-    assert.equal(existsSync(dataDir), false)
-  }
+test('a driver that is closed writes no more into the folder, also where it waits to tidy up after an agent', async () => {
+  const { dir, dataDir, enginesDir } = await newFolder(0o755)
+  const agentsDir = join(dir, 'agents')
+  const options = { dataDir, enginesDir, agentdDir, agentsDir, log }
+  const [runtime, later] = [await openProcessRuntime(options), await openProcessRuntime(options)]
+  const agentId = newAgent()
+  await runtime.create(specOf(agentId))
+  const { address } = await runtime.start(agentId)
+  const lock = await acquireLock(join(agentsDir, '.locks', agentId))
+  let writes = 0
+  const watcher = watch(join(agentsDir, '.locks'), () => void writes++)
+  await runIn(address, 'kill -9 $PPID').catch(() => {})
+  await until('the driver asks for the lock of the agent', () => writes > 0)
+  await runtime.close()
+  await lock.release()
+  await untilStill('the folder of locks', () => writes)
+  watcher.close()
+  // It would have written the exit code down.
+  assert.equal((await later.inspect(agentId))?.exitCode, null)
+  await later.remove(agentId, { volume: true })
+  await later.close()
 })
 
 test('a worker that is killed leaves its agents to the next one', async () => {
