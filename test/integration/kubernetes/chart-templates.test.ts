@@ -8,41 +8,22 @@ import { parse, parseAllDocuments } from 'yaml'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { loadConfig } from '../../../src/config.ts'
 import { SECRETS, settings } from '../../../src/settings.ts'
+import {
+  containerOf,
+  environmentOf,
+  find,
+  made,
+  NEEDED,
+  namesOf,
+  podOf,
+  policyOf,
+  ROLES,
+  refused,
+  withNeeded,
+} from '../../support/chart.ts'
 import { CHART, helm, lint, type Made, render, type Values, withoutHelm } from '../../support/helm.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
-const NEEDED = {
-  image: { repository: 'registry.example.org/berth' },
-  publicUrl: 'https://berth.example.org',
-  agents: { engineImage: 'registry.example.org/berth/openclaw:{version}' },
-}
-const ROLES = ['web', 'worker', 'agent-proxy']
-
-const find = (all: Made[], kind: string, name: string): Made => {
-  const found = all.find((one) => one.kind === kind && one.metadata.name === name)
-  assert.ok(found, `${kind} ${name} is made`)
-  return found
-}
-const namesOf = (all: Made[], kind: string) =>
-  all.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name)
-const podOf = (all: Made[], role: string) => find(all, 'Deployment', `berth-${role}`).spec.template.spec
-const containerOf = (all: Made[], role: string) => podOf(all, role).containers[0]
-const environmentOf = (all: Made[], role: string): Record<string, string> =>
-  Object.fromEntries(containerOf(all, role).env.map((one: any) => [one.name, one.value]))
-const policyOf = (all: Made[], role: string) => find(all, 'NetworkPolicy', `berth-${role}`).spec
-/** Each object merged into the ones that have to be there. */
-const withNeeded = (values: Values = {}): Values => {
-  const merged: Values = { ...NEEDED }
-  for (const [name, value] of Object.entries(values))
-    merged[name] =
-      typeof value === 'object' && !Array.isArray(value)
-        ? { ...(merged[name] as object | undefined), ...value }
-        : value
-  return merged
-}
-const made = (values?: Values) => render(withNeeded(values))
-const refused = (values: Values, words: RegExp) =>
-  assert.rejects(render(values), (error: Error) => words.test(error.message))
 
 describe('the chart', { skip: withoutHelm }, () => {
   it('the chart passes the lint of helm', async () => {
@@ -243,89 +224,6 @@ describe('the chart', { skip: withoutHelm }, () => {
     const shared = { web: { replicas: 3, uploads: { existingClaim: 'uploads' } } }
     assert.deepEqual((await volume(shared)).persistentVolumeClaim, { claimName: 'uploads' })
     assert.equal(find(await made(shared), 'Deployment', 'berth-web').spec.replicas, 3)
-  })
-
-  it('only those reach a role that have to, and the agent proxy nothing private but agents', async () => {
-    const model = [{ ipBlock: { cidr: '10.1.2.3/32' } }]
-    const monitors = [{ namespaceSelector: { matchLabels: { name: 'monitors' } } }]
-    const dns = [{ ipBlock: { cidr: '169.254.20.10/32' } }]
-    const all = await made({
-      networkPolicy: { agentProxyAllow: model, metrics: monitors, web: monitors, dns },
-    })
-    const ports = (rules: any[]) => rules.map((rule) => rule.ports?.map((one: any) => one.port))
-    assert.deepEqual(ports(policyOf(all, 'web').ingress), [[3000], [9464]])
-    assert.deepEqual(policyOf(all, 'web').ingress[0].from, monitors)
-    assert.deepEqual(ports(policyOf(all, 'worker').ingress), [[9464]])
-    assert.deepEqual(ports(policyOf(all, 'agent-proxy').ingress), [[3130], [3128], [9464]])
-    const { egress } = policyOf(all, 'agent-proxy')
-    assert.deepEqual(ports(egress), [[7700], [53, 53, 5353, 5353], [3000], undefined, undefined])
-    assert.deepEqual(egress[1].to, dns)
-    assert.ok(egress[3].to[0].ipBlock.except.includes('10.0.0.0/8'))
-    assert.deepEqual(egress[4].to, model)
-    const bare = await made()
-    assert.equal(policyOf(bare, 'worker').ingress, null)
-    assert.equal(policyOf(bare, 'web').ingress[0].from, undefined, 'anybody')
-    const none = await made({ networkPolicy: { enabled: false } })
-    assert.deepEqual(namesOf(none, 'NetworkPolicy'), ['berth-nothing'])
-  })
-
-  it('an ingress leads each host of Berth to web, with a certificate for each', async () => {
-    const domains = {
-      BERTH_GATEWAY_DOMAIN: 'gateway.example.org',
-      BERTH_AGENT_DOMAIN: 'agents.example.org',
-      BERTH_APP_DOMAIN: 'apps.example.net',
-    }
-    assert.deepEqual(namesOf(await made({ settings: domains }), 'Ingress'), [])
-    const all = await made({
-      settings: domains,
-      ingress: {
-        enabled: true,
-        className: 'nginx',
-        extraHosts: ['shop.example.com'],
-        tls: { clusterIssuer: 'letsencrypt' },
-        annotations: { 'nginx.ingress.kubernetes.io/proxy-body-size': '0' },
-      },
-    })
-    const { spec, metadata } = find(all, 'Ingress', 'berth')
-    const hosts = [
-      'berth.example.org',
-      '*.gateway.example.org',
-      'agents.example.org',
-      '*.agents.example.org',
-      '*.apps.example.net',
-      'shop.example.com',
-    ]
-    assert.deepEqual(
-      spec.rules.map((rule: any) => rule.host),
-      hosts,
-    )
-    for (const { http } of spec.rules)
-      assert.deepEqual(http.paths[0].backend.service, { name: 'berth-web', port: { name: 'http' } })
-    assert.equal(spec.ingressClassName, 'nginx')
-    assert.deepEqual(metadata.annotations, {
-      'cert-manager.io/cluster-issuer': 'letsencrypt',
-      'nginx.ingress.kubernetes.io/proxy-body-size': '0',
-    })
-    assert.equal(spec.tls.length, hosts.length)
-    assert.deepEqual(spec.tls[1], {
-      secretName: 'berth-tls-any-gateway-example-org',
-      hosts: ['*.gateway.example.org'],
-    })
-    const own = await made({ ingress: { enabled: true, tls: { existingSecret: 'mine' } } })
-    assert.deepEqual(find(own, 'Ingress', 'berth').spec.tls, [
-      { secretName: 'mine', hosts: ['berth.example.org'] },
-    ])
-    const plain = await made({ ingress: { enabled: true, tls: { enabled: false } } })
-    assert.equal(find(plain, 'Ingress', 'berth').spec.tls, undefined)
-  })
-
-  it('a TLS proxy with certificates on demand asks at a Service of its own', async () => {
-    assert.equal(environmentOf(await made(), 'web').BERTH_TLS_ASK_PORT, '')
-    const caddy = [{ podSelector: { matchLabels: { app: 'caddy' } } }]
-    const all = await made({ tlsAsk: { enabled: true }, networkPolicy: { tlsAsk: caddy } })
-    assert.equal(environmentOf(all, 'web').BERTH_TLS_ASK_PORT, '3131')
-    assert.equal(find(all, 'Service', 'berth-tls-ask').spec.ports[0].port, 3131)
-    assert.deepEqual(policyOf(all, 'web').ingress[1], { from: caddy, ports: [{ port: 3131 }] })
   })
 
   it('Prometheus gets each role by the job that the alert rules know, and these rules', async () => {
