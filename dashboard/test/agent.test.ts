@@ -323,11 +323,13 @@ describe('an agent in the dashboard', () => {
     await page.getByText('The engine of this agent does not answer').waitFor()
     await button('Start it again').waitFor()
     await look('engine-away')
+    await page.getByRole('link', { name: 'Chat', exact: true }).click()
+    await page.getByText('The engine of this agent does not answer').waitFor()
   })
   it('on a phone the tab of the page that is open is in view', async () => {
     const width = 390
     await page.setViewportSize({ width, height: 780 })
-    await page.goto(page.url().replace(/tasks$/, 'config'))
+    await page.goto(`${page.url()}/config`)
     await page.getByText('The engine of this agent does not answer').waitFor()
     const open = await page.getByRole('link', { name: 'Config', exact: true }).boundingBox()
     assert.ok(open && open.x > 0 && open.x + open.width < width, JSON.stringify(open))

@@ -4,22 +4,24 @@ import { useEffect, useRef, useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { api, unwrap } from '../../api/client.ts'
 import { useMayChange } from '../../parts/rights.tsx'
-import { Button } from '../../parts/ui.tsx'
+import { Button, Loading } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Composer } from './chat/Composer.tsx'
 import { Conversations } from './chat/Conversations.tsx'
 import { conversationsKey, type Message, resultsOf, useConversation } from './chat/conversation.ts'
 import { Answer, Said, ToolCall } from './chat/MessageView.tsx'
 import { Trouble } from './chat/Trouble.tsx'
+import { EngineAway } from './EngineAway.tsx'
 
 /** Talking to an agent: its conversations, and the one that the address names, the latest one without. */
 export function Chat() {
-  const { agentId } = useAgent()
+  const { agentId, agent } = useAgent()
   const navigate = useNavigate()
   const { conversation } = useSearch({ from: '/shell/dashboard/agents/$agentId/' })
   const { data, error } = useQuery({
     queryKey: conversationsKey(agentId),
     queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/conversations', { params: { path: { agentId } } })),
+    retry: false,
   })
   const [fresh] = useState(() => crypto.randomUUID())
   const known = data?.conversations ?? []
@@ -30,14 +32,11 @@ export function Chat() {
       void navigate({ to: '.', search: { conversation: chosen }, replace: true })
   }, [data, conversation, chosen, navigate])
   const begin = () => void navigate({ to: '.', search: { conversation: crypto.randomUUID() } })
+  if (!data) return agent && error ? <EngineAway error={error} agent={agent} /> : <Loading />
   return (
     <div className="grid gap-4 md:grid-cols-[13rem_1fr]">
       <Conversations agentId={agentId} chosen={chosen} conversations={known} onNew={begin} />
-      {error ? (
-        <Trouble agentId={agentId} error={error} />
-      ) : (
-        data && <Conversation key={chosen} agentId={agentId} conversationId={chosen} />
-      )}
+      <Conversation key={chosen} agentId={agentId} conversationId={chosen} />
     </div>
   )
 }

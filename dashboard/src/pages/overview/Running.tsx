@@ -32,7 +32,7 @@ export function RunningNow() {
       <ul className="divide-y divide-line">
         {running.map((operation) => (
           <li key={operation.id} className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2.5 text-sm">
-            <span aria-hidden className="size-2 rounded-full bg-busy motion-safe:animate-pulse" />
+            <span aria-hidden className="size-2 rounded-full bg-good motion-safe:animate-pulse" />
             <Name operation={operation} />
             <About operation={operation} />
             <span className="text-soft">{progressOf(operation)}</span>
