@@ -136,6 +136,17 @@ export class ImageProcesses {
   }
 
   async #run(slot: Slot, task: ConversionTask, deadline: AbortSignal): Promise<Conversion> {
+    const isNew = !slot.process
+    try {
+      return await this.#ask(slot, task, deadline)
+    } catch (error) {
+      // A process that has converted others may have been killed before it got this one: a new process tells.
+      if (isNew || deadline.aborted) throw error
+      return await this.#ask(slot, task, deadline)
+    }
+  }
+
+  async #ask(slot: Slot, task: ConversionTask, deadline: AbortSignal): Promise<Conversion> {
     slot.process ??= this.#start(slot)
     const child = slot.process
     const { promise, resolve, reject } = Promise.withResolvers<ConversionAnswer>()
