@@ -8,6 +8,7 @@ import { tryLock } from '../db/advisory-locks.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { isEventPending, publishEvents } from '../db/statements/events.ts'
 import { crashPoint } from '../lib/crash-point.ts'
+import { Passes } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 import { type FanOut, toEvent } from './event.ts'
 import { addPartitions, isWithoutPartition } from './partitions.ts'
@@ -42,10 +43,10 @@ export interface SequencerOptions {
 /** Every web process has a sequencer, and all of them try: no event waits for a process that died. */
 export class Sequencer {
   readonly #options: SequencerOptions
-  #timer: NodeJS.Timeout | undefined
-  #pass: Promise<void> | undefined
-  #passAgain = false
-  #stopped = false
+  readonly #passes = new Passes(
+    () => this.#run(),
+    () => SWEEP_MS,
+  )
   #failing = false
   #hasPartitions = false
 
@@ -59,24 +60,11 @@ export class Sequencer {
 
   /** Runs a pass now, or once more after the one that is running and its rest. */
   wake(): void {
-    if (this.#stopped) return
-    if (this.#pass !== undefined) {
-      this.#passAgain = true
-      return
-    }
-    clearTimeout(this.#timer)
-    this.#passAgain = false
-    this.#pass = this.#run().finally(() => {
-      this.#pass = undefined
-      if (this.#passAgain) this.wake()
-      else if (!this.#stopped) this.#timer = setTimeout(() => this.wake(), SWEEP_MS)
-    })
+    this.#passes.wake()
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    clearTimeout(this.#timer)
-    await this.#pass
+  stop(): Promise<void> {
+    return this.#passes.stop()
   }
 
   async #run(): Promise<void> {
@@ -89,14 +77,14 @@ export class Sequencer {
       if (isPending) {
         await publish(pool, fanOut)
         crashPoint('events-after-commit')
-        this.#passAgain = true
+        this.wake()
       }
       if (this.#failing) log.info('publishing events again')
       this.#failing = false
     } catch (error) {
       if (isWithoutPartition(error)) {
         this.#hasPartitions = false
-        this.#passAgain = true
+        this.wake()
         return
       }
       // The database is away, or a fan-out fails. Nothing is lost: what is pending stays.

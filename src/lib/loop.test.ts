@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { it } from 'node:test'
 import { createLogger } from '../log.ts'
-import { startLoop } from './loop.ts'
+import { Passes, startLoop } from './loop.ts'
 
 it('a loop rests longer behind a run that took long, where it is told to', async () => {
   const times: number[] = []
@@ -34,4 +34,43 @@ it('a loop that is told to rest longer rests no longer behind a run that failed'
   const loop = startLoop('test', 1, createLogger('test', 'silent'), work, { rest: 1_000_000 })
   await twice
   await loop.stop()
+})
+
+it('passes that are woken run one at a time, once more for all that woke them meanwhile, and none after the stop', async () => {
+  let runs = 0
+  let free = Promise.withResolvers<void>()
+  const passes = new Passes(
+    () => {
+      runs++
+      return free.promise
+    },
+    () => 1_000_000,
+  )
+  passes.wake()
+  passes.wake()
+  passes.wake()
+  assert.equal(runs, 1)
+  const { resolve } = free
+  free = Promise.withResolvers()
+  resolve()
+  while (runs < 2) await new Promise(setImmediate)
+  const stopped = passes.stop()
+  passes.wake()
+  free.resolve()
+  await stopped
+  assert.equal(runs, 2)
+})
+
+it('a pass runs by itself when its rest is over', async () => {
+  const twice = Promise.withResolvers<void>()
+  let runs = 0
+  const passes = new Passes(
+    async () => {
+      if (++runs === 2) twice.resolve()
+    },
+    () => 1,
+  )
+  passes.wake()
+  await twice.promise
+  await passes.stop()
 })

@@ -41,3 +41,45 @@ export function startLoop(
     },
   }
 }
+
+/** A pass that runs when it is woken, one at a time, and by itself some time after the last one. */
+export class Passes {
+  readonly #run: () => Promise<void>
+  readonly #restMs: () => number
+  #timer: NodeJS.Timeout | undefined
+  #pass: Promise<void> | undefined
+  #isWoken = false
+  #isStopped = false
+
+  /**
+   * @param run one pass; does not reject.
+   * @param restMs time until the next pass where nobody wakes it.
+   */
+  constructor(run: () => Promise<void>, restMs: () => number) {
+    this.#run = run
+    this.#restMs = restMs
+  }
+
+  /** Runs a pass now, or once more after the one that is running. */
+  wake(): void {
+    if (this.#isStopped) return
+    if (this.#pass !== undefined) {
+      this.#isWoken = true
+      return
+    }
+    clearTimeout(this.#timer)
+    this.#isWoken = false
+    this.#pass = this.#run().finally(() => {
+      this.#pass = undefined
+      if (this.#isWoken) this.wake()
+      else if (!this.#isStopped) this.#timer = setTimeout(() => this.wake(), this.#restMs())
+    })
+  }
+
+  /** Resolves when the pass under way has ended; no other one follows. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    await this.#pass
+  }
+}

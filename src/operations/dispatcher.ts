@@ -17,6 +17,7 @@ import {
   surveyQueues,
 } from '../db/statements/dispatch.ts'
 import { crashPoint } from '../lib/crash-point.ts'
+import { Passes } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from './catalog.ts'
 import type { DispatchedJob, JobQueue } from './queue.ts'
@@ -51,10 +52,10 @@ type Picked = Awaited<ReturnType<typeof dispatchOperations.run>>['rows'][number]
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #queues: Map<QueueName, JobQueue>
-  #timer: NodeJS.Timeout | undefined
-  #pass: Promise<void> | undefined
-  #passAgain = false
-  #stopped = false
+  readonly #passes = new Passes(
+    () => this.#run(),
+    () => Math.min(Math.max(POLL_MS, REST_FACTOR * this.#passMs), MOST_POLL_MS),
+  )
   #failing = false
   #shownHeldBack = 0
   #lastPass = performance.now()
@@ -71,21 +72,7 @@ export class Dispatcher {
 
   /** Runs a pass now, or once more after the one that is running and its rest. */
   wake(): void {
-    if (this.#stopped) return
-    if (this.#pass !== undefined) {
-      this.#passAgain = true
-      return
-    }
-    clearTimeout(this.#timer)
-    this.#passAgain = false
-    this.#pass = this.#run().finally(() => {
-      this.#pass = undefined
-      if (this.#passAgain) this.wake()
-      else if (!this.#stopped) {
-        const restMs = Math.min(Math.max(POLL_MS, REST_FACTOR * this.#passMs), MOST_POLL_MS)
-        this.#timer = setTimeout(() => this.wake(), restMs)
-      }
-    })
+    this.#passes.wake()
   }
 
   /** Milliseconds since the last whole pass, or since the start. */
@@ -93,10 +80,8 @@ export class Dispatcher {
     return performance.now() - this.#lastPass
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    clearTimeout(this.#timer)
-    await this.#pass
+  stop(): Promise<void> {
+    return this.#passes.stop()
   }
 
   async #run(): Promise<void> {
@@ -162,7 +147,7 @@ export class Dispatcher {
     if (!picked?.length) return
     crashPoint('after-dispatch')
     await queue.add(prioritize(picked))
-    this.#passAgain = true
+    this.wake()
   }
 
   async #showHeldBack(name: QueueName): Promise<void> {
