@@ -30,12 +30,13 @@ export const insertDeliveries = statement({
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[])`,
 })
 
-/** Has the webhooks `$1`, to which nothing is sent now, looked at when their pause is over. */
+/** Has the webhooks `$1`, to which nothing is sent now, looked at when their pause is over, also where an older delivery waits for longer. */
 export const noteWaiting = statement({
   name: 'webhook-note-waiting',
   parameters: ['uuid[]'],
   columns: {},
-  text: `UPDATE webhook SET due_at = coalesce(paused_until, now()) WHERE id = ANY ($1) AND due_at IS NULL`,
+  text: `UPDATE webhook SET due_at = coalesce(paused_until, now())
+    WHERE id = ANY ($1) AND (due_at IS NULL OR due_at > coalesce(paused_until, now()))`,
 })
 
 /** Takes at most `$1` webhooks with deliveries that are due: whoever takes them enqueues the operation. */
@@ -104,12 +105,15 @@ export const noteFailing = statement({
     RETURNING (extract(epoch FROM now() - failing_since) * 1000)::float8 AS "failingMs"`,
 })
 
-/** Has the webhook `$1` looked at when the next of its deliveries is due, and its pause over. */
+/**
+ * Has the webhook `$1` looked at when the next of its deliveries is due, and its pause over. A look that is due before stays: of
+ * {@link noteWaiting}, for which this statement may have waited, it sees the row, and not the deliveries.
+ */
 export const noteDue = statement({
   name: 'webhook-note-due',
   parameters: ['uuid'],
   columns: {},
-  text: `UPDATE webhook SET due_at = CASE WHEN waiting.first IS NOT NULL THEN greatest(waiting.first, paused_until) END
+  text: `UPDATE webhook SET due_at = least(due_at, CASE WHEN waiting.first IS NOT NULL THEN greatest(waiting.first, paused_until) END)
     FROM (SELECT min(next_attempt_at) AS first FROM webhook_delivery WHERE webhook_id = $1 AND next_attempt_at IS NOT NULL) waiting
     WHERE id = $1 AND disabled_reason IS NULL`,
 })
