@@ -66,6 +66,19 @@ describe('an entry of the audit', () => {
     assert.deepEqual(new Set(requests), new Set([1]))
   })
 
+  it('an entry of the audit is one for each pin, by each of the ways to ask for it', async () => {
+    for (const path of ['/psa/pins', '/v3/files/public/pin_by_cid']) {
+      const { id, api } = await workspace()
+      const { status } = await api.request('POST', path, { json: { cid: `${inlineCid(randomUUID())}` } })
+      const entries = await entriesOf(id)
+      assert.deepEqual(
+        entries.map(({ status, error_code }) => [status, error_code]),
+        [[status, null]],
+        path,
+      )
+    }
+  })
+
   it('an entry of the audit is written for each refusal of a known caller', async () => {
     const { id, api } = await workspace()
     const group = { name: randomUUID() }

@@ -95,6 +95,7 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       body: pin,
       success: { status: 202, description: 'The pin.', body: pinStatus },
       errors: [409, 507],
+      entryWithChange: true,
       async handle({ principal, body, entry }) {
         const asked = newPin(principal, body)
         await admitPin()
