@@ -86,6 +86,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
     const instance = rows[0]?.instance ?? ''
     // Ends with the connection: whoever has lost it fails at its next statement, before there is a backup.
     await takeTurn(client)
+    const holdsTurn = () => client.query('SELECT')
     await openForBackup(store, instance)
     const copier = new Copier(options)
     const writer = await BackupWriter.begin(store)
@@ -105,7 +106,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
       if (options.passphrase)
         await writer.write(KEYS_FILE, Readable.from([await encryptKeys(keys, options.passphrase)]))
       crashPoint('backup-before-manifest')
-      await client.query('SELECT')
+      await holdsTurn()
       const { roots: lists, agents: _, ...database } = dumped
       const roots = { public: lists.public.count, private: lists.private.count }
       await writer.finish({
@@ -127,7 +128,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
         ...homes,
         unsuspended,
         keys: Object.keys(keys),
-        pruned: keep ? await prune(store, keep, options.signal) : NOTHING,
+        pruned: keep ? await prune(store, keep, { signal: options.signal, holdsTurn }) : NOTHING,
       }
     }
   })

@@ -107,8 +107,12 @@ export class BlockArchive {
   }
 
   /** Forgets all other roots, and removes the blocks that none of these has. @returns bytes that were freed. */
-  async keepOnly(roots: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
-    await this.#removeAll(this.#store.list(`${this.#dir}/pins`), (path) => !roots.has(basename(path)))
+  async keepOnly(
+    roots: ReadonlySet<string>,
+    { signal, holdsTurn }: { signal: AbortSignal; holdsTurn: () => Promise<unknown> },
+  ): Promise<number> {
+    const marks = this.#store.list(`${this.#dir}/pins`)
+    await this.#removeAll(marks, holdsTurn, (path) => !roots.has(basename(path)))
     // A root that is gone may come again: that it is not here has to be seen before its blocks go.
     await this.#store.settle()
     const kept = await reachable(
@@ -117,7 +121,7 @@ export class BlockArchive {
       signal,
     )
     let freed = 0
-    await this.#removeAll(this.#store.list(`${this.#dir}/blocks`), async (path) => {
+    await this.#removeAll(this.#store.list(`${this.#dir}/blocks`), holdsTurn, async (path) => {
       signal.throwIfAborted()
       const cid = this.#decode(path)
       if (!cid || kept.has(blockKey(cid))) return false
@@ -129,16 +133,21 @@ export class BlockArchive {
 
   async #removeAll(
     paths: AsyncIterable<string>,
+    holdsTurn: () => Promise<unknown>,
     isOver: (path: string) => boolean | Promise<boolean>,
   ): Promise<void> {
     let some: string[] = []
-    for await (const path of paths) {
-      if (await isOver(path)) some.push(path)
-      if (some.length < REMOVED_AT_ONCE) continue
+    const remove = async () => {
+      if (some.length === 0) return
+      await holdsTurn()
       await this.#store.remove(some)
       some = []
     }
-    await this.#store.remove(some)
+    for await (const path of paths) {
+      if (await isOver(path)) some.push(path)
+      if (some.length >= REMOVED_AT_ONCE) await remove()
+    }
+    await remove()
   }
 
   /**

@@ -53,20 +53,28 @@ export interface Pruned {
 /**
  * Removes all other backups, then the blocks that are in none any more. Interrupted, the next call goes on.
  * Only one process at a time may write there.
+ * @param holdsTurn is asked before anything is removed; it rejects where another process may write there by now.
  * @throws BackupError where a manifest is damaged: nobody knows then which blocks it needs.
  */
-export async function prune(store: BackupStore, keep: Keep, signal: AbortSignal): Promise<Pruned> {
+export async function prune(
+  store: BackupStore,
+  keep: Keep,
+  { signal, holdsTurn }: { signal: AbortSignal; holdsTurn: () => Promise<unknown> },
+): Promise<Pruned> {
   const names = await listBackups(store)
   const kept = keptOf(names, keep)
   const manifests = new Map<string, Manifest>()
   for (const name of kept) manifests.set(name, await readManifest(store, name))
   const removed = names.filter((name) => !kept.has(name))
-  for (const name of removed) await removeBackup(store, name)
+  for (const name of removed) {
+    await holdsTurn()
+    await removeBackup(store, name)
+  }
   let freedBytes = 0
   for (const network of NETWORKS) {
     const roots = new Set<string>()
     for await (const root of rootsOf(store, network, manifests)) roots.add(root)
-    freedBytes += await new BlockArchive(store, network).keepOnly(roots, signal)
+    freedBytes += await new BlockArchive(store, network).keepOnly(roots, { signal, holdsTurn })
   }
   return { removed, freedBytes }
 }
