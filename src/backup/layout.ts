@@ -146,9 +146,17 @@ export class BackupWriter {
   readonly store: BackupStore
   readonly #at = new Date()
 
-  /** Begins one, and removes what others that were interrupted have left. Only one process at a time may write. */
+  /**
+   * Begins one, and removes what others that were interrupted have left. Only one process at a time may write.
+   * @throws BackupError where it would not be the newest one, which is the one that is restored and always kept.
+   */
   static async begin(store: BackupStore): Promise<BackupWriter> {
     const whole = await listBackups(store)
+    const newest = whole.at(-1)
+    if (newest && timeOf(newest).getTime() > Date.now())
+      throw new BackupError(
+        `${store.where} has a backup of a time to come (${newest}): put the clock right, or remove that folder`,
+      )
     for (const name of await store.names(BACKUPS)) if (!whole.includes(name)) await removeBackup(store, name)
     return new BackupWriter(store)
   }

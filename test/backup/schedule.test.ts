@@ -1,9 +1,13 @@
 /** Backups that a worker makes by itself, what is removed of them, and how old the newest one is. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { cp, readdir, writeFile } from 'node:fs/promises'
+import { cp, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { createLogger } from '../../src/log.ts'
+import { ScheduledBackups } from '../../workers/reconcile/backups.ts'
 import { until } from '../support/processes.ts'
 import { readMetrics, type Stack, startStack } from '../support/stack.ts'
 import { backupsOf, berth, clientOf, makeDir, readBlocks, upload } from './world.ts'
@@ -70,5 +74,22 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     const blocks = await readBlocks(dir)
     await assert.rejects(berth(stack.env, 'backup', dir, '--keep', '9d'), /manifest\.json is damaged/)
     assert.deepEqual(await readBlocks(dir), blocks)
+  })
+
+  it('BERTH_BACKUP_DIR with a backup of a time to come gets no other one, and the worker says why', async () => {
+    const names = await backupsOf(dir)
+    const ahead = `${new Date().getUTCFullYear() + 1}-01-05T03-00-00.000Z`
+    await rm(join(dir, 'backups/2026-01-05T03-00-00.000Z'), { recursive: true })
+    await cp(join(dir, 'backups', names.at(-1) ?? ''), join(dir, 'backups', ahead), { recursive: true })
+    const config = loadConfig(stack.env)
+    const log = createLogger('test', 'silent')
+    const pool = createPool(config.DATABASE_URL ?? '', 2, log)
+    const signal = AbortSignal.timeout(60_000)
+    await assert.rejects(
+      new ScheduledBackups(config, dir).makeInTurn({ pool, log }, signal),
+      (error: Error) => error.message.includes(`has a backup of a time to come (${ahead})`),
+    )
+    await pool.end()
+    assert.ok((await backupsOf(dir)).includes(ahead))
   })
 })

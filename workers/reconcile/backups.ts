@@ -51,7 +51,11 @@ export class ScheduledBackups {
    */
   async makeInTurn({ pool, log }: { pool: Pool; log: Logger }, signal: AbortSignal): Promise<void> {
     const { BERTH_BACKUP_SECONDS: interval, BERTH_BACKUP_KEEP: keep } = this.#config
-    const isDue = async () => Date.now() - ((await this.#look()) ?? 0) >= interval * 1000
+    const isDue = async () => {
+      const ageMs = Date.now() - ((await this.#look()) ?? 0)
+      // One that is of a time to come: the backup says what is wrong.
+      return ageMs >= interval * 1000 || ageMs < 0
+    }
     if (!(await isDue())) return
     await withAdvisoryLock(pool, 'backup', async () => {
       if (!(await isDue())) return
