@@ -3,7 +3,7 @@
  * Partitions are made a week ahead by each migration and by every `web` and `worker`, so that a write always finds its own.
  */
 import { isHeldUp } from './database-errors.ts'
-import type { Queryable } from './pool.ts'
+import { type Queryable, queryOne } from './pool.ts'
 
 /** Partitioned tables, with the type of the key: a UUID of version 7 begins with its time. */
 const TABLES = { audit: 'uuid' } as const
@@ -64,9 +64,17 @@ export async function partitionsOf(db: Queryable, table: Partitioned): Promise<s
   return rows.map(({ name }) => name)
 }
 
+/** The time so many days ago, by the database's clock: that of one process may be far ahead, and what is dropped is gone. */
+export async function daysAgo(db: Queryable, days: number): Promise<Date> {
+  const { time } = await queryOne<{ time: Date }>(db, `SELECT now() - $1 * interval '24 hours' AS time`, [
+    days,
+  ])
+  return time
+}
+
 /** Drops the partitions of days that are more than so many days past; those that somebody reads, at a later call. */
 export async function dropPartitions(db: Queryable, table: Partitioned, days: number): Promise<void> {
-  const past = new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '')
+  const past = (await daysAgo(db, days)).toISOString().slice(0, 10).replaceAll('-', '')
   for (const name of await partitionsOf(db, table))
     if (name < `${table}_${past}`) await dropPartition(db, name)
 }

@@ -1,5 +1,6 @@
 /** The partitions of events: one for each day, made ahead of time and dropped when its time is over. */
 import { lock, tryLockSession } from '../db/advisory-locks.ts'
+import { daysAgo } from '../db/partitions.ts'
 import { type Pool, type Queryable, transaction } from '../db/pool.ts'
 import { withSession } from '../db/session.ts'
 import { readEventPartitions } from '../db/statements/events.ts'
@@ -49,10 +50,10 @@ const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
 
 /** Drops the partitions whose events are all older than `days`, unless another process does. @returns how many. */
 export async function dropOldPartitions(pool: Pool, days: number, signal: AbortSignal): Promise<number> {
-  const end = idAt(Date.now() - days * DAY_MS)
   const options = { name: 'berth-events', statementMs: DETACH_MS, signal }
   return withSession(pool.options.connectionString, options, async (session) => {
     if (!(await tryLockSession(session, 'events'))) return 0
+    const end = idAt((await daysAgo(session, days)).getTime())
     const { rows } = await readEventPartitions.run(session)
     let dropped = 0
     for (const { name, upper, isLeaving } of rows) {

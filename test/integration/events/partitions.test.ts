@@ -73,6 +73,16 @@ describe('partitions of events', () => {
     assert.equal(await drop(6), 0)
   })
 
+  it('a partition stays for its days where the clock of a process is ahead', async (t) => {
+    const kept = await addOld(5)
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 100 * DAY_MS })
+    assert.equal(await drop(7), 0)
+    assert.deepEqual(
+      (await partitions()).map(({ name }) => name),
+      [kept],
+    )
+  })
+
   it('a partition that a killed process has half taken off goes with the next pass', async () => {
     const [detached, leaving] = [await addOld(9), await addOld(8)]
     await database.pool.query(`ALTER TABLE event DETACH PARTITION ${detached}`)
