@@ -17,12 +17,15 @@ export function encodeMetadata(pairs: Record<string, string>): string {
     .join(',')
 }
 
-/** Asks for an upload; `metadata` may be the header itself. */
+/**
+ * Asks for an upload; `metadata` may be the header itself.
+ * @param options.body the first bytes, which come with it.
+ */
 export function create(
   { url, key }: Caller,
   length: number | string,
   metadata: Record<string, string> | string = {},
-  options: { headers?: Headers; target?: string } = {},
+  options: { headers?: Headers; target?: string; body?: Uint8Array<ArrayBuffer> } = {},
 ): Promise<Response> {
   const header = typeof metadata === 'string' ? metadata : encodeMetadata(metadata)
   return fetch(options.target ?? `${url}/v3/files`, {
@@ -31,8 +34,10 @@ export function create(
       ...(key && { authorization: `Bearer ${key}` }),
       'upload-length': `${length}`,
       ...(header && { 'upload-metadata': header }),
+      ...(options.body && { 'content-type': 'application/offset+octet-stream' }),
       ...options.headers,
     },
+    ...(options.body && { body: options.body }),
   })
 }
 

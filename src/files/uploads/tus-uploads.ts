@@ -159,12 +159,24 @@ export class ResumableUploads {
       throw error
     })
     if (gone.aborted && received < length) return this.#remove(id)
-    const outcome = received === length ? await this.#finish(id) : null
+    const outcome = received === length ? await this.#finishCreation(id, res) : null
     if (outcome) setOutcome(res, outcome)
     res
       .location(`${apiBase(req, publicUrl)}/v3/files/tus/${id}/${token}`)
       .status(201)
       .end()
+  }
+
+  /** Finishes an upload whose bytes came with its creation. Where that fails, nothing stays: nobody knows its address. */
+  async #finishCreation(id: string, res: Response): Promise<Outcome> {
+    try {
+      return await this.#finish(id)
+    } catch (error) {
+      // An import that takes longer than the request goes on.
+      if (!this.#imports.has(id)) await this.#remove(id)
+      res.removeHeader('location')
+      throw error
+    }
   }
 
   /**
