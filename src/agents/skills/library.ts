@@ -12,6 +12,7 @@ import type { Principal } from '../../http/principal.ts'
 import type { Network } from '../../storage/port.ts'
 import { NAMED_AGENTS, stillAttached } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
+import { idAfter } from '../snapshots/snapshot-store.ts'
 import { noSkill } from './attach.ts'
 import type { EnvVar, SkillRecord, VersionRecord } from './skill-schema.ts'
 
@@ -160,8 +161,15 @@ async function insertVersion(
   })
   if (fileId && !file) throw badRequest('fileId: is no file of the workspace with this content')
   const fileOfContent = file?.id ?? null
+  const newest = await tx.skillVersion.findFirst({
+    where: { skillId },
+    orderBy: { id: 'desc' },
+    select: { id: true },
+  })
+  // The newest one is found by its id, also where a clock was set back.
+  const id = idAfter(newest?.id)
   await tx.skillVersion.create({
-    data: { skillId, workspaceId, network, cid, version, fileId: fileOfContent },
+    data: { id, skillId, workspaceId, network, cid, version, fileId: fileOfContent },
   })
 }
 

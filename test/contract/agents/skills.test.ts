@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
+import { UUID } from 'uuidv7'
 import { assertError, type Client } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { missingCid, openContext } from '../context.ts'
@@ -291,6 +292,14 @@ describe('versions of a skill', () => {
     const first = await api.get(path, { limit: '1' })
     const rest = await api.get(path, { limit: '1', pageToken: first.headers.get('next-page-token') ?? '' })
     assert.deepEqual([...first.body.versions, ...rest.body.versions], listed.versions)
+  })
+  it('versions of a skill are in the order in which they came, also where a clock was set back', async () => {
+    const { skillId } = await added()
+    const ahead = UUID.fromFieldsV7(Date.now() + 60_000, 0, 0, 0).toString()
+    await context.sql('UPDATE skill_version SET id = $2 WHERE skill_id = $1', [skillId, ahead])
+    const cid = await folder({ 'SKILL.md': skillMd('a') })
+    assert.equal((await api.post(`${SKILLS}/${skillId}/versions`, { skillCid: cid })).status, 200)
+    assert.equal((await add(cid)).body.skill.skillCid, cid)
   })
   it('versions of a skill may have no number', async () => {
     const { skillId } = await added()
