@@ -123,13 +123,11 @@ export async function writeRunning(
   const { count } = await tx.agent.updateMany({
     where: { id: agent.id, epoch: agent.epoch, deletedAt: null },
     data: {
-      ...{
-        status: 'running',
-        statusReason: null,
-        address,
-        appliedSecretVersions: secretVersions,
-        engineVersion: version,
-      },
+      status: 'running',
+      statusReason: null,
+      address,
+      appliedSecretVersions: secretVersions,
+      engineVersion: version,
       scripts: { build: { ...scripts.build }, start: { ...scripts.start } },
       ...(version !== agent.engineVersion && { updatedAt: new Date() }),
     },
