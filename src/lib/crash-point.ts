@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs'
 
 /**
- * The places at which the torture tests kill a process, in the order in which a pin, an upload, then an agent passes
- * them.
+ * The places at which the torture tests kill a process: those of a pin, an upload and an agent, then of all else, each in
+ * the order in which it passes them.
  */
 export type CrashPoint =
   | 'before-commit'

@@ -94,7 +94,7 @@ export function readOrCreateSecret(dir: string, name: string, former?: string): 
       // Unlike a rename, a link fails when another process was faster.
       linkSync(draft, path)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if (!hasCode(error, 'EEXIST')) throw error
     } finally {
       rmSync(draft)
     }

@@ -1,5 +1,5 @@
 /**
- * Accepting an operation: the only place that writes its row. The SQL stays by hand, so that the row of a request and that
+ * Accepting an operation: the only place that inserts its row. The SQL stays by hand, so that the row of a request and that
  * of its operation are one statement.
  */
 

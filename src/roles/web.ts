@@ -103,7 +103,7 @@ const PARTITIONS_MS = 600_000
 const WEBHOOKS_OF_WORKSPACE = 8
 
 /**
- * The web role: the API, the gateways, and the dispatcher.
+ * The web role: the API and all other hosts, the dispatcher of operations, and the ids of events.
  * @param bounds how much work may be under way at a time.
  */
 export async function openWeb(config: Config, log: Logger, bounds = new Bounds()): Promise<RunningRole> {
