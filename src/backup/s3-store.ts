@@ -11,6 +11,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
+import { hasCode } from '../lib/files.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
 /** Requests side by side; further ones wait for a connection. */
@@ -96,7 +97,7 @@ export class S3Store implements BackupStore {
       for await (const chunk of this.stream(path)) chunks.push(chunk)
       return Buffer.concat(chunks)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+      if (hasCode(error, 'ENOENT')) return null
       throw error
     }
   }

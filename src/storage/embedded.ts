@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import type { CID } from 'multiformats/cid'
 import type { DiskReserve } from '../lib/disk-reserve.ts'
+import { hasCode } from '../lib/files.ts'
 import { assertSupported } from './codecs.ts'
 import { BlockFolder, ifThere, onDisk } from './embedded/blocks.ts'
 import { collectGarbage } from './embedded/gc.ts'
@@ -250,7 +251,7 @@ async function loadPrivateKey(dir: string): Promise<Uint8Array> {
   return onDisk(async () => {
     await writeFile(temp, privateKeyToProtobuf(await generateKeyPair('Ed25519')), { mode: 0o600, flag: 'wx' })
     await link(temp, path).catch((error) => {
-      if (error.code !== 'EEXIST') throw error
+      if (!hasCode(error, 'EEXIST')) throw error
     })
     await rm(temp)
     return readKeyFile(path)

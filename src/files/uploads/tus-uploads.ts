@@ -18,6 +18,7 @@ import { ApiError, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
+import { hasCode } from '../../lib/files.ts'
 import type { Logger } from '../../log.ts'
 import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
@@ -274,7 +275,7 @@ export class ResumableUploads {
     try {
       return (await stat(this.#path(id))).size
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      if (!hasCode(error, 'ENOENT')) throw error
       const now = await readUpload(this.#options.pool, id)
       if (now?.outcome) return length
       throw new ApiError(410, 'expired', 'The bytes of the upload are not there any more')

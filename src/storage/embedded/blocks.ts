@@ -159,7 +159,7 @@ export async function ifThere<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    if (hasCode(error, 'ENOENT')) return null
     throw error instanceof StorageError ? error : diskError(error)
   }
 }
