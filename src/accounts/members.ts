@@ -11,9 +11,9 @@ export type Member = { id: string; name: string; role: Role }
 
 const noMember = () => notFound('There is no such member')
 
-/** Tells every process to read its cached keys again, once the transaction has committed. */
-export async function announceKeys(tx: Prisma.TransactionClient, workspaceId: string): Promise<void> {
-  await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${workspaceId})`
+/** Tells every process to read its cached keys again, once the transaction has committed. @param whose a workspace or a user. */
+export async function announceKeys(tx: Prisma.TransactionClient, whose: string): Promise<void> {
+  await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${whose})`
 }
 
 /** Keeps others who change who belongs to the workspace waiting until the transaction ends. */

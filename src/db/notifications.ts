@@ -7,9 +7,9 @@ import pg from 'pg'
 import type { Logger } from '../log.ts'
 
 /**
- * `berth_operation` carries an operation's id, `berth_api_key` the id of a key that changed, `berth_agent` the
- * agentId of an agent whose gateway token, domains or routes changed, or that was deleted; `berth_event` says that
- * events were published.
+ * `berth_operation` carries an operation's id, `berth_agent` the agentId of an agent whose gateway token, domains or
+ * routes changed, or that was deleted; `berth_api_key` says that keys or their users changed, and what it carries is for
+ * nobody; `berth_event` says that events were published.
  */
 export type Channel = 'berth_operation' | 'berth_api_key' | 'berth_agent' | 'berth_event'
 const CHANNELS: Channel[] = ['berth_operation', 'berth_api_key', 'berth_agent', 'berth_event']
