@@ -2,8 +2,9 @@
 
 export const INTRODUCTION = `Berth keeps files on IPFS and hosts AI agents: a container each, with a workspace that is saved on IPFS as well.
 
-Every request but those under *Health* and *Documentation* carries an API key:
-\`Authorization: Bearer <key>\`. \`npm start\` prints the first one; \`npx berth keys create\` makes more.
+Requests carry an API key: \`Authorization: Bearer <key>\`. \`npm start\` prints the first one; \`npx berth keys create\`
+makes more. Without one go those under *Health* and *Documentation*, those by which people sign in or join, and those
+whose address has the permission in it, such as signed URLs.
 
 **Long work is an operation.** A request that starts one answers with its id in \`Operation-Id\`. Follow it with
 \`GET /v0/operations/{id}?wait=30\`, or stream it from \`/v0/operations/{id}/events\`. \`Prefer: wait=30\` makes the
@@ -13,7 +14,8 @@ request itself wait. A POST with an \`Idempotency-Key\` may be repeated: the rep
 these routes. \`/ipfs/{cid}[/path]\` is a public file, with ranges, ETags, \`?filename=\`, \`?download=true\`,
 \`?format=raw\` and \`?format=car\`; \`/files/{cid}[/path]\` is a private one, with a URL from
 \`POST /v3/files/private/download_link\`. A gateway serves only what its workspace keeps. All its pages share one
-host, so each runs in a sandbox, without cookies or storage. Options of images are ignored.
+host, so each runs in a sandbox, without cookies or storage. An image is resized or converted by \`?img-width=\` and its
+other options.
 
 **Errors** are \`{"error": "<message>"}\`. The \`Error-Code\` header has a word for machines, and \`X-Request-Id\`
 finds the request in the log. Under *Pinning Service API* they are that specification's.
