@@ -113,7 +113,7 @@ const HEARTBEAT = `# Nothing to do at heartbeats
 # Write below what to check from time to time. While there are only headings here, heartbeats cost nothing.
 `
 
-/** Everything is ignored but the agent's own work, and of that what tools can make again or nobody else may see (3.4). */
+/** Everything is ignored but the agent's own work, and of that what tools can make again or nobody else may see. */
 const GITIGNORE = `*
 
 !.gitignore
