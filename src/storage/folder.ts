@@ -11,7 +11,7 @@ import { type Block, type Storage, StorageError } from './port.ts'
 import { listDirectory } from './unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
-/** Files, links and folders of one folder. A few nodes can have more paths than anybody can walk. */
+/** Of a folder that anybody may have made: a few nodes can have more paths than can be walked. */
 const ENTRIES_LIMIT = 500_000
 /** Folders above a file. */
 const DEPTH_LIMIT = 200
@@ -37,6 +37,11 @@ interface Options {
   signal: AbortSignal
 }
 
+interface WalkOptions extends Options {
+  /** Files, links and folders above which it is given up; 500,000 unless told. */
+  maxEntries?: number | undefined
+}
+
 /** An entry before it is opened. */
 interface Found {
   path: string
@@ -50,17 +55,18 @@ interface Found {
  * the node send the DAG as one stream. Empty directories do not show.
  * @throws StorageError `invalid_object` for what is no directory, for an entry that is neither file, link nor
  *   directory, and for names that no file can have, that come twice, or that leave the folder (see
- *   {@link assertEntryName}); `too_large` above 500,000 entries; `not_found`.
+ *   {@link assertEntryName}); `too_large` above `maxEntries`; `not_found`.
  */
 export async function* walkFolder(
   storage: Storage,
   cid: CID,
-  { signal }: Options,
+  { signal, maxEntries }: WalkOptions,
 ): AsyncGenerator<FolderEntry> {
   await using stream = new DagStream(storage, cid, signal)
   const read: ReadBlock = (block) => stream.read(block)
   try {
-    for await (const found of walk(storage, cid, read, signal)) yield await open(found, read, signal)
+    for await (const found of walk(storage, cid, read, { signal, maxEntries }))
+      yield await open(found, read, signal)
     await stream.end()
   } catch (error) {
     throw asWalkError(error, signal)
@@ -79,7 +85,7 @@ export async function listPaths(
   const paths: string[] = []
   const read: ReadBlock = (block) => storage.block(block, { signal })
   try {
-    for await (const { path } of walk(storage, cid, read, signal)) {
+    for await (const { path } of walk(storage, cid, read, { signal })) {
       paths.push(path)
       if (paths.length === max) break
     }
@@ -155,7 +161,7 @@ async function* walk(
   storage: Storage,
   root: CID,
   read: ReadBlock,
-  signal: AbortSignal,
+  { signal, maxEntries = ENTRIES_LIMIT }: WalkOptions,
 ): AsyncGenerator<Found> {
   let count = 0
   async function* inside(
@@ -171,7 +177,7 @@ async function* walk(
     for await (const { name, cid } of listDirectory(folder, readShard, signal)) {
       assertEntryName(name)
       if (entries.has(name)) throw invalid(`${prefix}${name} is there twice`)
-      if (++count > ENTRIES_LIMIT) throw tooLarge(`more than ${ENTRIES_LIMIT} entries`)
+      if (++count > maxEntries) throw tooLarge(`more than ${maxEntries} entries`)
       entries.set(name, cid)
     }
     for (const [name, cid] of entries) {

@@ -12,12 +12,12 @@ const COMMITTER = 'Berth <berth@localhost>'
 /**
  * The stream; it ends with `done`, so that git does not take a stream that was cut for a whole one.
  * @param options.executables paths of files that are executable.
- * @param options.maxFiles entries, and `maxBytes` of all of them together, above which it is given up.
+ * @param options.maxBytes of all files together, above which it is given up.
  * @throws UnfitFolder, and what reading the entries throws.
  */
 export async function* fastImport(
   entries: AsyncIterable<FolderEntry>,
-  options: { executables: Iterable<string>; message: string; maxFiles: number; maxBytes: number },
+  options: { executables: Iterable<string>; message: string; maxBytes: number },
 ): AsyncGenerator<Buffer> {
   const executables = new Set(options.executables)
   const seconds = Math.floor(Date.now() / 1000)
@@ -27,14 +27,11 @@ export async function* fastImport(
   )
   yield message
   yield Buffer.from('\n')
-  let files = 0
   let bytes = 0
   for await (const entry of entries) {
-    files++
     const target = entry.type === 'symlink' ? Buffer.from(entry.target ?? '') : undefined
     const size = target?.length ?? entry.size
     bytes += size
-    if (files > options.maxFiles) throw new UnfitFolder(`it has more than ${options.maxFiles} files`)
     if (bytes > options.maxBytes) throw new UnfitFolder(`it has more than ${options.maxBytes} bytes`)
     const mode = target ? '120000' : executables.has(entry.path) ? '100755' : '100644'
     yield Buffer.from(`M ${mode} inline ${quotePath(entry.path)}\ndata ${size}\n`)

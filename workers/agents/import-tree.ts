@@ -19,8 +19,8 @@ import { diskBytesOf } from './disk.ts'
 import { fastImport, UnfitFolder } from './fast-import.ts'
 
 const IMPORT_MS = 900_000
-/** Most files of a workspace that is restored: it may have grown by many snapshots. */
-const MAX_FILES = 10_000_000
+/** More entries than a disk has room for, as what was saved has to come back: a workspace grows by many snapshots. */
+const MAX_ENTRIES = 10_000_000
 
 export interface TreeSource {
   network: Network
@@ -52,10 +52,9 @@ export async function importTree(
   const { agentd, storages } = services
   const signal = AbortSignal.any([run.signal, AbortSignal.timeout(IMPORT_MS)])
   const access = { agentd, target, epoch: agent.epoch, signal }
-  const source = fastImport(walkFolder(storages[network], cid, { signal }), {
+  const source = fastImport(walkFolder(storages[network], cid, { signal, maxEntries: MAX_ENTRIES }), {
     executables,
     message,
-    maxFiles: MAX_FILES,
     maxBytes: await diskBytesOf(services, agent),
   })
   let failure: unknown

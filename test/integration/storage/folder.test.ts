@@ -210,6 +210,17 @@ describe('folders that are unpacked', () => {
     assert.deepEqual(unread, [`d/large ${3 * MIB}`, 'd/z.txt 8'])
   })
 
+  test('unpacked folders are walked up to as many entries as the reader takes', async () => {
+    const { cid } = await storage.add(texts({ 'd/a': '1', 'd/b': '2', c: '3' }), { signal })
+    const count = async (maxEntries: number) => {
+      let entries = 0
+      for await (const _ of walkFolder(storage, cid, { signal, maxEntries })) entries++
+      return entries
+    }
+    assert.equal(await count(4), 3)
+    await assert.rejects(count(3), failsWith('too_large'))
+  })
+
   test('unpacked folders are the same whatever the order of their stream, and where it ends early', async () => {
     const files = { 'a/x': '1', 'a/y': 'same', 'b/x': '1', 'b/z': '2', c: 'same', d: '3' }
     const { cid } = await storage.add(texts(files), { signal })
