@@ -1,6 +1,7 @@
 /** Shapes that many routes share. */
 import { z } from 'zod'
 import { badRequest } from '../errors.ts'
+import '../lib/zod-words.ts'
 
 /** Text that PostgreSQL can hold: no NUL, no half of a surrogate pair. */
 export const text = (max: number) =>
