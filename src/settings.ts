@@ -153,7 +153,7 @@ export const settings = z.object({
     .describe('An attempt ends when no block arrives for this long.'),
   BERTH_PIN_RETRY_SECONDS: seconds(0.05, 86_400)
     .default(60)
-    .describe('Wait before the second attempt; it grows fourfold up to an hour.'),
+    .describe('Wait before content that was not found is looked for again; it grows fourfold up to an hour.'),
   BERTH_PIN_EXPIRY_SECONDS: seconds(0.1, 31_536_000)
     .default(86_400)
     .describe('A pin whose content is not found within this time is `expired`.'),
@@ -265,7 +265,7 @@ export const settings = z.object({
     .default(86_400)
     .describe('A backup into BERTH_BACKUP_DIR is made when the newest one there is older than this.'),
   BERTH_BACKUP_KEEP: text
-    .regex(/^[1-9]\d{0,3}[dwm](,[1-9]\d{0,3}[dwm]){0,2}$/, 'must be like 7d,4w,12m')
+    .regex(/^(?!.*([dwm]).*\1)[1-9]\d{0,3}[dwm](,[1-9]\d{0,3}[dwm]){0,2}$/, 'must be like 7d,4w,12m')
     .default('7d,4w,12m')
     .describe('Kept in BERTH_BACKUP_DIR: the last backup of each of so many days, weeks and months.'),
   BERTH_BACKUP_PASSPHRASE: text

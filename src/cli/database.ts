@@ -29,6 +29,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const config = loadConfig()
   const log = createLogger('cli', 'silent')
+  if (!config.DATABASE_URL && options.schema !== 'any') await requireEmbedded(config.BERTH_DATA_DIR)
   const server = config.DATABASE_URL ? undefined : await reachEmbedded(config, log)
   try {
     const pool = createPool(config.DATABASE_URL ?? server?.url ?? '', 2, log)
@@ -46,6 +47,14 @@ export async function withDatabase<T>(
   } finally {
     await server?.close()
   }
+}
+
+/** A command in the wrong folder would otherwise make another Berth there. @throws ConfigError */
+async function requireEmbedded(dataDir: string): Promise<void> {
+  if ((await postgresUrl(dataDir)) === null)
+    throw new ConfigError(
+      `there is no Berth in ${dataDir}: set BERTH_DATA_DIR or DATABASE_URL, or start one first`,
+    )
 }
 
 /** The embedded server of a Berth that runs, or one of our own under the same lock. */

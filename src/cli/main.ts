@@ -265,5 +265,6 @@ function parseExpiry(text: string): Date {
   const ms = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit ?? '']
   const when = amount && ms ? new Date(Date.now() + Number(amount) * ms) : new Date(text)
   if (Number.isNaN(when.getTime())) throw new InvalidArgumentError('neither a date nor a time like 90d')
+  if (when.getTime() <= Date.now()) throw new InvalidArgumentError(`${when.toISOString()} is over`)
   return when
 }

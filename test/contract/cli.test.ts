@@ -1,6 +1,7 @@
 /** `npx berth` beside a running Berth, and what `npm start` says before it starts. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -61,6 +62,7 @@ describe('berth keys', () => {
     ['an unknown scope', ['create', '-s', 'org:all'], /unknown: org:all/],
     ['no scope', ['create', '-s', ','], /name at least one/],
     ['an unknown time', ['create', '-e', 'soon'], /neither a date nor a time/],
+    ['a time that is over', ['create', '-e', '2020-01-31'], /2020-01-31T00:00:00\.000Z is over/],
     ['an unknown user', ['create', '-w', ws, '--user', 'nobody'], /no user named nobody/],
     ['an unknown key', ['revoke', randomUUID()], /no key has the id/],
     ['no key', ['revoke'], /missing required argument 'id'/],
@@ -145,6 +147,12 @@ describe('berth', () => {
     assert.match(await berth('--help'), /Usage: berth/)
     assert.match(await berth('--version'), /^\d+\.\d+\.\d+$/)
   })
+  it('berth makes no Berth in a folder that has none', async () => {
+    const empty = join(dir, 'empty')
+    const { code, stderr } = await runCli({ ...env, BERTH_DATA_DIR: empty, DATABASE_URL: '' }, 'keys', 'list')
+    assert.deepEqual([code, existsSync(empty)], [1, false])
+    assert.match(stderr, new RegExp(`^there is no Berth in ${empty}: `))
+  })
   it('berth fails for an unknown command', async () =>
     assert.match(await fails('keyz'), /unknown command 'keyz'/))
 })
@@ -162,6 +170,7 @@ describe('settings', () => {
       LOG_LEVEL: 'loud',
       BERTH_PIN_STALL_SECONDS: 'soon',
       BERTH_ALLOW_PRIVATE_HOST_NODES: 'perhaps',
+      BERTH_BACKUP_KEEP: '7d,3d',
     }
     const { code, output } = await startOnce({ ...own, ...wrong })
     assert.equal(code, 78)
