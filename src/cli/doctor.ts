@@ -88,7 +88,7 @@ async function checkDatabase(): Promise<Finding[]> {
         ]
         if (!schema.ok && !schema.warning) return found
         found.push(await checkIndexes(pool))
-        const { workers, ipfs, ipfs_private, docker, processes } = await observeWorkers(
+        const { workers, ipfs, ipfs_private, docker, kubernetes, processes } = await observeWorkers(
           new WorkerStatus(pool),
         )
         if (workers) found.push(toFinding('Workers', workers))
@@ -96,6 +96,7 @@ async function checkDatabase(): Promise<Finding[]> {
         if (ipfs?.detail?.startsWith('embedded')) found.push(toFinding('IPFS', ipfs))
         if (ipfs_private?.detail?.startsWith('embedded')) found.push(toFinding('IPFS private', ipfs_private))
         if (docker) found.push(toFinding('Docker', docker, 'answers the workers'))
+        if (kubernetes) found.push(toFinding('Kubernetes', kubernetes, 'answers the workers'))
         if (processes) found.push(toFinding('Processes', processes, 'the workers see them'))
         return found
       },

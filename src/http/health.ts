@@ -42,6 +42,7 @@ export function healthRoutes(readiness: Readiness): Route[] {
             ipfs: part,
             ipfs_private: part,
             docker: part.optional(),
+            kubernetes: part.optional(),
             processes: part.optional(),
           }),
         }),

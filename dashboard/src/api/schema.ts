@@ -22134,6 +22134,11 @@ export interface operations {
                                 status: "ok" | "degraded" | "down";
                                 detail?: string;
                             };
+                            kubernetes?: {
+                                /** @enum {string} */
+                                status: "ok" | "degraded" | "down";
+                                detail?: string;
+                            };
                             processes?: {
                                 /** @enum {string} */
                                 status: "ok" | "degraded" | "down";
@@ -22245,6 +22250,11 @@ export interface operations {
                                 detail?: string;
                             };
                             docker?: {
+                                /** @enum {string} */
+                                status: "ok" | "degraded" | "down";
+                                detail?: string;
+                            };
+                            kubernetes?: {
                                 /** @enum {string} */
                                 status: "ok" | "degraded" | "down";
                                 detail?: string;
