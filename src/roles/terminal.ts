@@ -9,6 +9,9 @@ const LEVELS: Record<number, (text: string) => string> = {
   60: (text) => styleText(['red', 'bold'], text),
 }
 
+/** Of the longest name of a role, and a space. */
+const ROLE_WIDTH = 'agent-proxy '.length
+
 const listed = new Intl.ListFormat('en')
 
 export interface Welcome {
@@ -23,7 +26,7 @@ export interface Welcome {
   key: string | undefined
   dataDir: string
   postgres: { location: string } | undefined
-  parts: Pick<Config, 'REDIS_URL' | 'IPFS_API_URL'>
+  parts: Pick<Config, 'REDIS_URL' | 'IPFS_API_URL' | 'BERTH_MODEL_URL'>
 }
 
 export class Terminal {
@@ -71,6 +74,11 @@ export class Terminal {
         `  Data      ${dataDir}`,
         ...(postgres && postgres.location !== dataDir ? [`  Database  ${postgres.location}`] : []),
         `  Parts     PostgreSQL ${postgres ? '(embedded)' : '(yours)'}, queue in ${parts.REDIS_URL ? 'Redis' : 'PostgreSQL'}, IPFS ${parts.IPFS_API_URL ? 'on Kubo' : '(embedded)'}`,
+        ...(parts.BERTH_MODEL_URL
+          ? []
+          : [
+              `  Model     ${dim('none: agents answer once they have one (BERTH_MODEL_URL, or a secret with a key)')}`,
+            ]),
         '',
         `  ${dim('Pin something:')}`,
         '',
@@ -115,7 +123,7 @@ function short(role: string, line: string): string {
   try {
     entry = JSON.parse(line)
   } catch {
-    return `${role.padEnd(7)}${line}`
+    return `${role.padEnd(ROLE_WIDTH)}${line}`
   }
   const {
     level,
@@ -139,5 +147,5 @@ function short(role: string, line: string): string {
     ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )
   const text = [request, err?.message, ...more].filter(Boolean).join('  ')
-  return `${styleText('dim', String(time).slice(11, 19))} ${role.padEnd(7)}${(LEVELS[level] ?? String)(text)}`
+  return `${styleText('dim', String(time).slice(11, 19))} ${role.padEnd(ROLE_WIDTH)}${(LEVELS[level] ?? String)(text)}`
 }
