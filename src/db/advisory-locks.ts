@@ -89,8 +89,11 @@ export async function shareSession(session: Queryable, name: keyof typeof SINGLE
 }
 
 /** True while anybody waits for the lock. */
-export async function isAwaited(session: Queryable, name: keyof typeof SINGLE): Promise<boolean> {
-  // A lock of one number has its upper half in classid, which is 0, and its lower half in objid.
+export async function isAwaited(
+  session: Queryable,
+  name: Exclude<keyof typeof SINGLE, 'migrate'>,
+): Promise<boolean> {
+  // A lock of one number has its upper half in classid, which is 0 for all but that of migrations, and its lower half in objid.
   const { awaited } = await queryOne<{ awaited: boolean }>(
     session,
     `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()

@@ -4,7 +4,7 @@ import { isHeldUp } from './database-errors.ts'
 import type { Queryable } from './pool.ts'
 import { withSession } from './session.ts'
 
-type Name = Parameters<typeof shareSession>[1]
+type Name = Parameters<typeof isAwaited>[1]
 
 const SESSION = { name: 'berth-shared-lock', connectMs: 10_000 }
 

@@ -126,6 +126,11 @@ export class Registry {
 
   readonly #blob = ({ digest }: Descriptor) => new URL(`blobs/${digest}`, this.#base)
 
+  #within(ms: number): AbortSignal {
+    const bound = AbortSignal.timeout(ms)
+    return this.#signal ? AbortSignal.any([this.#signal, bound]) : bound
+  }
+
   /** Sends a request, once more with a token where the registry asks for one. @throws EngineError for its refusals. */
   async #ask(url: URL, { ms = ASK_MS, ok = [], ...init }: Asked): Promise<Response> {
     const send = async () => {
@@ -133,9 +138,7 @@ export class Registry {
       // A place for uploads may be of another host, which has an authorization of its own in its query.
       if (this.#authorization && url.origin === this.#base.origin)
         headers.set('authorization', this.#authorization)
-      const bound = AbortSignal.timeout(ms)
-      const signal = this.#signal ? AbortSignal.any([this.#signal, bound]) : bound
-      return fetch(url, { ...init, headers, signal }).catch((error) => {
+      return fetch(url, { ...init, headers, signal: this.#within(ms) }).catch((error) => {
         throw this.#broken(error)
       })
     }
@@ -170,7 +173,7 @@ export class Registry {
     realm.searchParams.set('scope', said.scope ?? `repository:${this.#repository}:${actions}`)
     const answer = await fetch(realm, {
       headers: basic ? { authorization: basic } : {},
-      signal: AbortSignal.timeout(ASK_MS),
+      signal: this.#within(ASK_MS),
     }).catch((error) => {
       throw this.#broken(error)
     })
