@@ -76,7 +76,8 @@ export class Authenticator {
 
   /** The caller of a session's cookie. @throws ApiError 401 for a session that is unknown or has ended. */
   async authenticateSession(cookie: string): Promise<Principal> {
-    const [, id, secret] = /^([0-9a-f-]{36})\.([0-9a-f]{64})$/.exec(cookie) ?? []
+    const [, id, secret] =
+      /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-f]{64})$/.exec(cookie) ?? []
     const found =
       id && secret
         ? await this.#cached(cookie, () => {

@@ -6,7 +6,6 @@ import { grants } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { setSessionCookie } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
-import type { KeyService } from './keys.ts'
 import type { OpenIdProvider } from './openid-provider.ts'
 import { relyingParty } from './passkey-routes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
@@ -64,12 +63,11 @@ const view = ({ createdAt, lastUsedAt, expiresAt, ...rest }: Session) => ({
 export function sessionRoutes(
   services: SignInServices & {
     prisma: PrismaClient
-    keys: KeyService
     forgetKeys: () => void
     provider: OpenIdProvider | undefined
   },
 ): Route[] {
-  const { prisma, keys, forgetKeys, config, provider } = services
+  const { prisma, forgetKeys, config, provider } = services
   const limits = sessionLimits(services)
   return [
     route({
@@ -112,7 +110,7 @@ export function sessionRoutes(
       session: true,
       success: { status: 200, description: 'It has ended.', body: nothing },
       async handle({ principal, req, res }) {
-        await endSession(prisma, keys, principal, principal.keyId)
+        await endSession(prisma, principal, principal.keyId)
         forgetKeys()
         setSessionCookie(req, res, '', new Date(0))
         return { body: { data: null } }
@@ -197,7 +195,7 @@ export function sessionRoutes(
       async handle({ principal, params: { sessionId } }) {
         if (!principal.isSession && !grants(principal.scopes, 'admin'))
           throw forbidden('Missing scope: admin', 'missing_scope')
-        await endSession(prisma, keys, principal, sessionId)
+        await endSession(prisma, principal, sessionId)
         forgetKeys()
         return { body: { data: null } }
       },

@@ -7,7 +7,6 @@ import type { Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import type { Principal, Role } from '../http/principal.ts'
-import type { KeyService } from './keys.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
 
 const LINK_MINUTES = 15
@@ -110,6 +109,7 @@ export function moveSession(
 ): Promise<Moved> {
   return prisma.$transaction(async (tx) => {
     const moved = { userId, expiresAt: expiresAt ?? new Date() }
+    await lockSessions(tx, userId)
     await chooseWorkspace(tx, userId, workspaceId)
     // Whoever has lost the answer asks again.
     if (workspaceId === from.workspaceId) return { id: keyId, ...moved }
@@ -193,14 +193,24 @@ export async function listSessions(
   }))
 }
 
-/** Ends a session of a user. A session that has ended stays as it is. @throws ApiError 404 */
-export async function endSession(
-  prisma: PrismaClient,
-  keys: KeyService,
-  { workspaceId, userId }: Whose,
-  id: string,
-): Promise<void> {
-  const where = { id, workspaceId, userId, session: { isNot: null } }
-  if (!(await prisma.apiKey.findFirst({ where }))) throw notFound('There is no such session')
-  await keys.revoke(id)
+/** Keeps others who move or end sessions of the user waiting until the transaction ends. */
+const lockSessions = (tx: Prisma.TransactionClient, userId: string) =>
+  tx.$queryRaw`SELECT FROM app_user WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
+
+/**
+ * Ends a session of a user, also where it goes on in another workspace by now: its cookie is good for nothing afterwards. A
+ * session that has ended stays as it is. @throws ApiError 404
+ */
+export function endSession(prisma: PrismaClient, { workspaceId, userId }: Whose, id: string): Promise<void> {
+  return prisma.$transaction(async (tx) => {
+    await lockSessions(tx, userId)
+    const session = await tx.session.findFirst({ where: { keyId: id, key: { workspaceId, userId } } })
+    if (!session) throw notFound('There is no such session')
+    const cookieId = session.cookieId ?? id
+    await tx.apiKey.updateMany({
+      where: { userId, revokedAt: null, session: { OR: [{ keyId: cookieId }, { cookieId }] } },
+      data: { revokedAt: new Date() },
+    })
+    await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${id})`
+  })
 }

@@ -222,7 +222,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...memberRoutes(prisma, forgetKeys),
     ...invitationRoutes(prisma, keys, forgetKeys),
     ...workspaceKeyRoutes(keys, forgetKeys),
-    ...sessionRoutes({ ...signIn, keys, forgetKeys }),
+    ...sessionRoutes({ ...signIn, forgetKeys }),
     ...passkeyRoutes(signIn),
     ...identityRoutes(signIn),
     ...feedbackRoutes(prisma),

@@ -1,34 +1,16 @@
 /** Sessions of the dashboard: a link is spent once, and its cookie is good for its user, from the dashboard alone. */
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../support/agent-host.ts'
 import { assertError, type Reply, soon } from '../support/client.ts'
-import { until } from '../support/processes.ts'
 import { openContext, type Workspace } from './context.ts'
+import { ENDED, OTHER, openSession } from './session-client.ts'
 import { addMember } from './workspaces/rows.ts'
 
 const context = await openContext()
 const { anonymous, berth, sql, url, workspace } = context
-const ENDED = 'The session has ended: sign in again'
-const OTHER = 'Requests of a session come from the dashboard alone'
 const SPENT = 'The link was used or is too old: make a new one with `npx berth login-link`'
-const OF_DASHBOARD = { 'berth-session': '1' }
-
-/** A session of a user, as a browser has it. */
-async function signIn(own: Workspace, user?: string) {
-  const token = await own.loginToken(user)
-  const { status, body, headers } = await anonymous.post('/v0/login', { token })
-  assert.equal(status, 200)
-  const setCookie = headers.get('set-cookie') ?? ''
-  const cookie = setCookie.split(';')[0] ?? ''
-  const ask = (method: string, path: string, headers: Record<string, string> = {}, json?: unknown) =>
-    anonymous.request(method, path, {
-      json,
-      headers: { cookie, ...(method !== 'GET' && OF_DASHBOARD), ...headers },
-    })
-  return { id: String(body.data.id), token, setCookie, cookie, ask }
-}
+const signIn = (own: Workspace, user?: string) => openSession(anonymous, own, user)
 
 describe('a login link', () => {
   it('berth login-link prints a link whose token no browser sends', async () => {
@@ -181,144 +163,6 @@ describe('a session', () => {
   })
 })
 
-describe('a session of a user of several workspaces', () => {
-  /** A viewer of one workspace who is a member of another one. */
-  async function memberOfTwo() {
-    const [first, second] = [await workspace(), await workspace()]
-    const user = await addMember(first, 'viewer')
-    await berth('users', 'add', user.name, '-w', second.name)
-    return { first, second, user, ...(await signIn(first, user.name)) }
-  }
-  const move = ({ ask }: Awaited<ReturnType<typeof signIn>>, workspaceId: string, headers = {}) =>
-    ask('POST', '/v0/sessions/move', headers, { workspaceId })
-  /** Asks for a move, and hangs up at the first byte of the answer. */
-  const cutMove = (cookie: string, workspaceId: string) =>
-    new Promise<void>((resolve, reject) => {
-      const headers = { cookie, ...OF_DASHBOARD, 'content-type': 'application/json' }
-      const asked = request(`${url}/v0/sessions/move`, { method: 'POST', headers }, (answer) => {
-        answer.destroy()
-        resolve()
-      })
-      asked.on('error', reject).end(JSON.stringify({ workspaceId }))
-    })
-
-  it('a session lists the workspaces of its user, a key does not', async () => {
-    const { ask, first, second, user } = await memberOfTwo()
-    const { workspaces } = (await ask('GET', '/v0/me')).body.data
-    const known = [
-      { id: first.id, name: first.name, role: 'viewer' },
-      { id: second.id, name: second.name, role: 'member' },
-    ]
-    assert.deepEqual(
-      workspaces,
-      known.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    )
-    assert.equal((await user.api.get('/v0/me')).body.data.workspaces, null)
-  })
-  it('a session goes on in another workspace, with the role there, no longer than before, and ends here', async () => {
-    const session = await memberOfTwo()
-    const { second, user, ask, id } = session
-    await sql(`UPDATE api_key SET expires_at = now() + interval '3 hours' WHERE id = $1`, [id])
-    await sql(`SELECT pg_notify('berth_api_key', $1::text)`, [id])
-    const [{ expires_at: expires }] = (await sql('SELECT expires_at FROM api_key WHERE id = $1', [id])) as [
-      any,
-    ]
-    await until('the change is known', async () => {
-      const { body } = await ask('GET', '/v0/me')
-      return Date.parse(body.data.session.expiresAt) === (expires as Date).getTime()
-    })
-    const moved = await move(session, second.id)
-    assert.equal(moved.status, 200, JSON.stringify(moved.body))
-    assert.equal(Date.parse(moved.body.data.expiresAt), (expires as Date).getTime())
-    assert.equal(moved.headers.get('set-cookie'), null)
-    const { data } = (await ask('GET', '/v0/me')).body
-    assert.deepEqual([data.user.id, data.workspace.id, data.role], [user.id, second.id, 'member'])
-    assert.equal(data.session.id, moved.body.data.id)
-    const { sessions } = (await ask('GET', '/v0/sessions')).body.data
-    assert.deepEqual(
-      sessions.map((one: { id: string; current: boolean }) => [one.id, one.current]),
-      [[moved.body.data.id, true]],
-    )
-    const entries = await sql(
-      'SELECT via, user_id, key_id, resource FROM audit WHERE workspace_id = $1 AND action = $2',
-      [second.id, 'moveSession'],
-    )
-    const entry = { via: 'session', user_id: user.id, key_id: moved.body.data.id }
-    assert.deepEqual(entries, [{ ...entry, resource: `sessions/move/${moved.body.data.id}` }])
-  })
-  it('a session whose move was not answered goes on where it was moved to, and may be moved again', async () => {
-    const session = await memberOfTwo()
-    const { ask, first, second, user, cookie } = session
-    await cutMove(cookie, second.id)
-    await until('the session has moved', async () => {
-      const { body } = await ask('GET', '/v0/me')
-      return body.data.workspace.id === second.id
-    })
-    const { id } = (await ask('GET', '/v0/me')).body.data.session
-    assert.deepEqual((await move(session, second.id)).body.data.id, id)
-    for (const to of [first, second, first]) {
-      assert.equal((await move(session, to.id)).status, 200)
-      assert.equal((await ask('GET', '/v0/me')).body.data.workspace.id, to.id)
-    }
-    const live = await sql(
-      'SELECT workspace_id FROM session JOIN api_key ON id = key_id WHERE user_id = $1 AND revoked_at IS NULL',
-      [user.id],
-    )
-    assert.deepEqual(live, [{ workspace_id: first.id }])
-    assert.equal((await ask('POST', '/v0/logout')).status, 200)
-    assertError(await ask('GET', '/v0/me'), 401, ENDED)
-  })
-  it('a session that moves ends what it has open, and a key of its first workspace is none of its', async () => {
-    const session = await memberOfTwo()
-    const { first, second, cookie } = session
-    const stream = await fetch(`${url}/v0/events`, { headers: { cookie } })
-    assert.equal(stream.status, 200)
-    const ended = stream.text().catch(() => '')
-    assert.equal((await move(session, second.id)).status, 200)
-    await ended
-    for (const { api, id } of [first, second]) {
-      const { keys } = (await api.get(`/v0/workspaces/${id}/keys`)).body.data
-      assert.ok(!keys.some(({ name }: { name: string }) => name === 'session'), JSON.stringify(keys))
-    }
-  })
-  it('a session of which two requests make another one at the same time gives one', async () => {
-    const session = await memberOfTwo()
-    const replies = await Promise.all(Array.from({ length: 6 }, () => move(session, session.second.id)))
-    const statuses = replies.map(({ status }) => status)
-    assert.ok(statuses.includes(200), `${statuses}`)
-    assert.ok(
-      statuses.every((status) => status === 200 || status === 401),
-      `${statuses}`,
-    )
-    const rows = await sql(
-      'SELECT FROM session JOIN api_key ON id = key_id WHERE user_id = $1 AND revoked_at IS NULL',
-      [session.user.id],
-    )
-    assert.equal(rows.length, 1)
-  })
-  it('a session goes to no workspace of others, for no other origin, and a key goes nowhere', async () => {
-    const session = await memberOfTwo()
-    const { ask, second, user, cookie } = session
-    const stranger = await workspace()
-    const NO_MEMBER = 'You are no member of this workspace: ask an owner for an invitation'
-    for (const id of [stranger.id, '0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5'])
-      assertError(await move(session, id), 403, NO_MEMBER)
-    for (const id of ['x', '', 7, undefined])
-      assertError(await move(session, id as string), 400, /^workspaceId: /)
-    assertError(await move(session, second.id, { origin: 'https://evil.example' }), 403, OTHER)
-    const bare = { json: { workspaceId: second.id }, headers: { cookie } }
-    assertError(await anonymous.request('POST', '/v0/sessions/move', bare), 403, OTHER)
-    assertError(
-      await user.api.post('/v0/sessions/move', { workspaceId: second.id }),
-      403,
-      'Workspace permission denied',
-    )
-    assert.equal((await ask('GET', '/v0/me')).status, 200)
-    await second.api.delete(`/v0/workspaces/${second.id}/members/${user.id}`)
-    assertError(await move(session, second.id), 403, NO_MEMBER)
-  })
-})
-
 describe('the end of a session', () => {
   it('sessions are listed and ended, at once', async () => {
     const own = await workspace()
@@ -336,6 +180,12 @@ describe('the end of a session', () => {
     assert.equal((await second.ask('GET', '/v0/sessions')).body.data.sessions.length, 1)
     assert.equal((await own.api.delete(`/v0/sessions/${second.id}`)).status, 200)
     assertError(await second.ask('GET', '/v0/me'), 401, ENDED)
+  })
+  it('a cookie that is no session is 401', async () => {
+    for (const id of ['-'.repeat(36), 'a'.repeat(36)]) {
+      const cookie = `__Host-berth-session=${id}.${'a'.repeat(64)}`
+      assertError(await anonymous.request('GET', '/v0/me', { headers: { cookie } }), 401, ENDED)
+    }
   })
   it('another user’s session is not there, and a key with less than admin ends none', async () => {
     const own = await workspace()

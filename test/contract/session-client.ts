@@ -1,0 +1,24 @@
+/** Sessions for tests, as the dashboard has them. */
+import assert from 'node:assert/strict'
+import type { Client } from '../support/client.ts'
+import type { Workspace } from './context.ts'
+
+export const OF_DASHBOARD = { 'berth-session': '1' }
+export const ENDED = 'The session has ended: sign in again'
+/** The refusal of a request with a cookie that no page of the dashboard has made. */
+export const OTHER = 'Requests of a session come from the dashboard alone'
+
+/** A session of a user, as a browser has it. */
+export async function openSession(anonymous: Client, own: Workspace, user?: string) {
+  const token = await own.loginToken(user)
+  const { status, body, headers } = await anonymous.post('/v0/login', { token })
+  assert.equal(status, 200)
+  const setCookie = headers.get('set-cookie') ?? ''
+  const cookie = setCookie.split(';')[0] ?? ''
+  const ask = (method: string, path: string, headers: Record<string, string> = {}, json?: unknown) =>
+    anonymous.request(method, path, {
+      json,
+      headers: { cookie, ...(method !== 'GET' && OF_DASHBOARD), ...headers },
+    })
+  return { id: String(body.data.id), token, setCookie, cookie, ask }
+}
