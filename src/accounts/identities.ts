@@ -126,12 +126,13 @@ export async function linkIdentity(
   const claims = await provider.finish(returned.redirectUri, returned.query, transaction)
   const { issuer, subject } = claims
   const found = await prisma.oidcIdentity.findUnique({ where: { issuer_subject: { issuer, subject } } })
-  if (found?.userId === userId) return found
-  if (found) throw linkedElsewhere()
-  if ((await prisma.oidcIdentity.count({ where: { userId } })) >= MAX_IDENTITIES)
+  const isLinked = found?.unlinkedAt === null
+  if (isLinked && found.userId === userId) return found
+  if (isLinked) throw linkedElsewhere()
+  if ((await prisma.oidcIdentity.count({ where: { userId, unlinkedAt: null } })) >= MAX_IDENTITIES)
     throw forbidden(messages.identityLimit, 'identity_limit')
   try {
-    return await createIdentity(prisma, claims, userId)
+    return await prisma.$transaction((tx) => createIdentity(tx, claims, userId))
   } catch (error) {
     if (isUniqueViolation(error)) throw linkedElsewhere()
     throw error
@@ -140,14 +141,17 @@ export async function linkIdentity(
 
 /** A user's identities, newest first. */
 export const listIdentities = (prisma: PrismaClient, userId: string): Promise<IdentityRecord[]> =>
-  prisma.oidcIdentity.findMany({ where: { userId }, orderBy: { id: 'desc' } })
+  prisma.oidcIdentity.findMany({ where: { userId, unlinkedAt: null }, orderBy: { id: 'desc' } })
 
 /** Unlinks an identity, which signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
 export async function unlinkIdentity(
   prisma: PrismaClient,
   { id, userId }: { id: string; userId: string },
 ): Promise<void> {
-  const { count } = await prisma.oidcIdentity.deleteMany({ where: { id, userId } })
+  const { count } = await prisma.oidcIdentity.updateMany({
+    where: { id, userId, unlinkedAt: null },
+    data: { unlinkedAt: new Date() },
+  })
   if (count === 0) throw notFound('There is no such identity')
 }
 
@@ -177,7 +181,7 @@ async function knownUser(
   { issuer, subject }: Claims,
 ): Promise<string | undefined> {
   const [identity] = await tx.oidcIdentity.updateManyAndReturn({
-    where: { issuer, subject },
+    where: { issuer, subject, unlinkedAt: null },
     data: { lastUsedAt: new Date() },
   })
   return identity?.userId
@@ -207,7 +211,10 @@ async function findMember(
   const { claims, userId, joinRules, workspaceId } = how
   if (userId !== undefined) return { userId, workspaceId: await chooseWorkspace(tx, userId, workspaceId) }
   const domain = claims.isEmailVerified ? claims.email?.split('@').at(-1)?.toLowerCase() : undefined
-  const rule = joinRules.find((rule) => rule.domain === domain)
+  const { issuer, subject } = claims
+  // One that was unlinked has signed in before.
+  const before = await tx.oidcIdentity.findUnique({ where: { issuer_subject: { issuer, subject } } })
+  const rule = before ? undefined : joinRules.find((rule) => rule.domain === domain)
   if (!rule)
     throw forbidden(
       'Nobody here is known by this sign-in: ask an owner for an invitation, or sign in another way and link it in your account',
@@ -221,12 +228,13 @@ async function findMember(
   return { workspaceId: workspace.id, userId: user.id }
 }
 
-const createIdentity = (
-  tx: Prisma.TransactionClient | PrismaClient,
+async function createIdentity(
+  tx: Prisma.TransactionClient,
   { issuer, subject, email }: Claims,
   userId: string,
-) =>
-  tx.oidcIdentity.create({
+) {
+  await tx.oidcIdentity.deleteMany({ where: { issuer, subject, unlinkedAt: { not: null } } })
+  return tx.oidcIdentity.create({
     data: {
       issuer,
       subject,
@@ -235,6 +243,7 @@ const createIdentity = (
       lastUsedAt: new Date(),
     },
   })
+}
 
 /** A name that no user has yet: the provider's for them, with a number where it is taken. */
 async function freeName(tx: Prisma.TransactionClient, claims: Claims): Promise<string> {

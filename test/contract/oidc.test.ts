@@ -198,6 +198,18 @@ describe('a sign-in at the OpenID provider', () => {
     assertError(await session('GET', '/v0/me'), 401, 'The session has ended: sign in again')
     assertError(await signIn(account), 403, /no member of any workspace/)
   })
+  it('who unlinked the identity that made them a member, and was removed, does not come back by it', async () => {
+    const account = { ...someone(), email: `${randomUUID()}@joined.example` }
+    const session = asSession(await signIn(account))
+    const { user } = (await session('GET', '/v0/me')).body.data
+    const [identity] = (await session('GET', '/v0/identities')).body.data.identities
+    assert.equal((await session('DELETE', `/v0/identities/${identity.id}`)).status, 200)
+    assert.deepEqual((await session('GET', '/v0/identities')).body.data.identities, [])
+    await joined.api.delete(`/v0/workspaces/${joined.id}/members/${user.id}`)
+    assertError(await signIn(account), 403, UNKNOWN)
+    const invited = asSession(await signIn(account, { invitation: await invite(joined) }))
+    assert.equal((await invited('GET', '/v0/identities')).body.data.identities.length, 1)
+  })
   it('two sign-ins of somebody new at the same time make one user', async () => {
     const account = { ...someone(), email: `${randomUUID()}@joined.example` }
     const [one, other] = [await goToProvider(account), await goToProvider(account)]

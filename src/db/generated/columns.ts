@@ -94,6 +94,7 @@ export const OidcIdentity = {
   email: 'text?',
   createdAt: 'timestamptz',
   lastUsedAt: 'timestamptz?',
+  unlinkedAt: 'timestamptz?',
 } as const
 
 export const OidcTransaction = {

@@ -4325,7 +4325,8 @@ export const OidcIdentityScalarFieldEnum = {
   subject: 'subject',
   email: 'email',
   createdAt: 'createdAt',
-  lastUsedAt: 'lastUsedAt'
+  lastUsedAt: 'lastUsedAt',
+  unlinkedAt: 'unlinkedAt'
 } as const
 
 export type OidcIdentityScalarFieldEnum = (typeof OidcIdentityScalarFieldEnum)[keyof typeof OidcIdentityScalarFieldEnum]

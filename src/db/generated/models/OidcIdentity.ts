@@ -32,6 +32,7 @@ export type OidcIdentityMinAggregateOutputType = {
   email: string | null
   createdAt: Date | null
   lastUsedAt: Date | null
+  unlinkedAt: Date | null
 }
 
 export type OidcIdentityMaxAggregateOutputType = {
@@ -42,6 +43,7 @@ export type OidcIdentityMaxAggregateOutputType = {
   email: string | null
   createdAt: Date | null
   lastUsedAt: Date | null
+  unlinkedAt: Date | null
 }
 
 export type OidcIdentityCountAggregateOutputType = {
@@ -52,6 +54,7 @@ export type OidcIdentityCountAggregateOutputType = {
   email: number
   createdAt: number
   lastUsedAt: number
+  unlinkedAt: number
   _all: number
 }
 
@@ -64,6 +67,7 @@ export type OidcIdentityMinAggregateInputType = {
   email?: true
   createdAt?: true
   lastUsedAt?: true
+  unlinkedAt?: true
 }
 
 export type OidcIdentityMaxAggregateInputType = {
@@ -74,6 +78,7 @@ export type OidcIdentityMaxAggregateInputType = {
   email?: true
   createdAt?: true
   lastUsedAt?: true
+  unlinkedAt?: true
 }
 
 export type OidcIdentityCountAggregateInputType = {
@@ -84,6 +89,7 @@ export type OidcIdentityCountAggregateInputType = {
   email?: true
   createdAt?: true
   lastUsedAt?: true
+  unlinkedAt?: true
   _all?: true
 }
 
@@ -167,6 +173,7 @@ export type OidcIdentityGroupByOutputType = {
   email: string | null
   createdAt: Date
   lastUsedAt: Date | null
+  unlinkedAt: Date | null
   _count: OidcIdentityCountAggregateOutputType | null
   _min: OidcIdentityMinAggregateOutputType | null
   _max: OidcIdentityMaxAggregateOutputType | null
@@ -198,6 +205,7 @@ export type OidcIdentityWhereInput = {
   email?: Prisma.StringNullableFilter<"OidcIdentity"> | string | null
   createdAt?: Prisma.DateTimeFilter<"OidcIdentity"> | Date | string
   lastUsedAt?: Prisma.DateTimeNullableFilter<"OidcIdentity"> | Date | string | null
+  unlinkedAt?: Prisma.DateTimeNullableFilter<"OidcIdentity"> | Date | string | null
   user?: Prisma.XOR<Prisma.UserScalarRelationFilter, Prisma.UserWhereInput>
 }
 
@@ -209,6 +217,7 @@ export type OidcIdentityOrderByWithRelationInput = {
   email?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  unlinkedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   user?: Prisma.UserOrderByWithRelationInput
 }
 
@@ -224,6 +233,7 @@ export type OidcIdentityWhereUniqueInput = Prisma.AtLeast<{
   email?: Prisma.StringNullableFilter<"OidcIdentity"> | string | null
   createdAt?: Prisma.DateTimeFilter<"OidcIdentity"> | Date | string
   lastUsedAt?: Prisma.DateTimeNullableFilter<"OidcIdentity"> | Date | string | null
+  unlinkedAt?: Prisma.DateTimeNullableFilter<"OidcIdentity"> | Date | string | null
   user?: Prisma.XOR<Prisma.UserScalarRelationFilter, Prisma.UserWhereInput>
 }, "id" | "issuer_subject">
 
@@ -235,6 +245,7 @@ export type OidcIdentityOrderByWithAggregationInput = {
   email?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  unlinkedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.OidcIdentityCountOrderByAggregateInput
   _max?: Prisma.OidcIdentityMaxOrderByAggregateInput
   _min?: Prisma.OidcIdentityMinOrderByAggregateInput
@@ -251,6 +262,7 @@ export type OidcIdentityScalarWhereWithAggregatesInput = {
   email?: Prisma.StringNullableWithAggregatesFilter<"OidcIdentity"> | string | null
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"OidcIdentity"> | Date | string
   lastUsedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"OidcIdentity"> | Date | string | null
+  unlinkedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"OidcIdentity"> | Date | string | null
 }
 
 export type OidcIdentityCreateInput = {
@@ -260,6 +272,7 @@ export type OidcIdentityCreateInput = {
   email?: string | null
   createdAt?: Date | string
   lastUsedAt?: Date | string | null
+  unlinkedAt?: Date | string | null
   user: Prisma.UserCreateNestedOneWithoutIdentitiesInput
 }
 
@@ -271,6 +284,7 @@ export type OidcIdentityUncheckedCreateInput = {
   email?: string | null
   createdAt?: Date | string
   lastUsedAt?: Date | string | null
+  unlinkedAt?: Date | string | null
 }
 
 export type OidcIdentityUpdateInput = {
@@ -280,6 +294,7 @@ export type OidcIdentityUpdateInput = {
   email?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  unlinkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   user?: Prisma.UserUpdateOneRequiredWithoutIdentitiesNestedInput
 }
 
@@ -291,6 +306,7 @@ export type OidcIdentityUncheckedUpdateInput = {
   email?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  unlinkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type OidcIdentityCreateManyInput = {
@@ -301,6 +317,7 @@ export type OidcIdentityCreateManyInput = {
   email?: string | null
   createdAt?: Date | string
   lastUsedAt?: Date | string | null
+  unlinkedAt?: Date | string | null
 }
 
 export type OidcIdentityUpdateManyMutationInput = {
@@ -310,6 +327,7 @@ export type OidcIdentityUpdateManyMutationInput = {
   email?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  unlinkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type OidcIdentityUncheckedUpdateManyInput = {
@@ -320,6 +338,7 @@ export type OidcIdentityUncheckedUpdateManyInput = {
   email?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  unlinkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type OidcIdentityListRelationFilter = {
@@ -345,6 +364,7 @@ export type OidcIdentityCountOrderByAggregateInput = {
   email?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrder
+  unlinkedAt?: Prisma.SortOrder
 }
 
 export type OidcIdentityMaxOrderByAggregateInput = {
@@ -355,6 +375,7 @@ export type OidcIdentityMaxOrderByAggregateInput = {
   email?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrder
+  unlinkedAt?: Prisma.SortOrder
 }
 
 export type OidcIdentityMinOrderByAggregateInput = {
@@ -365,6 +386,7 @@ export type OidcIdentityMinOrderByAggregateInput = {
   email?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrder
+  unlinkedAt?: Prisma.SortOrder
 }
 
 export type OidcIdentityCreateNestedManyWithoutUserInput = {
@@ -416,6 +438,7 @@ export type OidcIdentityCreateWithoutUserInput = {
   email?: string | null
   createdAt?: Date | string
   lastUsedAt?: Date | string | null
+  unlinkedAt?: Date | string | null
 }
 
 export type OidcIdentityUncheckedCreateWithoutUserInput = {
@@ -425,6 +448,7 @@ export type OidcIdentityUncheckedCreateWithoutUserInput = {
   email?: string | null
   createdAt?: Date | string
   lastUsedAt?: Date | string | null
+  unlinkedAt?: Date | string | null
 }
 
 export type OidcIdentityCreateOrConnectWithoutUserInput = {
@@ -464,6 +488,7 @@ export type OidcIdentityScalarWhereInput = {
   email?: Prisma.StringNullableFilter<"OidcIdentity"> | string | null
   createdAt?: Prisma.DateTimeFilter<"OidcIdentity"> | Date | string
   lastUsedAt?: Prisma.DateTimeNullableFilter<"OidcIdentity"> | Date | string | null
+  unlinkedAt?: Prisma.DateTimeNullableFilter<"OidcIdentity"> | Date | string | null
 }
 
 export type OidcIdentityCreateManyUserInput = {
@@ -473,6 +498,7 @@ export type OidcIdentityCreateManyUserInput = {
   email?: string | null
   createdAt?: Date | string
   lastUsedAt?: Date | string | null
+  unlinkedAt?: Date | string | null
 }
 
 export type OidcIdentityUpdateWithoutUserInput = {
@@ -482,6 +508,7 @@ export type OidcIdentityUpdateWithoutUserInput = {
   email?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  unlinkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type OidcIdentityUncheckedUpdateWithoutUserInput = {
@@ -491,6 +518,7 @@ export type OidcIdentityUncheckedUpdateWithoutUserInput = {
   email?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  unlinkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type OidcIdentityUncheckedUpdateManyWithoutUserInput = {
@@ -500,6 +528,7 @@ export type OidcIdentityUncheckedUpdateManyWithoutUserInput = {
   email?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  unlinkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 
@@ -512,6 +541,7 @@ export type OidcIdentitySelect<ExtArgs extends runtime.Types.Extensions.Internal
   email?: boolean
   createdAt?: boolean
   lastUsedAt?: boolean
+  unlinkedAt?: boolean
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["oidcIdentity"]>
 
@@ -523,6 +553,7 @@ export type OidcIdentitySelectCreateManyAndReturn<ExtArgs extends runtime.Types.
   email?: boolean
   createdAt?: boolean
   lastUsedAt?: boolean
+  unlinkedAt?: boolean
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["oidcIdentity"]>
 
@@ -534,6 +565,7 @@ export type OidcIdentitySelectUpdateManyAndReturn<ExtArgs extends runtime.Types.
   email?: boolean
   createdAt?: boolean
   lastUsedAt?: boolean
+  unlinkedAt?: boolean
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["oidcIdentity"]>
 
@@ -545,9 +577,10 @@ export type OidcIdentitySelectScalar = {
   email?: boolean
   createdAt?: boolean
   lastUsedAt?: boolean
+  unlinkedAt?: boolean
 }
 
-export type OidcIdentityOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "userId" | "issuer" | "subject" | "email" | "createdAt" | "lastUsedAt", ExtArgs["result"]["oidcIdentity"]>
+export type OidcIdentityOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "userId" | "issuer" | "subject" | "email" | "createdAt" | "lastUsedAt" | "unlinkedAt", ExtArgs["result"]["oidcIdentity"]>
 export type OidcIdentityInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
 }
@@ -577,6 +610,10 @@ export type $OidcIdentityPayload<ExtArgs extends runtime.Types.Extensions.Intern
     email: string | null
     createdAt: Date
     lastUsedAt: Date | null
+    /**
+     * Set: it signs nobody in, and stays so that BERTH_OIDC_JOIN does not let it in as another user.
+     */
+    unlinkedAt: Date | null
   }, ExtArgs["result"]["oidcIdentity"]>
   composites: {}
 }
@@ -1008,6 +1045,7 @@ export interface OidcIdentityFieldRefs {
   readonly email: Prisma.FieldRef<"OidcIdentity", 'String'>
   readonly createdAt: Prisma.FieldRef<"OidcIdentity", 'DateTime'>
   readonly lastUsedAt: Prisma.FieldRef<"OidcIdentity", 'DateTime'>
+  readonly unlinkedAt: Prisma.FieldRef<"OidcIdentity", 'DateTime'>
 }
     
 
