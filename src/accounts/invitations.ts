@@ -8,7 +8,7 @@ import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, forbidden, messages, notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
 import type { KeyService } from './keys.ts'
-import { lockMembers, putMember } from './members.ts'
+import { lockMembers, putMember, requireOwner } from './members.ts'
 import { hashSecret } from './tokens.ts'
 
 /** Invitations of a workspace that wait to be accepted. */
@@ -63,8 +63,7 @@ export function invite(
   const token = `invite_${randomBytes(32).toString('base64url')}`
   return prisma.$transaction(async (tx) => {
     await lockMembers(tx, workspaceId)
-    const owner = { workspaceId, userId: invitedBy, role: 'owner' }
-    if (!(await tx.membership.findFirst({ where: owner }))) throw forbidden(messages.permissionDenied)
+    await requireOwner(tx, workspaceId, invitedBy)
     await tx.invitation.deleteMany({
       where: { workspaceId, expiresAt: { lt: new Date(Date.now() - KEPT_MS) } },
     })
@@ -146,7 +145,11 @@ export async function joinByInvitation(
   tokenHash: Uint8Array<ArrayBuffer>,
   who: { name: string } | { userId: string },
 ): Promise<Omit<Accepted, 'token'>> {
-  const found = await tx.invitation.findUnique({ where: { tokenHash }, include: { workspace: true } })
+  // One that has ended must not tell whether a name is taken.
+  const found = await tx.invitation.findFirst({
+    where: { tokenHash, ...isPending() },
+    include: { workspace: true },
+  })
   if (!found) throw noInvitation()
   const { id, workspaceId, workspace } = found
   const role = found.role as Role

@@ -52,8 +52,8 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       body: z.object({ role: z.enum(ROLES) }),
       success: { status: 200, description: 'The member.', body: z.object({ data: memberRecord }) },
       errors: [404, 409],
-      async handle({ principal: { workspaceId }, params: { userId }, body: { role } }) {
-        const data = await changeRole(prisma, { workspaceId, userId, role })
+      async handle({ principal: { workspaceId, userId: by }, params: { userId }, body: { role } }) {
+        const data = await changeRole(prisma, { workspaceId, userId, role, by })
         forgetKeys()
         return { body: { data } }
       },
@@ -70,8 +70,8 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       params,
       success: { status: 200, description: 'Removed.', body: nothing },
       errors: [404, 409],
-      async handle({ principal: { workspaceId }, params: { userId } }) {
-        await removeMember(prisma, workspaceId, userId)
+      async handle({ principal: { workspaceId, userId: by }, params: { userId } }) {
+        await removeMember(prisma, workspaceId, userId, by)
         forgetKeys()
         return { body: { data: null } }
       },

@@ -3,7 +3,7 @@
  * owner.
  */
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
-import { ApiError, notFound } from '../errors.ts'
+import { ApiError, forbidden, messages, notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
 
 /** A user with a role; the id is the user's. */
@@ -59,10 +59,11 @@ export function setRole(
 /** Gives a member another role. @throws ApiError 404 for who is none, 409 for the last owner. */
 export function changeRole(
   prisma: PrismaClient,
-  { workspaceId, userId, role }: { workspaceId: string; userId: string; role: Role },
+  { workspaceId, userId, role, by }: { workspaceId: string; userId: string; role: Role; by: string },
 ): Promise<Member> {
   return prisma.$transaction(async (tx) => {
     await lockMembers(tx, workspaceId)
+    await requireOwner(tx, workspaceId, by)
     const member = await tx.membership.findUnique({
       where: { workspaceId_userId: { workspaceId, userId } },
       include: { user: true },
@@ -74,9 +75,15 @@ export function changeRole(
 }
 
 /** Takes a user out of a workspace; that user's keys of it stop working. @throws ApiError 404, 409 for the last owner. */
-export function removeMember(prisma: PrismaClient, workspaceId: string, userId: string): Promise<void> {
+export function removeMember(
+  prisma: PrismaClient,
+  workspaceId: string,
+  userId: string,
+  by?: string,
+): Promise<void> {
   return prisma.$transaction(async (tx) => {
     await lockMembers(tx, workspaceId)
+    if (by !== undefined) await requireOwner(tx, workspaceId, by)
     const where = { workspaceId_userId: { workspaceId, userId } }
     const member = await tx.membership.findUnique({ where })
     if (!member) throw noMember()
@@ -85,6 +92,19 @@ export function removeMember(prisma: PrismaClient, workspaceId: string, userId: 
     await tx.membership.delete({ where })
     await announceKeys(tx, workspaceId)
   })
+}
+
+/**
+ * Who asks may have waited for the lock behind a change that took the role from them.
+ * @throws ApiError 403 for who is no owner any more.
+ */
+export async function requireOwner(
+  tx: Prisma.TransactionClient,
+  workspaceId: string,
+  userId: string,
+): Promise<void> {
+  const owner = { workspaceId, userId, role: 'owner' }
+  if (!(await tx.membership.findFirst({ where: owner }))) throw forbidden(messages.permissionDenied)
 }
 
 /** Ends the invitations by a member who may not invite any more. */

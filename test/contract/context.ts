@@ -15,7 +15,7 @@ import { sha256 } from 'multiformats/hashes/sha2'
 import { KeyService } from '../../src/accounts/keys.ts'
 import { findMember, setRole } from '../../src/accounts/members.ts'
 import { createLoginLink } from '../../src/accounts/sessions.ts'
-import { createPool } from '../../src/db/pool.ts'
+import { createPool, queryOne, transaction } from '../../src/db/pool.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
 import type { Role } from '../../src/http/principal.ts'
 import { loadSigningKey } from '../../src/lib/signing-keys.ts'
@@ -25,6 +25,7 @@ import type { Network } from '../../src/storage/port.ts'
 import { Client } from '../support/client.ts'
 import { enginesDir } from '../support/engines.ts'
 import { DocumentCheck } from '../support/openapi.ts'
+import { until } from '../support/processes.ts'
 import type { Provider } from '../support/provider.ts'
 import { cli, type Stack, stackKind, startStack } from '../support/stack.ts'
 
@@ -159,7 +160,22 @@ export interface Context extends Berth {
   isPinned(cid: CID, network?: Network): Promise<boolean>
   /** Runs SQL on Berth's database, for what only an operator with SQL can do. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /**
+   * Has the rows of a statement locked for as long as `work` runs.
+   * @param work gets a function that waits until so many transactions wait for these rows.
+   */
+  locked<T>(
+    text: string,
+    values: unknown[],
+    work: (waiting: (count: number) => Promise<unknown>) => Promise<T>,
+  ): Promise<T>
 }
+
+/** Counts the transactions that wait for the one with the pid `$1`, or behind one that does. */
+const COUNT_WAITING = `WITH RECURSIVE waiting AS (
+    SELECT pid FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))
+    UNION SELECT next.pid FROM pg_stat_activity next JOIN waiting ON waiting.pid = ANY (pg_blocking_pids(next.pid)))
+  SELECT count(*)::int AS count FROM waiting`
 
 /** The Berth of this run. To be called once in a file, at its top level. */
 export async function openContext(berth?: Stack): Promise<Context> {
@@ -250,6 +266,17 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
       }
     },
     sql: async (text, values) => (await pool.query<Record<string, unknown>>(text, values)).rows,
+    locked: (text, values, work) =>
+      transaction(pool, async (tx) => {
+        await tx.query(text, values)
+        const { pid } = await queryOne<{ pid: number }>(tx, 'SELECT pg_backend_pid() AS pid')
+        return work((count) =>
+          until(`${count} wait`, async () => {
+            const waiting = await queryOne<{ count: number }>(pool, COUNT_WAITING, [pid])
+            return waiting.count >= count
+          }),
+        )
+      }),
   }
 }
 

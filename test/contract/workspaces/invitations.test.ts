@@ -67,6 +67,12 @@ describe('an invitation', () => {
     assert.equal(members.length, 2)
     assertError(await accept(token), 404, NONE)
   })
+  it('an invitation that was accepted does not tell which names are taken', async () => {
+    const { invite } = await open()
+    const { token } = (await invite()).body.data
+    assert.equal((await accept(token)).status, 201)
+    for (const name of ['owner', newName()]) assertError(await accept(token, name), 404, NONE)
+  })
   it('an invitation whose acceptance fails is still good', async () => {
     const { invite } = await open()
     const { token } = (await invite()).body.data

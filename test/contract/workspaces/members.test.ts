@@ -130,6 +130,34 @@ describe('members', () => {
     await assert.rejects(context.berth('users', 'remove', 'owner', '-w', name), /The last owner/)
     await assert.rejects(context.berth('users', 'add', 'owner', '-w', name, '-r', 'viewer'), /The last owner/)
   })
+  it('members: an owner who was removed while they waited for their turn changes nobody', async () => {
+    const { id, path, add } = await open()
+    const [first, second, friend] = [await add('owner'), await add('owner'), await add('viewer')]
+    const replies = await context.locked(
+      'SELECT FROM workspace WHERE id = $1 FOR NO KEY UPDATE',
+      [id],
+      async (waiting) => {
+        const removal = first.api.delete(`${path}/members/${second.id}`)
+        await waiting(1)
+        const change = second.api.request('PATCH', `${path}/members/${friend.id}`, {
+          json: { role: 'owner' },
+        })
+        await waiting(2)
+        return [removal, change]
+      },
+    )
+    const [removal, change] = await Promise.all(replies)
+    assert.equal(removal?.status, 200)
+    // Or the request is ended, as its key is no longer good.
+    assert.ok(change && [401, 403].includes(change.status), `${change?.status}`)
+    // Behind whoever still waits.
+    await context.sql('SELECT FROM workspace WHERE id = $1 FOR NO KEY UPDATE', [id])
+    const [row] = await context.sql('SELECT role FROM membership WHERE workspace_id = $1 AND user_id = $2', [
+      id,
+      friend.id,
+    ])
+    assert.equal(row?.role, 'viewer')
+  })
   it('members: of many owners who remove and lower each other at once, one stays owner', async () => {
     const { api, id, path, add, owner } = await open()
     const owners = [{ id: owner, api }, ...(await Promise.all(Array.from({ length: 5 }, () => add('owner'))))]
