@@ -1,5 +1,7 @@
 /** URLs for uploads without a key. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
@@ -258,6 +260,21 @@ describe('a signed URL that is good for nothing', () => {
       assertError(await upload(signed), 403, gone)
     })
   }
+  it('a signed URL keeps nothing of a file that was on its way when its key was revoked', async () => {
+    const own = await workspace()
+    const signed = await sign({}, own.api)
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' }
+    const sending = request(signed, { method: 'POST', headers })
+    const answered = once(sending, 'response') as Promise<[IncomingMessage]>
+    sending.write('--x\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n')
+    // More than the system holds for a server that does not read yet: it was let in.
+    await new Promise((resolve) => sending.write(Buffer.alloc(32_000_000), resolve))
+    await ends['its key is revoked']?.(own)
+    sending.end('\r\n--x--\r\n')
+    const [{ statusCode }] = await answered
+    assert.equal(statusCode, 403)
+    assert.deepEqual(await sql('SELECT FROM file WHERE workspace_id = $1', [own.id]), [])
+  })
   it('a signed URL follows the plan', async () => {
     const own = await workspace()
     const signed = await sign({}, own.api)

@@ -27,6 +27,8 @@ export interface UploadGrant {
   maxFileBytes?: number | undefined
   /** Types as `image/png` or `image/*`, and `directory` for folders. Left out: every type. */
   allowedMimeTypes?: string[] | undefined
+  /** Asked when the bytes are here, which may be long after they began to come. @throws ApiError where the permission has ended. */
+  stillGood?(): Promise<void>
 }
 
 export interface UploadServices {

@@ -58,6 +58,7 @@ async function keep(
   const { uploader, allowedMimeTypes } = grant
   try {
     upload.allowance.checkSize(stored.size)
+    await grant.stillGood?.()
     const mimeType = admitType(stored.mimeType, upload.declaredType, allowedMimeTypes)
     const kept = await keepContent(
       services,

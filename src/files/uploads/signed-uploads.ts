@@ -20,7 +20,7 @@ import { CID_VERSION_OPTION } from './tus-metadata.ts'
 import { mayNotUpload, type UploadCaller } from './tus-rows.ts'
 
 /** The terms of the uploads that come by a URL. */
-type Fixed = Omit<UploadGrant, 'uploader'>
+type Fixed = Omit<UploadGrant, 'uploader' | 'stillGood'>
 
 const METHODS = JSON.stringify(['HEAD', 'PATCH', 'POST'])
 
@@ -78,9 +78,16 @@ export class SignedUploads {
     url.searchParams.delete(CID_VERSION_OPTION)
     const verdict = this.#signer.verify(url, 'PINATA2', Date.now() / 1000)
     if (verdict !== 'good') throw REFUSALS[verdict]()
+    const { keyId, fixed, uploader } = await this.#find(id)
+    const stillGood = async () => void (await this.#find(id))
+    return { keyId, grant: { ...(fixed as Fixed), uploader, stillGood } }
+  }
+
+  /** @throws ApiError 403 where its key is revoked, or its user may upload no more. */
+  async #find(id: string) {
     const row = await findSignedUpload.first(this.#pool, id)
     if (!row?.uploader) throw mayNotUpload()
-    return { keyId: row.keyId, grant: { ...(row.fixed as Fixed), uploader: row.uploader } }
+    return { ...row, uploader: row.uploader }
   }
 }
 
