@@ -38,6 +38,8 @@ const newKey = z.object({
           .refine(isScope, 'is no scope')
           .meta({ enum: [...SCOPES] }),
       )
+      // Before its entries are looked at: a kilobyte of gzip may hold half a million, each of which would be an issue.
+      .max(SCOPES.length, `must have at most ${SCOPES.length} entries`)
       .optional(),
     endpoints: z.object({ data: switches.optional(), pinning: switches.optional() }).optional(),
   }),

@@ -130,5 +130,7 @@ const isRecord = (value: unknown): value is Values => typeof value === 'object' 
 
 function append(values: Values, name: string, value: string): void {
   const known = values[name]
-  values[name] = known === undefined ? value : [known, value].flat()
+  // In place: a list that is copied for each value takes seconds, for all callers, where a URL is full of them.
+  if (Array.isArray(known)) known.push(value)
+  else values[name] = known === undefined ? value : [known, value]
 }

@@ -59,7 +59,13 @@ for (const { path, revoke } of FAMILIES) {
       assert.equal(await works(body.JWT), false)
     })
 
-    for (const key of ['nothing', '0191f0f0-0000-7000-8000-000000000000', 'x'.repeat(64), '%20']) {
+    for (const key of [
+      'nothing',
+      `00000000${'-'.repeat(28)}`,
+      '0191f0f0-0000-7000-8000-000000000000',
+      'x'.repeat(64),
+      '%20',
+    ]) {
       it(`${path} answers 404 for the key ${key.slice(0, 8)}`, async () => {
         assertError(await revoke(api, key), 404, 'There is no such API key')
       })
@@ -121,6 +127,10 @@ describe('a new key', () => {
     [{ permissions: { admin: 'yes' } }, /^permissions.admin: /],
     [{ permissions: { resources: 'org:read' } }, /^permissions.resources: /],
     [{ permissions: { resources: ['org:all'] } }, 'permissions.resources[0]: is no scope'],
+    [
+      { permissions: { resources: Array(100).fill(0) } },
+      /^permissions.resources: must have at most \d+ entries$/,
+    ],
     [{ permissions: { endpoints: { data: { unknown: true } } } }, 'permissions: must grant something'],
     [{ permissions: { endpoints: { data: { constructor: true } } } }, 'permissions: must grant something'],
     [{ maxUses: 0 }, /^maxUses: /],
