@@ -2,6 +2,7 @@
 import { uuidv7 } from 'uuidv7'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { escapeLike } from '../db/statements/statement.ts'
+import { isUuid } from '../lib/read.ts'
 import { createKeyPair, signToken } from './tokens.ts'
 
 export interface NewKey {
@@ -110,11 +111,10 @@ export class KeyService {
     key: string,
     workspaceId?: string,
   ): Promise<{ id: string; workspaceId: string; userId: string | null; scopes: string[] } | undefined> {
-    const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(key)
     const where = {
       session: null,
       ...(workspaceId !== undefined && { workspaceId }),
-      ...(isId ? { id: key } : { publicKey: key }),
+      ...(isUuid(key) ? { id: key } : { publicKey: key }),
     }
     const select = { id: true, workspaceId: true, userId: true, scopes: true }
     return (await this.#prisma.apiKey.findFirst({ where, select })) ?? undefined

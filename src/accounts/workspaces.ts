@@ -3,6 +3,7 @@ import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, badRequest, notFound } from '../errors.ts'
 import { createDefaultGateway } from '../files/gateway-domain.ts'
+import { isUuid } from '../lib/read.ts'
 import { announceKeys } from './members.ts'
 
 export interface NewWorkspace {
@@ -61,11 +62,10 @@ export async function findWorkspace(
   prisma: Prisma.TransactionClient,
   nameOrId: string,
 ): Promise<{ id: string; name: string }> {
-  const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(nameOrId)
   const select = { id: true, name: true }
   // Owners name their workspaces: a name may look like the id of another one.
   const found =
-    (isId && (await prisma.workspace.findUnique({ where: { id: nameOrId }, select }))) ||
+    (isUuid(nameOrId) && (await prisma.workspace.findUnique({ where: { id: nameOrId }, select }))) ||
     (await prisma.workspace.findUnique({ where: { name: nameOrId }, select }))
   if (!found) throw notFound(`no workspace is named ${nameOrId}`)
   return found

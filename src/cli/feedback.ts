@@ -2,6 +2,7 @@
 import { listFeedback, removeFeedback } from '../accounts/feedback.ts'
 import { findWorkspace } from '../accounts/workspaces.ts'
 import { notFound } from '../errors.ts'
+import { isUuid } from '../lib/read.ts'
 import { audited } from './audited.ts'
 import { withDatabase } from './database.ts'
 import { printRows } from './print.ts'
@@ -30,8 +31,7 @@ export function listFeedbackCommand(options: {
 
 export function removeFeedbackCommand(id: string): Promise<void> {
   return audited('feedback remove', async ({ prisma }, about) => {
-    const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(id)
-    if (!isId || !(await removeFeedback(prisma, id))) throw notFound(`no feedback has the id ${id}`)
+    if (!isUuid(id) || !(await removeFeedback(prisma, id))) throw notFound(`no feedback has the id ${id}`)
     about.resource = `feedback/${id}`
     console.log('removed')
   })

@@ -74,7 +74,10 @@ export function checkSubdomain(input: string): Checked {
 
 /** True for a host that may be a custom domain. An address or a name of this machine or its network needs no query. */
 export const mayBeCustom = (host: string): boolean =>
-  /\.[a-z][a-z0-9-]*$/.test(host) && !isIP(host) && !host.endsWith('.localhost') && host.length <= 253
+  /^[a-z0-9.-]*\.[a-z][a-z0-9-]*$/.test(host) &&
+  !isIP(host) &&
+  !host.endsWith('.localhost') &&
+  host.length <= 253
 
 /** The name that was checked. @throws ApiError 400 naming the field. */
 export function orFault(field: string, checked: Checked): string {

@@ -1,6 +1,7 @@
 /** Shapes that many routes share. */
 import { z } from 'zod'
 import { badRequest } from '../errors.ts'
+import { isUuid } from '../lib/read.ts'
 import '../lib/zod-words.ts'
 
 /** Text that PostgreSQL can hold: no NUL, no half of a surrogate pair. */
@@ -21,12 +22,10 @@ export const oneOrMore = (...names: readonly string[]) => ({
   anyOf: names.map((name) => ({ type: 'object' as const, required: [name] })),
 })
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
 /** An id in a path. A UUID that does not parse matches no row: it becomes one that nothing has, and ends as a 404. */
 export const pathId = z
   .string()
-  .transform((id) => (UUID.test(id.toLowerCase()) ? id.toLowerCase() : NO_ID))
+  .transform((id) => (isUuid(id) ? id.toLowerCase() : NO_ID))
   .meta({ format: 'uuid' })
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
@@ -62,7 +61,7 @@ export function nextPageToken(items: { id: string }[], pageSize: number): string
 export function readPageToken(token: string | undefined): string | undefined {
   if (!token) return undefined
   const id = Buffer.from(token, 'base64').toString('latin1')
-  if (UUID.test(id)) return id
+  if (isUuid(id)) return id
   throw badRequest('pageToken: not a token of this API')
 }
 

@@ -1,4 +1,4 @@
-/** Reading streams that may be too long, and texts that may be no JSON. */
+/** Reading streams that may be too long, and texts that may be no JSON or no UUID. */
 
 /**
  * Reads a stream into memory.
@@ -27,3 +27,7 @@ export function parseJson(text: string): unknown {
     return undefined
   }
 }
+
+/** True for a UUID as Berth writes it, in any case: PostgreSQL fails a statement with a text that is none. */
+export const isUuid = (text: string): boolean => UUID.test(text)
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

@@ -185,6 +185,7 @@ describe('what a gateway served', () => {
     ['no gateway', { by: 'cid' }, /^gateway_domain: is required/],
     ['nothing to count by', { gateway_domain: 'abc' }, /^by: /],
     ['an address to count by', { gateway_domain: 'abc', by: 'ip' }, /^by: must be cid/],
+    ['a year that is none', { gateway_domain: 'abc', by: 'cid', start_date: '0000-01-01' }, /^start_date: /],
     ['a day that is none', { gateway_domain: 'abc', by: 'cid', start_date: '2026-02-30' }, /^start_date: /],
     ['a CID that is none', { gateway_domain: nameOf(open), by: 'cid', cid: 'x' }, /^cid: not a CID/],
     [

@@ -207,7 +207,7 @@ describe('the swap history', async () => {
     assertError(await api.get(pathOf(a, 'private'), { domain }), 404, NO_HISTORY)
   })
   it('the swap history is 404 at a gateway that is not there', async () => {
-    for (const at of ['nobody', `nobody.${host}`, 'x', '\0', 'example.org'])
+    for (const at of ['nobody', `nobody.${host}`, 'x', '\0', '\0.example.org', 'example.org'])
       assertError(await history(a, api, at), 404, 'domain: there is no such gateway')
   })
   it('the swap history is 404 at a gateway without the plugin', async () => {

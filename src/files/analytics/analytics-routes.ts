@@ -12,7 +12,10 @@ const TAG = 'Analytics'
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
 
-const day = z.iso.date('must be a day, such as 2026-11-23')
+// PostgreSQL has no year 0.
+const day = z.iso
+  .date('must be a day, such as 2026-11-23')
+  .refine((day) => !day.startsWith('0000'), 'must be a day, such as 2026-11-23')
 const filter = text(1000)
 const selection = z.object({
   gateway_domain: z
