@@ -1,5 +1,6 @@
 /** The way from a destination to a connection: resolve once, check, connect to what was checked. */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
 import { type BlockList, isIP, connect as openSocket, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { passTo } from '../../agentd/pass-bytes.ts'
@@ -74,6 +75,18 @@ export const resolveBySystem: Resolve = (name) =>
     if (LOCALHOST.test(name)) return resolve(LOOPBACK)
     systemLookup(name, { all: true }, (error, found) => (error ? reject(error) : resolve(found)))
   })
+
+/** The addresses of a name by DNS alone: lookups by the system share four threads, which a slow name server would hold. */
+export const resolveByDns: Resolve = async (name) => {
+  if (LOCALHOST.test(name)) return LOOPBACK
+  const resolver = new Resolver({ timeout: 2000, tries: 2 })
+  const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+  if (four.status === 'rejected' && six.status === 'rejected') throw four.reason
+  return [
+    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
+    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
+  ]
+}
 
 async function findAddresses(host: string, resolve: Resolve): Promise<LookupAddress[]> {
   const family = isIP(host)

@@ -16,7 +16,7 @@ import {
   parseAbsoluteForm,
   parseDestination,
 } from './destination.ts'
-import { dial, ProxyError, type Resolve, resolveBySystem } from './dial.ts'
+import { dial, ProxyError, type Resolve, resolveByDns, resolveBySystem } from './dial.ts'
 import { forward } from './forward.ts'
 import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
 
@@ -54,6 +54,7 @@ export interface EgressOptions {
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
+  /** Undefined: by the system where the destination is allowed, and by DNS for all that agents may make up. */
   resolve?: Resolve
   /** Told of each exchange that was refused, or could not be made. */
   onRefusal?: (refusal: ProxyError) => void
@@ -80,7 +81,7 @@ export class EgressProxy {
   readonly #log: Logger
   readonly #limits: typeof LIMITS
   readonly #allowed: readonly Destination[]
-  readonly #resolve: Resolve
+  readonly #resolve: Resolve | undefined
   readonly #refused: BlockList | undefined
   readonly #routes: readonly EgressRoute[]
   readonly #onRefusal: EgressOptions['onRefusal']
@@ -88,16 +89,7 @@ export class EgressProxy {
   readonly #outcomes: Counter<'kind' | 'outcome'>
   #open = 0
 
-  constructor({
-    allowed,
-    refused,
-    routes = [],
-    log,
-    registry,
-    limits,
-    resolve = resolveBySystem,
-    onRefusal,
-  }: EgressOptions) {
+  constructor({ allowed, refused, routes = [], log, registry, limits, resolve, onRefusal }: EgressOptions) {
     this.#log = log
     this.#limits = { ...LIMITS, ...limits }
     this.#allowed = allowed
@@ -180,10 +172,11 @@ export class EgressProxy {
       const { destination, path } = readTarget(req)
       name = formatDestination(destination)
       const route = this.#routes.find(({ hosts }) => hasDestination(hosts, destination))
+      const isAllowed = route !== undefined || hasDestination(this.#allowed, destination)
       const upstream = await dial(route?.at ?? destination, {
-        isAllowed: route !== undefined || hasDestination(this.#allowed, destination),
+        isAllowed,
         connectMs: this.#limits.connectMs,
-        resolve: this.#resolve,
+        resolve: this.#resolve ?? (isAllowed ? resolveBySystem : resolveByDns),
         ...(this.#refused && { refused: this.#refused }),
       })
       const { idleMs, headerBytes } = this.#limits

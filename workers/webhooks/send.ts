@@ -4,14 +4,13 @@
  * it takes and how much of its answer is read is bounded.
  */
 import { createHmac } from 'node:crypto'
-import { Resolver } from 'node:dns/promises'
 import http from 'node:http'
 import https from 'node:https'
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as openTls } from 'node:tls'
 import packageJson from '../../package.json' with { type: 'json' }
-import { dial, type Resolve, resolveBySystem } from '../../src/agent-proxy/dial.ts'
+import { dial, type Resolve, resolveByDns, resolveBySystem } from '../../src/agent-proxy/dial.ts'
 import { mayConnect, type Target } from '../../src/webhooks/target.ts'
 
 /** Time of one attempt, from the connection to the end of the answer. */
@@ -32,17 +31,6 @@ export interface Outcome {
   error: string | null
   /** The target gave no answer, or one that says that it is not well. */
   isSilent: boolean
-}
-
-/** The addresses of a name by DNS alone: lookups by the system share four threads, which a slow name server would hold. */
-const resolveByDns: Resolve = async (name) => {
-  const resolver = new Resolver({ timeout: 2000, tries: 2 })
-  const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
-  if (four.status === 'rejected' && six.status === 'rejected') throw four.reason
-  return [
-    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
-    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
-  ]
 }
 
 /** `webhook-signature`: one signature for each secret. @param body as it is sent. */
