@@ -13,7 +13,7 @@ import {
 import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { EPOCH_HEADER, TUNNEL_UPGRADE } from '../../agentd/protocol.ts'
-import { type AgentProxyAddress, openTunnel } from '../agent-proxy/tunnel-client.ts'
+import { type AgentProxyAddress, askAgentProxy, openTunnel } from '../agent-proxy/tunnel-client.ts'
 import { readWhole } from '../lib/read.ts'
 
 /** agentd did not do what it was asked to; `code` is its own, or one of ours. */
@@ -230,6 +230,11 @@ export class AgentdClient {
   /** agentd's token of an agent; agentd itself knows only its hash. */
   token(agentId: string): string {
     return createHmac('sha256', this.#proxy.key).update(`agentd:${agentId}`).digest('base64url')
+  }
+
+  /** True where the agent proxy answers. */
+  isProxyThere(): Promise<boolean> {
+    return askAgentProxy(this.#proxy).then(Boolean, () => false)
   }
 
   /** Ends everything under way. */

@@ -1,7 +1,7 @@
 /** Errors that keep an agent from starting: for another attempt, or for good. */
 
 import { TunnelError } from '../../src/agent-proxy/tunnel-client.ts'
-import { AgentdError } from '../../src/agents/agentd-client.ts'
+import { type AgentdClient, AgentdError } from '../../src/agents/agentd-client.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
 import { type Sandbox, SandboxError } from '../../src/sandboxes/port.ts'
 import { StorageError } from '../../src/storage/port.ts'
@@ -59,10 +59,10 @@ export function isOutage(error: unknown): boolean {
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
 
-/** True where agentd itself does not answer, rather than the agent proxy. */
-export function isSilent(error: unknown): boolean {
+/** True where agentd itself does not answer, rather than the agent proxy, which may hang as well. */
+export async function isSilent(error: unknown, agentd: AgentdClient): Promise<boolean> {
   if (!(error instanceof AgentdError)) return false
-  if (error.code === 'timeout') return true
+  if (error.code === 'timeout') return agentd.isProxyThere()
   const { cause } = error.cause instanceof AgentdError ? error.cause : error
   return cause instanceof TunnelError && (cause.status === 502 || cause.status === 504)
 }

@@ -104,7 +104,7 @@ async function ensureAgentd(
   try {
     return await waitForAgentd(services, agentId, signal)
   } catch (error) {
-    if (!isSilent(error)) throw error
+    if (!(await isSilent(error, services.agentd))) throw error
     await runtime.stop(agentId, { graceMs: 1000, signal })
     await runtime.start(agentId, { signal })
     return await waitForAgentd(services, agentId, signal)
@@ -126,7 +126,7 @@ async function waitForAgentd(
       return { agentId, address }
     } catch (error) {
       // The agent proxy is away: that may take long, and waits better in the line of operations.
-      if (address && !isSilent(error)) throw error
+      if (address && !(await isSilent(error, services.agentd))) throw error
       if (performance.now() > deadline) throw error
       await delay(PAUSE_MS, undefined, { signal })
     }

@@ -34,8 +34,8 @@ export class AgentCheck {
   readonly #taskRuns: TaskRuns
   readonly #silentMs: number
   readonly #since = performance.now()
-  /** When the agentd of an agent stopped answering, by the agent's id. */
-  readonly #silentSince = new Map<string, number>()
+  /** When the agentd of an agent stopped answering, by the agent's id; with another epoch it is another agentd. */
+  readonly #silentSince = new Map<string, { epoch: number; at: number }>()
   #used: (NonNullable<AgentStatus['memory']> & { id: string })[] = []
 
   constructor(services: AgentWorkerServices, log: Logger, taskRuns: TaskRuns, silentMs = SILENT_MS) {
@@ -111,11 +111,16 @@ export class AgentCheck {
       await this.#startAgain(agent, 'agentd has another key', signal)
       return
     }
-    if (signal.aborted || !isSilent(error)) throw error
-    const since = this.#silentSince.get(agent.agentId) ?? performance.now()
-    this.#silentSince.set(agent.agentId, since)
-    if (performance.now() - since < this.#silentMs) return
-    this.#silentSince.delete(agent.agentId)
+    const { agentId, epoch } = agent
+    if (signal.aborted || !(await isSilent(error, this.#services.agentd))) {
+      this.#silentSince.delete(agentId)
+      throw error
+    }
+    const before = this.#silentSince.get(agentId)
+    const since = before?.epoch === epoch ? before : { epoch, at: performance.now() }
+    this.#silentSince.set(agentId, since)
+    if (performance.now() - since.at < this.#silentMs) return
+    this.#silentSince.delete(agentId)
     // The operation ends the sandbox, as agentd does not answer it either.
     await this.#startAgain(agent, 'agentd silent', signal)
   }
