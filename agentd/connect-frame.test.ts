@@ -51,6 +51,31 @@ describe('the first message', () => {
     assert.equal(frames.push(second), second)
   })
 
+  test('control frames without a payload cost what their bytes cost, however many come before the first message', () => {
+    const ping = frame('', { opcode: 9 })
+    const pings = Buffer.concat(Array(200_000).fill(ping))
+    const frames = upperCase()
+    const start = performance.now()
+    assert.ok(frames.push(Buffer.concat([pings, frame('he', { fin: false })])).equals(pings))
+    // One copy for each of them would be 120 GB.
+    assert.ok(performance.now() - start < 4000, `${performance.now() - start} ms`)
+    const [passed, ...rest] = texts(frames.push(Buffer.concat([ping, frame('llo', { opcode: 0 })])))
+    assert.deepEqual([passed, rest], ['', ['HELLO']])
+  })
+
+  test('a message in parts that is left as it is passes as it came, behind the control frames between its parts', () => {
+    const [first, ping, last, next] = [
+      frame('he', { fin: false }),
+      frame('ping', { opcode: 9 }),
+      frame('llo', { opcode: 0 }),
+      frame('next'),
+    ]
+    const frames = new ConnectFrame(() => undefined)
+    const out: Buffer[] = []
+    for (const byte of Buffer.concat([first, ping, last, next])) out.push(frames.push(Buffer.from([byte])))
+    assert.ok(Buffer.concat(out).equals(Buffer.concat([ping, first, last, next])))
+  })
+
   test('the first message is rewritten however its bytes are cut, alone or with what follows', () => {
     const bytes = Buffer.concat([frame('x'.repeat(300)), frame('next'), frame('', { opcode: 8 })])
     for (const size of [1, 2, 3, 7, 300, 1000]) {

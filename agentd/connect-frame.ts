@@ -27,10 +27,12 @@ interface Frame {
 export class ConnectFrame {
   readonly #rewrite: (message: string) => string | undefined
   #done = false
-  /** The bytes since the message began. */
+  /** Bytes of a frame that is not all there yet. */
   #held: Buffer = Buffer.alloc(0)
-  #read = 0
+  /** The frames of the message so far, as they came; their payloads; and how many bytes they have. */
+  #frames: Buffer[] = []
   #message: Buffer[] = []
+  #read = 0
 
   /** @param rewrite what takes the place of the message; undefined leaves it as it is. */
   constructor(rewrite: (message: string) => string | undefined) {
@@ -48,35 +50,39 @@ export class ConnectFrame {
    */
   push(chunk: Buffer): Buffer {
     if (this.#done) return chunk
-    this.#held = Buffer.concat([this.#held, chunk])
+    const bytes = Buffer.concat([this.#held, chunk])
     const passed: Buffer[] = []
+    let at = 0
     while (!this.#done) {
-      const frame = readFrame(this.#held, this.#read)
-      if (frame === 'unknown' || this.#read > MESSAGE_BYTES) return this.#giveUp(passed)
+      const frame = readFrame(bytes, at)
+      if (frame === 'unknown' || this.#read > MESSAGE_BYTES) return this.#giveUp(passed, bytes.subarray(at))
       if (!frame) break
-      if (frame.opcode >= 8) {
-        // Control frames may come between the parts of a message.
-        passed.push(this.#held.subarray(this.#read, frame.end))
-        this.#held = Buffer.concat([this.#held.subarray(0, this.#read), this.#held.subarray(frame.end)])
-        continue
+      const raw = bytes.subarray(at, frame.end)
+      // Control frames may come between the parts of a message.
+      if (frame.opcode >= 8) passed.push(raw)
+      else if (frame.opcode !== (this.#message.length === 0 ? TEXT : 0))
+        return this.#giveUp(passed, bytes.subarray(at))
+      else {
+        this.#frames.push(raw)
+        this.#message.push(frame.payload)
+        this.#read += raw.length
       }
-      if (frame.opcode !== (this.#message.length === 0 ? TEXT : 0)) return this.#giveUp(passed)
-      this.#message.push(frame.payload)
-      this.#read = frame.end
-      if (frame.final) this.#finish(passed)
+      at = frame.end
+      if (frame.opcode < 8 && frame.final) this.#finish(passed)
     }
+    if (this.#done) passed.push(bytes.subarray(at))
+    else this.#held = bytes.subarray(at)
     return Buffer.concat(passed)
   }
 
   #finish(passed: Buffer[]): void {
     const message = this.#rewrite(Buffer.concat(this.#message).toString('utf8'))
-    passed.push(message === undefined ? this.#held.subarray(0, this.#read) : textFrame(message))
-    passed.push(this.#held.subarray(this.#read))
+    passed.push(...(message === undefined ? this.#frames : [textFrame(message)]))
     this.#end()
   }
 
-  #giveUp(passed: Buffer[]): Buffer {
-    const all = Buffer.concat([...passed, this.#held])
+  #giveUp(passed: Buffer[], rest: Buffer): Buffer {
+    const all = Buffer.concat([...passed, ...this.#frames, rest])
     this.#end()
     return all
   }
@@ -84,6 +90,7 @@ export class ConnectFrame {
   #end(): void {
     this.#done = true
     this.#held = Buffer.alloc(0)
+    this.#frames = []
     this.#message = []
   }
 }
