@@ -21,9 +21,14 @@ const STAGING = '.agentd'
 const DISCARDED_BYTES = 67_108_864
 
 /** `GET`, `PUT`, `DELETE /v1/file` and `GET /v1/list`: what is below the agent's root, links included. */
-export function filesService({ paths }: Agent): Service {
-  // Files that a killed agentd left half-written.
-  rmSync(join(paths.home, STAGING), { recursive: true, force: true })
+export function filesService({ paths, log }: Agent): Service {
+  try {
+    // Files that a killed agentd left half-written.
+    rmSync(join(paths.home, STAGING), { recursive: true, force: true })
+  } catch (error) {
+    // The agent may have closed a folder in there, and must be reached all the same.
+    log.warn(`files that were half-written stay: ${(error as Error).message}`)
+  }
   const placing = new Mutex()
   return {
     routes: [

@@ -105,7 +105,8 @@ async function stop(): Promise<void> {
 process.on('SIGTERM', stop)
 process.on('SIGINT', stop)
 
-await makeRoot(paths)
+// The gateway fails for the same reason; without agentd nobody could tell, or put it right.
+await makeRoot(paths).catch((error) => log.error(`the agent's folders cannot be made: ${error.message}`))
 // In process mode an agentd that was killed leaves its children behind.
 await killProcessTree({ leader: null, marks: [agentMark(paths)] })
 await repository.recover()

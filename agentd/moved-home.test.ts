@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -73,4 +74,19 @@ it('leases of the engine that another host has are dropped with a move, and no o
   assert.equal(left().length, 4)
   await followHome(paths, new Log(), 'present')
   assert.deepEqual(left().sort(), ['of another form', 'present', 'without an owner'])
+})
+
+it('a folder or a FIFO in the place of the mark of a home neither stops nor holds up who follows it', async () => {
+  const home = join(dir, 'd', 'home')
+  const mark = join(home, '.agentd-home')
+  await mkdir(join(mark, 'full'), { recursive: true })
+  await mkdir(join(`${mark}.agentd`, 'full'), { recursive: true })
+  await followHome(agentPaths(home), new Log(), 'host')
+  assert.equal(await readFile(mark, 'utf8'), `${home}\nhost\n`)
+  for (const path of [mark, `${mark}.agentd`]) {
+    await rm(path, { force: true })
+    execFileSync('mkfifo', [path])
+  }
+  await followHome(agentPaths(home), new Log(), 'host')
+  assert.equal(await readFile(mark, 'utf8'), `${home}\nhost\n`)
 })

@@ -3,29 +3,44 @@
  * process. OpenClaw's state names its files, and in its database the tasks themselves, by absolute paths, and takes what
  * has another path for somebody else's. The same goes for its leases, which name the host of the process that has them.
  */
-import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
+import { readPlainFile } from './plain-file.ts'
 
 /** Holds the path that the home had at the last start, and the name of the host. */
 const MARK = '.agentd-home'
 /** JSON files above this size are no index of the engine's. */
 const JSON_BYTES = 16 * 1024 * 1024
+/** Two of the longest paths. */
+const MARK_BYTES = 8192
 
 /** Brings the engine's state to the home's path and the host, where it has others; before the engine runs. */
 export async function followHome({ home, state }: Paths, log: Log, host = hostname()): Promise<void> {
   const mark = join(home, MARK)
-  const [former, formerHost] = (await readFile(mark, 'utf8').catch(() => '')).split('\n')
+  const [former, formerHost] = (await readMark(mark)).split('\n')
   if (former === home && formerHost === host) return
   if (former && former !== home) {
     log.info(`the home was ${former}; the engine's state follows it`)
     await moveState(state, former, home, log)
   }
   if (former && formerHost !== host) await dropLeases(join(state, 'state', 'openclaw.sqlite'), host, log)
-  await replaceFile(mark, `${home}\n${host}\n`)
+  await replaceFile(mark, `${home}\n${host}\n`).catch((error) =>
+    log.warn(`a move of the home will not be noticed: ${error.message}`),
+  )
+}
+
+/** Empty where there is none. What the agent has put in its place instead is removed. */
+async function readMark(mark: string): Promise<string> {
+  try {
+    return (await readPlainFile(mark, MARK_BYTES)) ?? ''
+  } catch {
+    await rm(mark, { recursive: true, force: true }).catch(() => {})
+    return ''
+  }
 }
 
 /**
@@ -108,6 +123,8 @@ const quote = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.agentd`
-  await writeFile(draft, text, { mode: 0o600 })
+  // The agent may have put anything there.
+  await rm(draft, { recursive: true, force: true })
+  await writeFile(draft, text, { flag: 'wx', mode: 0o600 })
   await rename(draft, path)
 }

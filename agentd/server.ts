@@ -163,7 +163,12 @@ export class AgentdServer {
           signal ??= AbortSignal.any([goneSignal(res), stopped])
           return signal
         },
-        json: <T>(maxBytes = BODY_BYTES) => readJson<T>(req, maxBytes),
+        json: async <T>(maxBytes = BODY_BYTES) => {
+          const body = await readJson<T>(req, maxBytes)
+          // The worker may have stood still over its body while another one took its place.
+          if (found.route.fenced) this.#fence(req)
+          return body
+        },
       })
       if (answer) sendJson(res, answer.status ?? 200, answer.body)
     } catch (error) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -174,4 +174,46 @@ test('the log is followed; a reader that stands still costs nothing and is told'
   quick.destroy()
   slow.destroy()
   await agentd.call('DELETE', '/v1/gateway', { epoch: 10 })
+})
+
+test('a worker that stands still over its body can do nothing once another has followed it', async () => {
+  const headers = { ...authorized, [EPOCH_HEADER]: '18' }
+  const sent = request(agentd.url('/v1/workspace'), { method: 'PUT', headers, agent: false })
+  sent.write('{"files": [{"path": "late.txt", ')
+  await until('the first worker is seen', 10_000, async () => (await agentd.status()).epoch === 18)
+  const followed = await agentd.call('PUT', '/v1/workspace', { json: { files: [] }, epoch: 19 })
+  assert.equal(followed.status, 200)
+  sent.end('"text": "late"}]}')
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const text = Buffer.concat(await response.toArray()).toString()
+  assert.deepEqual([response.statusCode, JSON.parse(text).error], [409, 'stale_epoch'])
+  await assert.rejects(readFile(join(agentd.home, 'clawd', 'late.txt')), { code: 'ENOENT' })
+})
+
+test('agentd is reached whatever its agent has put in the place of its files, and tells what is wrong', async () => {
+  const own = await TestAgentd.start({ engineDir: agentd.config.engineDir })
+  const closed = join(own.home, '.agentd', 'closed')
+  try {
+    await own.kill('SIGTERM')
+    await rm(join(own.home, 'clawd'), { recursive: true })
+    await writeFile(join(own.home, 'clawd'), 'no folder')
+    await rm(join(own.home, '.agentd-home'))
+    execFileSync('mkfifo', [join(own.home, '.agentd-home')])
+    await mkdir(join(closed, 'full'), { recursive: true })
+    // Only a normal user cannot remove what is in it.
+    await chmod(closed, 0)
+    await own.boot()
+    await own.start({})
+    const { gateway } = await own.until('it has failed', 30_000, ({ gateway }) => gateway.state === 'failed')
+    assert.match(gateway.reason ?? '', /^the gateway cannot be started: .*clawd/)
+    const { body } = await own.call<{ exitCode: number }>('POST', '/v1/exec', {
+      json: { command: 'rm ~/clawd && mkdir ~/clawd', cwd: '/tmp', timeoutMs: 10_000, outputBytes: 1000 },
+    })
+    assert.equal(body.exitCode, 0)
+    await own.start({})
+    await own.until('it is ready', 30_000, ({ gateway }) => gateway.state === 'ready')
+  } finally {
+    await chmod(closed, 0o700).catch(() => {})
+    await own.close()
+  }
 })
