@@ -14,7 +14,10 @@ const AT_ONCE = 16
 
 /** The result of one look at the processes; the time of processes that have ended is counted with their parents'. */
 interface Found {
+  /** By the clock, which may be set. */
   at: number
+  /** Of `performance.now`. */
+  tickMs: number
   memoryBytes: number
   cpuSeconds: number
   processes: number
@@ -67,7 +70,7 @@ export class UsageWatch {
     this.#samples.push({
       at: new Date(now.at).toISOString(),
       memoryBytes: now.memoryBytes,
-      cpus: Math.round((cpuSeconds / ((now.at - before.at) / 1000)) * 1000) / 1000,
+      cpus: Math.round((cpuSeconds / ((now.tickMs - before.tickMs) / 1000)) * 1000) / 1000,
       diskBytes: this.#disk.status.usedBytes,
       processes: now.processes,
     })
@@ -92,7 +95,13 @@ async function look(): Promise<Found> {
   const pids = sandbox
     ? [process.pid, ...(await markedProcesses([`BERTH_SANDBOX=${sandbox}`]))]
     : await allPids()
-  const found: Found = { at: Date.now(), memoryBytes: 0, cpuSeconds: 0, processes: 0 }
+  const found: Found = {
+    at: Date.now(),
+    tickMs: performance.now(),
+    memoryBytes: 0,
+    cpuSeconds: 0,
+    processes: 0,
+  }
   const add = async (pid: number) => {
     const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
     // Behind the name, which may hold anything.
