@@ -35,7 +35,10 @@ export function openEventStream(res: Response, keepAlive: () => string = () => '
     const flushed = res.write(text)
     // A response that is closed already emits neither event again.
     if (flushed || res.destroyed || res.closed) return
-    await Promise.race([once(res, 'drain'), once(res, 'close')])
+    // The one that does not come would be listened for until the stream ends, which may be in weeks.
+    const over = new AbortController()
+    const events = ['drain', 'close'].map((event) => once(res, event, over))
+    await Promise.race(events).finally(() => over.abort())
   }
   return {
     send: (name, data, id) => write(formatEvent(name, data, id)),

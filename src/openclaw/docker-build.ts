@@ -26,8 +26,11 @@ export interface BuildRequest {
 export async function buildImage(docker: Docker, request: BuildRequest): Promise<void> {
   const { name, dockerfile, args, onLine, signal } = request
   const bound = AbortSignal.timeout(BUILD_MS)
-  const abortSignal = signal ? AbortSignal.any([signal, bound]) : bound
+  const unpacked = new AbortController()
+  const abortSignal = AbortSignal.any([bound, unpacked.signal, ...(signal ? [signal] : [])])
   const context = pack(request.context)
+  // Where there is no tar, or no process to spare: unheard, it would end this process.
+  context.once('error', (error) => unpacked.abort(error))
   try {
     const answer = await docker.buildImage(context.stdout, {
       t: name,
@@ -45,7 +48,7 @@ export async function buildImage(docker: Docker, request: BuildRequest): Promise
     signal?.throwIfAborted()
     if (bound.aborted)
       throw new EngineError('timeout', `Docker did not build ${name} within ${BUILD_MS / 60_000} minutes`)
-    throw explain(name, error as Error)
+    throw explain(name, unpacked.signal.aborted ? unpacked.signal.reason : (error as Error))
   } finally {
     context.kill('SIGKILL')
   }
