@@ -76,9 +76,9 @@ export async function bringContent(
     const root = CID.parse(text)
     const soon = () => AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)])
     if (!(await storage.isPinned(root, { signal: soon() })))
-      await storage.importCar(archive.exportCar(root, signal), { signal }).catch((error) => {
+      await storage.importCar(archive.exportCar(root, signal), { isOwn: true, signal }).catch((error) => {
         const isDamage =
-          error instanceof StorageError && error.code !== 'unavailable' && error.code !== 'aborted'
+          error instanceof StorageError && !['unavailable', 'aborted', 'no_space'].includes(error.code)
         if (!isDamage) throw error
         const advice = '`berth backup verify` tells all that is wrong; `--backup` takes an older one'
         throw new BackupError(`${network} ${root} cannot be restored: ${error.message} (${advice})`, {

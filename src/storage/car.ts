@@ -12,6 +12,11 @@ import { type Block, StorageError } from './port.ts'
 /** Bitswap carries no larger block, so nobody could retrieve a DAG that has one. */
 export const BLOCK_LIMIT = 2 * 1024 * 1024
 
+/** Bounds on a CAR from outside. */
+const BOUNDS = { blockBytes: BLOCK_LIMIT, blocks: BLOCKS_LIMIT }
+/** Those on one of Berth's own backup: what was pinned may have any number of blocks, and larger ones, as older versions took them. */
+const OWN_BOUNDS = { blockBytes: 2 * BLOCK_LIMIT, blocks: Number.POSITIVE_INFINITY }
+
 export interface Car {
   root: CID
   /** The blocks, each checked. To be read to the end: only then the CAR is known to be whole. Identity CIDs carry their own bytes and are left out. */
@@ -24,9 +29,11 @@ export interface Car {
  * All that its blocks link to has to be in the CAR itself. Were it enough that this node has the rest,
  * anybody could get hold of another one's private content by a CAR that links to it.
  *
+ * @param isOwn for a CAR of Berth's own backup, see {@link OWN_BOUNDS}.
  * @throws StorageError `invalid_object`, here or while the blocks are read; what the stream throws passes as it is.
  */
-export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
+export async function openCar(stream: AsyncIterable<Uint8Array>, isOwn = false): Promise<Car> {
+  const bounds = isOwn ? OWN_BOUNDS : BOUNDS
   const iterator = stream[Symbol.asyncIterator]()
   let failure: { error: unknown } | null = null
   const readChunk = async () => {
@@ -42,7 +49,7 @@ export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
     if (failure) return failure.error
     return error instanceof StorageError ? error : invalid((error as Error).message, error)
   }
-  const decoder = createDecoder(boundedReader(chunkReader(readChunk), BLOCK_LIMIT))
+  const decoder = createDecoder(boundedReader(chunkReader(readChunk), bounds.blockBytes))
 
   async function* blocks(root: CID): AsyncGenerator<Block> {
     const contents = new Contents()
@@ -53,7 +60,7 @@ export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
         if (inlineBytes(cid)) continue
         if (!(await matches(cid, bytes))) throw invalid(`block ${cid} is damaged`)
         await contents.add(cid, (await distinctLinks(cid, bytes)).links)
-        if (contents.size > BLOCKS_LIMIT) throw invalid(`more than ${BLOCKS_LIMIT} blocks`)
+        if (contents.size > bounds.blocks) throw invalid(`more than ${bounds.blocks} blocks`)
         yield { cid, bytes }
       }
       if (contents.missing > 0) throw invalid(`${contents.missing} blocks that it links to are missing`)

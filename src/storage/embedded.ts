@@ -166,10 +166,10 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
           return added
         }),
       ),
-    importCar: (bytes, { signal }) =>
-      call(signal, (combined) =>
+    importCar: (bytes, options) =>
+      call(options.signal, (signal) =>
         keepingImport(async () => {
-          const cid = await importCar(bytes, blocks, combined)
+          const cid = await importCar(bytes, blocks, { ...options, signal })
           await pins.add(cid.toV1())
           return { cid }
         }),

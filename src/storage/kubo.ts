@@ -264,10 +264,10 @@ export function createKuboStorage(options: KuboOptions): Storage {
           return added
         })
       }),
-    importCar: (bytes, { signal }) =>
-      call(signal, async (combined) => {
-        return apart(combined, async () => {
-          const cid = await importCar(stream, bytes, combined)
+    importCar: (bytes, options) =>
+      call(options.signal, async (signal) => {
+        return apart(signal, async () => {
+          const cid = await importCar(stream, bytes, { ...options, signal })
           await keep(cid.toV1())
           return { cid }
         })

@@ -17,7 +17,8 @@ export type Network = 'public' | 'private'
  * - `stalled`: no block arrived for `stallMs`. `blocks` says how many had arrived before. Try again later.
  * - `bad_host_node`: no host node could be reached, and routing (or its absence) says that nobody else provides the content; the message says why, of
  *   each, to anybody. Routing that does not answer says nothing. Final.
- * - `invalid_object`: a block's bytes do not decode as its codec says, or the codec is unknown. Final.
+ * - `invalid_object`: a block's bytes do not decode as its codec says, the codec is unknown, or the block is larger than
+ *   bitswap carries. Final.
  * - `too_large`: the DAG is larger than `maxBytes`. Final.
  * - `not_found`: asked for local content that is not there.
  * - `aborted`: the caller's signal fired.
@@ -129,6 +130,11 @@ export interface AddOptions {
   signal: AbortSignal
 }
 
+export interface ImportOptions {
+  isOwn?: boolean | undefined
+  signal: AbortSignal
+}
+
 /** The range of a file to read; all of it where nothing is given. */
 export interface FileRange {
   /** Path of the file below the CID; no leading slash. */
@@ -213,8 +219,9 @@ export interface Storage {
    * @throws StorageError `invalid_object` for a CAR that is damaged, has not exactly one root, a block above
    *   2 MiB or more than 1,000,000 blocks, or links to a block that is not in it: also to one that the node
    *   has, as whoever imports must not get hold of the content of others by naming it.
+   * @param options.isOwn for a CAR of Berth's own backup: its blocks may be of 4 MiB, and any number of them.
    */
-  importCar(bytes: AsyncIterable<Uint8Array>, options: { signal: AbortSignal }): Promise<{ cid: CID }>
+  importCar(bytes: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<{ cid: CID }>
   /**
    * Stores the blocks that `make` puts, each checked against its CID, and pins the root that it returns, by its
    * CIDv1. Blocks that it does not put have to be in the DAG of `base`, which Berth has pinned: they are neither

@@ -1,5 +1,6 @@
 import type { CID } from 'multiformats/cid'
-import { blockKey, isLeafCodec } from '../codecs.ts'
+import { isLeafCodec } from '../codecs.ts'
+import { nameOf } from '../contents.ts'
 import { LINKS_PER_TURN, turn } from '../dag-limits.ts'
 
 /** Links that are held in memory at a time, over all the opened blocks. A CID takes about 200 bytes. */
@@ -82,11 +83,14 @@ export class Visited {
   readonly #nodes = new Set<string>()
   readonly #leaves = new Set<string>()
 
-  /** Adds a block, and says whether it is met for the first time. The same bytes may be a leaf here and a node there. */
+  /**
+   * Adds a block, and says whether it is met for the first time. The same bytes under two codecs are two blocks: a leaf here
+   * and a node there, and each has a place of its own in a CAR.
+   */
   add(cid: CID): boolean {
     const isLeaf = isLeafCodec(cid)
     const known = isLeaf ? this.#leaves : this.#nodes
-    const key = isLeaf ? blockKey(cid) : nodeKey(cid)
+    const key = nameOf(cid)
     if (known.has(key)) return false
     if (!isLeaf || known.size < LEAF_MEMORY) known.add(key)
     return true
@@ -94,8 +98,6 @@ export class Visited {
 
   /** True for a node that the walk has met. */
   hasNode(cid: CID): boolean {
-    return this.#nodes.has(nodeKey(cid))
+    return this.#nodes.has(nameOf(cid))
   }
 }
-
-const nodeKey = (cid: CID): string => `${cid.code}:${blockKey(cid)}`

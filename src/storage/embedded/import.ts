@@ -4,7 +4,7 @@ import { untilAborted } from '../../lib/until-aborted.ts'
 import { buildDag } from '../build.ts'
 import { openCar } from '../car.ts'
 import { ImportMeter } from '../measure.ts'
-import type { AddEntry, AddOptions, DagStat, PutBlock } from '../port.ts'
+import type { AddEntry, AddOptions, DagStat, ImportOptions, PutBlock } from '../port.ts'
 import { resolvePath } from '../unixfs.ts'
 import {
   type Entry,
@@ -172,9 +172,9 @@ export class WriteBehind {
 export async function importCar(
   stream: AsyncIterable<Uint8Array>,
   blocks: BlockFolder,
-  signal: AbortSignal,
+  { isOwn, signal }: ImportOptions,
 ): Promise<CID> {
-  const car = await openCar(untilAborted(stream, signal))
+  const car = await openCar(untilAborted(stream, signal), isOwn)
   const writes = new WriteBehind(blocks)
   for await (const { cid, bytes } of car.blocks) {
     await writes.put(cid, bytes)

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CID } from 'multiformats/cid'
+import { BLOCK_LIMIT } from '../car.ts'
 import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
 import type { BlockFolder } from './blocks.ts'
@@ -67,7 +68,12 @@ export async function retrieveDag(
 
   const retrieve = async (missing: CID, wantSignal: AbortSignal) => {
     retrieval ??= startSearch()
-    return (await retrieval)(missing, wantSignal)
+    const bytes = await (await retrieval)(missing, wantSignal)
+    if (bytes.length <= BLOCK_LIMIT) return bytes
+    throw new StorageError(
+      'invalid_object',
+      `Block ${missing} has ${bytes.length} bytes, more than ${BLOCK_LIMIT}`,
+    )
   }
 
   progress.report({ phase: 'searching', blocks, bytes, totalBytes })

@@ -10,6 +10,7 @@ import {
   type AddOptions,
   type Block,
   type DagStat,
+  type ImportOptions,
   type PutBlock,
   StorageError,
 } from '../port.ts'
@@ -99,9 +100,9 @@ interface ImportRow {
 export async function importCar(
   stream: KuboStream,
   source: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
+  { isOwn, signal }: ImportOptions,
 ): Promise<CID> {
-  const car = await openCar(untilAborted(source, signal))
+  const car = await openCar(untilAborted(source, signal), isOwn)
   await storeBlocks(stream, car.root, car.blocks, signal)
   return car.root
 }

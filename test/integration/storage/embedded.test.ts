@@ -164,6 +164,17 @@ describe('embedded node', () => {
     assert.equal((await last.stat(cid, { signal })).size, 3 * MIB)
   })
 
+  test('a block above 2 MiB is not retrieved, and comes back from a backup where it was kept before', async () => {
+    const large = await block(new Uint8Array(3 * MIB))
+    await provider.node.call('putBlock', `${large.cid}`, large.bytes)
+    const storage = await open({ dir: await newFolder() })
+    await assert.rejects(pin(storage, large.cid, [provider.address]), failsWith('invalid_object'))
+    const car = () => inPieces(carOf(large.cid, [large]), MIB)
+    await assert.rejects(storage.importCar(car(), { signal }), failsWith('invalid_object'))
+    await storage.importCar(car(), { isOwn: true, signal })
+    assert.equal((await storage.stat(large.cid, { signal })).size, 3 * MIB)
+  })
+
   test('a DAG whose nodes all link twice to the next one is walked once', async () => {
     let cid = CID.parse(await provider.node.call('addTexts', { leaf: 'deep down' }))
     for (let level = 0; level < 60; level++) {

@@ -4,6 +4,7 @@ import { CarBlockIterator } from '@ipld/car'
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
+import * as json from 'multiformats/codecs/json'
 import * as raw from 'multiformats/codecs/raw'
 import { identity } from 'multiformats/hashes/identity'
 import { sha256 } from 'multiformats/hashes/sha2'
@@ -115,6 +116,18 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(await collect(storage.cat(cid, { signal })), bytes)
       assert.deepEqual(await collect(storage.exportCar(cid, { signal })), car)
       assert.equal(`${(await importCar(car, 1_000_000)).cid}`, `${cid}`, 'a second time')
+    })
+
+    test('importCar brings back an object that links to the same bytes as two kinds of leaves', async () => {
+      const leaf = await block(Buffer.from('{"a":1}'))
+      const asJson = { cid: CID.createV1(json.code, leaf.cid.multihash), bytes: leaf.bytes }
+      const root = await block(dagCbor.encode({ raw: leaf.cid, json: asJson.cid }), dagCbor.code)
+      const made = [root, leaf, asJson]
+      await elsewhere.storage.importCar(inPieces(carOf(root.cid, made), MIB), { signal })
+      const car = await collect(elsewhere.storage.exportCar(root.cid, { signal }))
+      assert.equal(`${(await importCar(car)).cid}`, `${root.cid}`)
+      const names = made.map(({ cid }) => `${cid}`).sort()
+      assert.deepEqual((await namesOf(cases.storage().blocks(root.cid, { signal }))).sort(), names)
     })
 
     test('importCar takes version 2, with padding and an index', async () => {
