@@ -1,14 +1,13 @@
 import type { Connection, Libp2p, PeerId, Stream } from '@libp2p/interface'
-import { decode } from 'it-length-prefixed'
 import { CID } from 'multiformats/cid'
 import { encodingLength, decode as readVarint } from 'uint8-varint'
 import { hasherOf } from '../../codecs.ts'
 import type { BlockFolder } from '../blocks.ts'
+import { Frames } from './frames.ts'
 import { type BlockEntry, decodeMessage, type Message } from './message.ts'
 import { Peer } from './peer.ts'
 
 const PROTOCOL = '/ipfs/bitswap/1.2.0'
-const MESSAGE_LIMIT = 4 * 1024 * 1024
 const STREAMS = 256
 /** A want that the peer which was asked has not answered after this goes to all peers. */
 const PATIENCE_MS = 5_000
@@ -43,6 +42,7 @@ export class Bitswap {
   readonly #blocks: BlockFolder
   readonly #peers = new Map<string, Peer>()
   readonly #wants = new Map<string, Want>()
+  readonly #frames = new Frames()
   #registration = ''
   #tick: NodeJS.Timeout | undefined
 
@@ -185,11 +185,11 @@ export class Bitswap {
   async #receive(stream: Stream, connection: Connection): Promise<void> {
     const id = connection.remotePeer.toString()
     try {
-      for await (const frame of decode(stream, { maxDataLength: MESSAGE_LIMIT })) {
+      for await (const frame of this.#frames.read(stream, id)) {
         // A peer may speak before it is known that it speaks bitswap.
         this.#connected(connection.remotePeer)
         const peer = this.#peers.get(id)
-        if (peer) await this.#handle(decodeMessage(frame.subarray()), peer)
+        if (peer) await this.#handle(decodeMessage(frame), peer)
       }
       await stream.close()
     } catch (error) {

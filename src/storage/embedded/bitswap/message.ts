@@ -32,6 +32,11 @@ export interface Message {
 
 export const emptyMessage = (): Message => ({ entries: [], full: false, blocks: [], presences: [] })
 
+/** Most wants, blocks or presences of a message. One takes two bytes there, and hundreds of them in memory. */
+const PARTS = 16_384
+/** Longer than any CID of a block that is stored. */
+const CID_BYTES = 256
+
 const VARINT = 0
 const BYTES = 2
 const tag = (field: number, wireType: number): number => (field << 3) | wireType
@@ -79,17 +84,22 @@ export function decodeMessage(bytes: Uint8Array): Message {
   const message = emptyMessage()
   eachField(reader(bytes), bytes.length, (field, input) => {
     if (field === tag(1, BYTES)) decodeWantlist(input, message)
-    else if (field === tag(3, BYTES)) message.blocks.push(decodeBlock(input))
-    else if (field === tag(4, BYTES)) message.presences.push(decodePresence(input))
+    else if (field === tag(3, BYTES)) add(message.blocks, decodeBlock(input))
+    else if (field === tag(4, BYTES)) add(message.presences, decodePresence(input))
     else return false
     return true
   })
   return message
 }
 
+function add<T>(parts: T[], part: T): void {
+  if (parts.length >= PARTS) throw new RangeError(`More than ${PARTS} parts`)
+  parts.push(part)
+}
+
 function decodeWantlist(input: Reader, message: Message): void {
   eachField(input, end(input), (field) => {
-    if (field === tag(1, BYTES)) message.entries.push(decodeWant(input))
+    if (field === tag(1, BYTES)) add(message.entries, decodeWant(input))
     else if (field === tag(2, VARINT)) message.full = input.bool()
     else return false
     return true
@@ -99,7 +109,7 @@ function decodeWantlist(input: Reader, message: Message): void {
 function decodeWant(input: Reader): WantEntry {
   const entry: WantEntry = { cid: new Uint8Array(), cancel: false, haveOnly: false, sendDontHave: false }
   eachField(input, end(input), (field) => {
-    if (field === tag(1, BYTES)) entry.cid = input.bytes()
+    if (field === tag(1, BYTES)) entry.cid = decodeCid(input)
     else if (field === tag(3, VARINT)) entry.cancel = input.bool()
     else if (field === tag(4, VARINT)) entry.haveOnly = input.uint32() === 1
     else if (field === tag(5, VARINT)) entry.sendDontHave = input.bool()
@@ -107,6 +117,13 @@ function decodeWant(input: Reader): WantEntry {
     return true
   })
   return entry
+}
+
+/** A copy: an entry waits for its answer, and would keep the whole message in memory. */
+function decodeCid(input: Reader): Uint8Array {
+  const bytes = input.bytes()
+  if (bytes.length > CID_BYTES) throw new RangeError(`A CID of ${bytes.length} bytes`)
+  return bytes.slice()
 }
 
 function decodeBlock(input: Reader): BlockEntry {
