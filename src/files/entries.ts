@@ -14,6 +14,8 @@ import { entryOf } from '../storage/unixfs.ts'
 /** Most time for a page: a folder may be made so that it is costly to walk. */
 const LOOK_MS = 30_000
 const BLOCKS_AT_ONCE = 16
+/** Characters of the names on a page, which ends earlier then: a name may be as large as a block. */
+const MAX_NAMES = 1_048_576
 /** Characters of a path: of a name 255 bytes, at some depth. */
 const MAX_PATH = 4096
 
@@ -74,7 +76,7 @@ export function entryRoutes({
           const found = await readPage(look, await findFolder(look, root, path), { offset, limit })
           return { ...found, entries: await describe(look, found.entries) }
         })
-        const next_page_token = hasMore ? `${offset + limit}` : ''
+        const next_page_token = hasMore ? `${offset + entries.length}` : ''
         return { body: { data: { entries, next_page_token } } }
       },
     }),
@@ -109,11 +111,13 @@ async function readPage(
 ): Promise<{ entries: DirectoryEntry[]; hasMore: boolean }> {
   const entries: DirectoryEntry[] = []
   let index = 0
+  let characters = 0
   try {
     for await (const one of storage.ls(folder, { signal })) {
       if (index++ < offset) continue
-      if (entries.length === limit) return { entries, hasMore: true }
+      if (entries.length === limit || characters > MAX_NAMES) return { entries, hasMore: true }
       entries.push(one)
+      characters += one.name.length
     }
   } catch (error) {
     throw asUnreadable(error)

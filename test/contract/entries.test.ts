@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { carOf } from '../integration/storage/cases/blocks.ts'
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import { block, carOf } from '../integration/storage/cases/blocks.ts'
 import { assertError } from '../support/client.ts'
 import { hollowDirectory } from '../support/hollow.ts'
 import { openContext } from './context.ts'
@@ -63,6 +65,19 @@ describe('the entries of a folder', () => {
       assert.ok(pages < 3)
     }
     assert.deepEqual(found.toSorted(), names.toSorted())
+  })
+  it('entries with names as large as blocks come on pages of their own', async () => {
+    const leaf = await block(Buffer.from('leaf'))
+    const names = ['a', 'b', 'c'].map((name) => name.repeat(600_000))
+    const Links = names.map((Name) => ({ Name, Hash: leaf.cid, Tsize: 4 }))
+    const Data = new UnixFS({ type: 'directory' }).marshal()
+    const made = await block(dagPb.encode(dagPb.prepare({ Data, Links })), dagPb.code)
+    const car = file(carOf(made.cid, [made, leaf]), 'made.car')
+    const { id } = await upload(api, ['network', 'public'], ['car', 'true'], car)
+    const first = (await entriesOf('public', id)).body.data
+    const second = (await entriesOf('public', id, { pageToken: first.next_page_token })).body.data
+    const found = [first, second].map(({ entries }) => entries.map(({ name }: { name: string }) => name))
+    assert.deepEqual([found, second.next_page_token], [[names.slice(0, 2), names.slice(2)], ''])
   })
   it('the entries of what is no folder, or is not there, are refused', async () => {
     const { id } = await folder('private')

@@ -40,6 +40,13 @@ const objects = [
 ]
 for (const { name, made } of objects) await keep(made, ...(name.startsWith('dag') ? [leaf] : []))
 
+const text = { cid: leaf.cid, Name: 'file.txt' }
+const directory = (entries: { cid: CID; Name: string }[]) => {
+  const Links = entries.map(({ cid, Name }) => ({ Name, Hash: cid, Tsize: 1 }))
+  const Data = new UnixFS({ type: 'directory' }).marshal()
+  return block(dagPb.encode(dagPb.prepare({ Data, Links })), dagPb.code)
+}
+
 for (const { name, plain, made } of objects) {
   describe(`an object of ${name}`, () => {
     const path = `/ipfs/${made.cid}`
@@ -90,6 +97,36 @@ for (const { name, plain, made } of objects) {
   })
 }
 
+it('the page of an object is not many times as large as its block, however deep that is nested', async () => {
+  for (const depth of [31, 33, 2000, 3000]) {
+    const many = Array(10_000).fill(1)
+    let bytes: Uint8Array = dagCbor.encode(many)
+    bytes = Buffer.concat([Buffer.alloc(depth - 1, 0x81), bytes])
+    const root = await keep(await block(bytes, dagCbor.code))
+    const { status, text } = await gateway.get(`/ipfs/${root}`, { accept: 'text/html' })
+    assert.equal(status, 200)
+    assert.match(text, new RegExp(`dag-cbor, ${bytes.length} bytes`))
+    assert.ok(text.length < 1_000_000, `${text.length} characters`)
+    assert.equal(text.includes('[\n'), depth < 32)
+  }
+})
+
+it('the page of a folder at the end of a long path is not many times as large as the path', async () => {
+  const folder = await directory([text])
+  const nested = (depth: number, end: unknown): unknown => (depth === 0 ? end : { a: nested(depth - 1, end) })
+  let made = await block(dagCbor.encode(nested(1000, folder.cid)), dagCbor.code)
+  const blocks = [folder, leaf, made]
+  for (let i = 0; i < 3; i++) {
+    made = await block(dagCbor.encode(nested(1000, made.cid)), dagCbor.code)
+    blocks.push(made)
+  }
+  const root = await keep(...blocks.reverse())
+  const { status, text: page } = await gateway.get(`/ipfs/${root}${'/a'.repeat(4000)}/`)
+  assert.equal(status, 200)
+  assert.match(page, /file\.txt/)
+  assert.ok(page.length < 100_000, `${page.length} characters`)
+})
+
 it('a path leads through objects to what has a CID, and to nothing within a block', async () => {
   for (const { made } of objects.slice(0, 2)) {
     const path = `/ipfs/${made.cid}`
@@ -102,17 +139,10 @@ it('a path leads through objects to what has a CID, and to nothing within a bloc
   }
 })
 
-const text = { cid: leaf.cid, Name: 'file.txt' }
 const link = await block(
   dagPb.encode({ Data: new UnixFS({ type: 'symlink', data: Buffer.from('file.txt') }).marshal(), Links: [] }),
   dagPb.code,
 )
-const directory = (entries: { cid: CID; Name: string }[]) => {
-  const Links = entries.map(({ cid, Name }) => ({ Name, Hash: cid, Tsize: 1 }))
-  const Data = new UnixFS({ type: 'directory' }).marshal()
-  return block(dagPb.encode(dagPb.prepare({ Data, Links })), dagPb.code)
-}
-
 it('a symbolic link is where it leads to', async () => {
   const folder = await directory([text, { cid: link.cid, Name: 'link' }])
   const root = await keep(folder, leaf, link)

@@ -20,6 +20,7 @@ const RULES = `# the rules of a site
 /nowhere /missing.html 200
 /away https://example.net/there
 /host //example.net/there
+/slashes /\\\\example.net/there
 /* /404.html 404
 `
 
@@ -50,6 +51,7 @@ describe('the rules of a site', async () => {
       ['/year/2026/a%20b', 308, '/archive/a%20b/2026'],
       ['/away', 301, 'https://example.net/there'],
       ['/host', 301, '/example.net/there'],
+      ['/slashes', 301, '/example.net/there'],
     ]
     for (const [path, status, location] of redirects) {
       const served = await at.get(path)

@@ -54,8 +54,8 @@ export function withoutToken({ status, location }: { status: number; location: s
   status: number
   location: string
 } {
-  // Two slashes at its beginning would make a path the name of a host.
-  if (!URL.canParse(location)) return { status, location: location.replace(/^\/+/, '/') }
+  // Two slashes at its beginning would make a path the name of a host; to browsers a backslash is one.
+  if (!URL.canParse(location)) return { status, location: location.replace(/^[/\\]+/, '/') }
   const url = new URL(location)
   if (!url.searchParams.has(TOKEN_PARAMETER)) return { status, location }
   url.searchParams.delete(TOKEN_PARAMETER)

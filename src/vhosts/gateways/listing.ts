@@ -5,8 +5,12 @@ import type { DirectoryEntry, Storage } from '../../storage/port.ts'
 import { PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
 import type { Representation } from './respond.ts'
 
-/** Rows that are sent at a time: a directory may have millions. */
-const ROWS = 200
+/** Characters of rows that are sent at a time: a directory may have millions of rows, and each has the path to it. */
+const CHARACTERS = 65_536
+/** Longest name that is shown whole, and linked to: a name may be as large as a block, and no URL is. */
+const MAX_NAME = 4096
+/** Names of a path that are linked to: each link has all that are before it. */
+const LINKED_NAMES = 64
 
 export interface ListingDetails {
   /** `ipfs` or `files`. */
@@ -46,23 +50,22 @@ export function listingRepresentation(
         const up = href(`${links.here}/..`, links.query)
         yield Buffer.from(`<tr><td><a href="${up}">..</a>${links.byCid ? '<td>' : ''}<td>\n`)
       }
-      let rows: string[] = []
+      let rows = ''
       for await (const entry of storage.ls(cid, { signal })) {
-        rows.push(row(entry, links))
-        if (rows.length === ROWS) {
-          yield Buffer.from(rows.join(''))
-          rows = []
-        }
+        rows += row(entry, links)
+        if (rows.length < CHARACTERS) continue
+        yield Buffer.from(rows)
+        rows = ''
       }
-      yield Buffer.from(`${rows.join('')}</table>${PAGE_END}`)
+      yield Buffer.from(`${rows}</table>${PAGE_END}`)
     },
   }
 }
 
-/** The path to the directory, each name of which leads to where it is. */
+/** The path to the directory, each name of which leads to where it is, unless there are very many. */
 function breadcrumbs(names: string[], links: ListingLinks | null): string {
   const all = names.map((name, index) => {
-    if (!links) return escapeHtml(name)
+    if (!links || names.length > LINKED_NAMES) return escapeHtml(name)
     const path = names
       .slice(0, index + 1)
       .map(encodeURIComponent)
@@ -73,6 +76,10 @@ function breadcrumbs(names: string[], links: ListingLinks | null): string {
 }
 
 function row({ name, cid, size }: DirectoryEntry, links: ListingLinks | null): string {
+  if (name.length > MAX_NAME) {
+    const cut = escapeHtml(name.slice(0, MAX_NAME).toWellFormed())
+    return `<tr><td><bdi>${cut}…</bdi>${links?.byCid ? `<td>${cidLink(cid, '', links)}` : ''}<td>${formatBytes(size)}\n`
+  }
   const label = escapeHtml(name)
   if (!links) return `<tr><td><bdi>${label}</bdi><td>${formatBytes(size)}\n`
   const encoded = encodeURIComponent(name)

@@ -1,7 +1,7 @@
 /** Blocks that are objects of a codec, and no files: dag-json, dag-cbor, json and cbor. They leave as they are. */
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagJson from '@ipld/dag-json'
-import type { CID } from 'multiformats/cid'
+import { CID } from 'multiformats/cid'
 import * as json from 'multiformats/codecs/json'
 import { ApiError } from '../../errors.ts'
 import { escapeHtml } from '../../http/docs/html.ts'
@@ -12,6 +12,9 @@ import { namedDisposition } from './file.ts'
 import { type Format, MEDIA_TYPES } from './formats.ts'
 import { PAGE_HEADERS, page } from './page.ts'
 import { inMemory, type Representation } from './respond.ts'
+
+/** Most levels of an object that is shown as text. */
+const LEVELS = 32
 
 interface Codec {
   /** The format that is served where none is asked for, and the others that are the same bytes. */
@@ -76,5 +79,21 @@ function asText(cid: CID, block: Uint8Array): string {
   const text = Buffer.from(block).toString()
   if (cid.code === dagJson.code || cid.code === json.code) return text
   if (cid.code !== dagCbor.code) return ''
-  return JSON.stringify(JSON.parse(Buffer.from(dagJson.encode(decodeObject(cid, block))).toString()), null, 2)
+  const value = decodeObject(cid, block)
+  if (isDeep(value)) return ''
+  return JSON.stringify(JSON.parse(Buffer.from(dagJson.encode(value)).toString()), null, 2)
+}
+
+/** True for a value whose text would be many times as large as its block: each line is indented by all levels around it. */
+function isDeep(value: unknown): boolean {
+  let level = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > LEVELS) return true
+    level = level.flatMap((one) =>
+      typeof one === 'object' && one !== null && !(one instanceof Uint8Array) && !CID.asCID(one)
+        ? Object.values(one)
+        : [],
+    )
+  }
+  return false
 }

@@ -58,6 +58,13 @@ for (const [text, message] of FAULTS) {
   })
 }
 
+test('a rule that makes a long address of a short path is refused', () => {
+  const path = '/a'.repeat(5000)
+  assert.equal((follow('/* /:splat/:splat 302', path) as { location: string }).location.length, 20_000)
+  assert.throws(() => follow(`/* ${'/:splat'.repeat(9000)} 302`, path), /more than 32768 characters/)
+  assert.throws(() => follow(`/* ${'/:splat'.repeat(9000)} 200`, path), /more than 32768 characters/)
+})
+
 test('the longest file of rules is read and followed at once', () => {
   const text = Array.from({ length: 8000 }, (_, i) => `/${i} /`).join('\n')
   const began = process.cpuUsage()

@@ -8,6 +8,8 @@ import { type Storage, StorageError } from '../../storage/port.ts'
 
 const NAME = '_redirects'
 const MAX_BYTES = 64 * 1024
+/** Most characters that the values of placeholders have in an address, all together: each may come any number of times. */
+const MAX_VALUES = 32_768
 const REDIRECTS = [301, 302, 303, 307, 308]
 /** With these, content of the site answers under the path that was asked for. */
 const REWRITES = [200, 404, 410, 451]
@@ -111,9 +113,16 @@ function match({ from, hasSplat }: Rule, names: string[]): Map<string, string[]>
 }
 
 function follow({ to, status }: Rule, values: Map<string, string[]>, search: URLSearchParams): Outcome {
+  const encoded = new Map(
+    values.entries().map(([name, value]) => [name, value.map(encodeURIComponent).join('/')]),
+  )
+  let length = 0
   const location = to.replace(PLACEHOLDER, (placeholder, name) => {
-    const value = values.get(name)
-    return value ? value.map(encodeURIComponent).join('/') : placeholder
+    const value = encoded.get(name) ?? placeholder
+    length += value.length
+    if (length > MAX_VALUES)
+      throw unreadable(`placeholders of a rule have more than ${MAX_VALUES} characters`)
+    return value
   })
   if (REDIRECTS.includes(status)) return { status, location: withQuery(location, search) }
   const [path = ''] = location.split(/[?#]/)
