@@ -8,17 +8,22 @@ const CIDS_OF_DAG = 100_000
 const NODES_OF_DAG = 10_000
 /** CIDs that are remembered of all DAGs together, at about 100 bytes each. */
 const CIDS = 500_000
+/** A DAG takes as much as so many CIDs, also one that has none in it. */
+const ROOT = 9
 const LOOK_MS = 30_000
 
 /** The CIDs within a DAG. A DAG never changes, so it is walked once and remembered. */
 export class InnerCids {
   readonly #storage: Storage
+  readonly #most: number
   /** The roots that are remembered, in the order of their last use. */
   readonly #known = new Map<string, { keys: Promise<Set<string>>; size: number }>()
   #size = 0
 
-  constructor(storage: Storage) {
+  /** @param most CIDs that are remembered. */
+  constructor(storage: Storage, most = CIDS) {
     this.#storage = storage
+    this.#most = most
   }
 
   /** True for a CID below a root, among the first 100,000 that are. @throws StorageError `unavailable`, `aborted`. */
@@ -40,8 +45,8 @@ export class InnerCids {
     entry.keys.then(
       ({ size }) => {
         if (this.#known.get(name) !== entry) return
-        entry.size = size
-        this.#size += size
+        entry.size = size + ROOT
+        this.#size += entry.size
         this.#makeRoom()
       },
       () => this.#known.delete(name),
@@ -51,7 +56,7 @@ export class InnerCids {
 
   #makeRoom(): void {
     for (const [name, { size }] of this.#known) {
-      if (this.#size <= CIDS) return
+      if (this.#size <= this.#most) return
       this.#known.delete(name)
       this.#size -= size
     }

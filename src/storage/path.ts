@@ -3,7 +3,7 @@ import * as dagPb from '@ipld/dag-pb'
 import { murmur364 } from '@multiformats/murmur3'
 import { CID } from 'multiformats/cid'
 import { assertSupported, decodeObject, isLeafCodec } from './codecs.ts'
-import { OBJECT_PATH_BYTES } from './dag-limits.ts'
+import { OBJECT_PATH_BYTES, turn } from './dag-limits.ts'
 import { StorageError } from './port.ts'
 import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
 
@@ -35,6 +35,8 @@ export async function follow(
   let names = path
   let cid = root
   while (names.length > 0) {
+    // Blocks that are in memory come without a pause: a long path through them would keep everybody else waiting.
+    if (cids.length > 1) await turn()
     signal.throwIfAborted()
     const step = await below(cid, names, read, signal).catch((error) => {
       if (signal.aborted || error instanceof StorageError) throw error

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as dagPb from '@ipld/dag-pb'
+import { CID } from 'multiformats/cid'
+import { create as createDigest } from 'multiformats/hashes/digest'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { InnerCids } from './inner-cids.ts'
+import type { Storage } from './port.ts'
+
+test('of DAGs that have no CIDs in them only so many are remembered', async () => {
+  const bytes = dagPb.encode({ Data: Uint8Array.of(8, 2), Links: [] })
+  let reads = 0
+  const block = async () => {
+    reads++
+    return bytes
+  }
+  const inner = new InnerCids({ block } as unknown as Storage, 900)
+  // More than are remembered, where each takes as much as a few CIDs.
+  const many = 150
+  const cidOf = (n: number) => {
+    const digest = Buffer.alloc(32)
+    digest.writeUInt32BE(n)
+    return CID.createV1(dagPb.code, createDigest(sha256.code, digest))
+  }
+  const look = (n: number) => inner.has(cidOf(n), cidOf(many))
+  for (let n = 0; n < many; n++) assert.equal(await look(n), false)
+  await look(many - 1)
+  assert.equal(reads, many)
+  await look(0)
+  assert.equal(reads, many + 1)
+})
