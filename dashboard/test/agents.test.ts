@@ -176,6 +176,10 @@ describe('agents in the dashboard', () => {
     await page.getByRole('list', { name: 'Its start' }).getByText('under way').first().waitFor()
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await choose('Sketch', 'Delete')
+    await inDialog('Cancel').click()
+    // The focus is back on the menu.
+    await page.waitForFunction(() => document.activeElement?.ariaLabel === 'More about Sketch')
+    await choose('Sketch', 'Delete')
     await confirmByName('Sketch', 'Delete')
     await row('Sketch').waitFor({ state: 'detached' })
   })

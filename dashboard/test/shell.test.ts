@@ -48,6 +48,40 @@ describe('the shell', () => {
     await page.waitForURL('**/operate/operations')
     await page.waitForFunction(() => document.title === 'Operations · Operate · Berth')
   })
+  it('a page below a tab has the title of that tab', async () => {
+    await open('/operate/operations/00000000-0000-7000-8000-000000000000')
+    await page.getByRole('alert').waitFor()
+    assert.equal(await page.title(), 'Operations · Operate · Berth')
+  })
+  it('the focus is back where a dialog was opened, however it is closed', async () => {
+    const has = (name: string) =>
+      page.waitForFunction((name) => document.activeElement?.textContent === name, name)
+    await open('/operate/keys')
+    for (const close of ['Cancel', 'Make the key']) {
+      await page.getByRole('button', { name: 'New API key' }).click()
+      await dialog().getByLabel('Name', { exact: true }).fill('focus')
+      await dialog().getByRole('button', { name: close }).click()
+      if (close !== 'Cancel') await dialog().getByRole('button', { name: 'I have it' }).click()
+      await dialog().waitFor({ state: 'detached' })
+      await has('New API key')
+    }
+    // What opened it goes with what is done in it.
+    await page.getByRole('row', { name: 'focus' }).getByRole('button', { name: 'Revoke' }).click()
+    await dialog().getByLabel('Type its name').fill('focus')
+    await dialog().getByRole('button', { name: 'Revoke' }).click()
+    await dialog().waitFor({ state: 'detached' })
+    await has('Operate')
+  })
+  it('what is to be copied is, where the browser has no clipboard for pages', async () => {
+    const on = await newPage()
+    await on.addInitScript(() =>
+      Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined, configurable: true }),
+    )
+    await on.goto(url)
+    await on.getByRole('button', { name: 'Copy' }).click()
+    await on.getByRole('button', { name: 'Copied' }).waitFor()
+    await on.context().close()
+  })
   it('an address that no page has says so', async () => {
     await open('/nowhere/at/all')
     await page.getByRole('heading', { name: 'There is no such page' }).waitFor()

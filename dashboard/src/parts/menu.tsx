@@ -57,10 +57,16 @@ export function MenuItem({
 }) {
   const mayChange = useMayChange()
   if (changes && !mayChange) return null
+  const select = ({ target }: Event) => {
+    // A dialog that opens now gives the focus back to what has it, and the menu is gone then.
+    const menu = target instanceof Element && target.closest('[role=menu]')?.getAttribute('aria-labelledby')
+    if (menu) document.getElementById(menu)?.focus()
+    onSelect()
+  }
   return (
     <Dropdown.Item
       disabled={disabled}
-      onSelect={onSelect}
+      onSelect={select}
       className={`cursor-pointer rounded-lg px-3 py-2 outline-none data-[disabled]:cursor-default data-[highlighted]:bg-tint data-[disabled]:opacity-50 ${look === 'danger' ? 'text-bad' : ''}`}
     >
       {children}

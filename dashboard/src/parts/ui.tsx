@@ -1,6 +1,7 @@
 /** The small parts of every page. */
-import { type ComponentProps, type ReactNode, useEffect, useId, useRef } from 'react'
+import { type ComponentProps, type ReactNode, useEffect, useId, useLayoutEffect, useRef } from 'react'
 import { texts } from '../texts.ts'
+import { rememberFocus } from './focus.ts'
 import { useMayChange } from './rights.tsx'
 import { setTitle } from './title.ts'
 
@@ -23,14 +24,28 @@ export function Button({
   changes?: boolean
 }) {
   const mayChange = useMayChange()
+  const ref = useKeptFocus(rest.disabled ?? false)
   if (changes && !mayChange) return null
   return (
     <button
+      ref={ref}
       type="button"
       className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-lg px-3.5 py-1.5 font-medium text-sm motion-safe:transition disabled:opacity-50 ${LOOKS[look]} ${className}`}
       {...rest}
     />
   )
+}
+
+/** A button that is off while its work is under way has the focus again after it: browsers take it away. */
+function useKeptFocus(isOff: boolean) {
+  const ref = useRef<HTMLButtonElement>(null)
+  const hadFocus = useRef(false)
+  useLayoutEffect(() => {
+    if (isOff) hadFocus.current = document.activeElement === ref.current
+    else if (hadFocus.current && document.activeElement === document.body) ref.current?.focus()
+    if (!isOff) hadFocus.current = false
+  }, [isOff])
+  return ref
 }
 
 export function Card({
@@ -202,7 +217,16 @@ export function Modal({
 }) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => ref.current?.showModal(), [])
+  // Before React takes the dialog out of the page: one that is open then gives the focus back to nobody.
+  useLayoutEffect(() => {
+    const dialog = ref.current
+    const giveBack = rememberFocus()
+    dialog?.showModal()
+    return () => {
+      dialog?.close()
+      giveBack(dialog)
+    }
+  }, [])
   return (
     <dialog
       ref={ref}
