@@ -11,7 +11,8 @@ export const GO = {
 } as const
 const BEHIND_MS = 1500
 
-const isTyping = (target: EventTarget | null) =>
+/** @param target within the editors, which have trees of their own. */
+const isTyping = (target: EventTarget | undefined) =>
   target instanceof HTMLElement &&
   (target.isContentEditable ||
     target.closest('input, textarea, select, [role=textbox], dialog, .xterm') !== null)
@@ -19,7 +20,7 @@ const isTyping = (target: EventTarget | null) =>
 export function useKeys({ onPalette, onHelp }: { onPalette: () => void; onHelp: () => void }): void {
   const navigate = useNavigate()
   useEffect(() => {
-    let went = 0
+    let went = Number.NEGATIVE_INFINITY
     const onKey = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && !event.altKey && event.key.toLowerCase() === 'k') {
         // A console has this key itself.
@@ -28,7 +29,7 @@ export function useKeys({ onPalette, onHelp }: { onPalette: () => void; onHelp: 
         onPalette()
         return
       }
-      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
+      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.composedPath()[0])) return
       if (event.key === '?') onHelp()
       else if (event.key === '/') {
         const field = document.querySelector<HTMLElement>('main input[type=search]')
@@ -37,7 +38,7 @@ export function useKeys({ onPalette, onHelp }: { onPalette: () => void; onHelp: 
         field.focus()
       } else if (event.key === 'g') went = event.timeStamp
       else if (event.timeStamp - went < BEHIND_MS && event.key in GO) {
-        went = 0
+        went = Number.NEGATIVE_INFINITY
         void navigate({ to: GO[event.key as keyof typeof GO] })
       }
     }
