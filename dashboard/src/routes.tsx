@@ -5,6 +5,7 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
+import { readSkillsView } from './pages/agent/skills/view.ts'
 import { readCompared } from './pages/agent/snapshots/compared.ts'
 import { readShown } from './pages/agents/shown.ts'
 import type { FileSearch } from './pages/files/Files.tsx'
@@ -59,6 +60,8 @@ const filePages = [
   createRoute({
     ...inFiles,
     path: 'groups',
+    validateSearch: ({ network }: Record<string, unknown>): { network?: 'private' } =>
+      network === 'private' ? { network } : {},
     component: lazyRouteComponent(() => import('./pages/files/Groups.tsx'), 'Groups'),
   }),
   createRoute({
@@ -105,6 +108,8 @@ const agentPages = [
   createRoute({
     ...inAgent,
     path: 'files',
+    validateSearch: ({ file }: Record<string, unknown>): { file?: string } =>
+      text(file) ? { file: String(file) } : {},
     component: lazyRouteComponent(() => import('./pages/agent/AgentFiles.tsx'), 'AgentFiles'),
   }),
   createRoute({
@@ -136,6 +141,7 @@ const agentPages = [
   createRoute({
     ...inAgent,
     path: 'skills',
+    validateSearch: readSkillsView,
     component: lazyRouteComponent(() => import('./pages/agent/Skills.tsx'), 'Skills'),
   }),
   createRoute({

@@ -23,6 +23,11 @@ export const texts = {
   justNow: 'just now',
   clearFilters: 'Show all',
   typeName: 'Type its name to go on',
+  unsaved: {
+    title: 'Leave without saving?',
+    hint: 'What you have changed here is not saved yet, and is lost if you leave.',
+    leave: 'Leave',
+  },
   shell: {
     pages: 'Pages',
     actions: 'Actions',

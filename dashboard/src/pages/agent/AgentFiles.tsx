@@ -1,4 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { type ChangeEvent, type DragEvent, useRef, useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
 import { FormDialog } from '../../parts/forms.tsx'
@@ -17,7 +18,11 @@ const UPLOADS = 'workspace/uploads'
 export function AgentFiles() {
   const { agentId } = useAgent()
   const queries = useQueryClient()
-  const [chosen, setChosen] = useState<string>()
+  const { file: chosen } = useSearch({ from: '/shell/dashboard/agents/$agentId/files' })
+  const go = useNavigate({ from: '/dashboard/agents/$agentId/files' })
+  const choose = (file: string) => void go({ search: { file }, replace: true })
+  // What was typed into a file that is deleted is not asked for.
+  const close = () => void go({ search: {}, replace: true, ignoreBlocker: true })
   const [isNew, setNew] = useState(false)
   const input = useRef<HTMLInputElement>(null)
   const mayChange = useMayChange()
@@ -31,7 +36,7 @@ export function AgentFiles() {
     event.preventDefault()
     upload.mutate([...event.dataTransfer.files])
   }
-  const choose = (event: ChangeEvent<HTMLInputElement>) => {
+  const send = (event: ChangeEvent<HTMLInputElement>) => {
     upload.mutate([...(event.target.files ?? [])])
     event.target.value = ''
   }
@@ -45,7 +50,7 @@ export function AgentFiles() {
         <Button changes disabled={upload.isPending} onClick={() => input.current?.click()}>
           {upload.isPending ? words.uploading : words.upload}
         </Button>
-        {mayChange && <input ref={input} type="file" multiple hidden onChange={choose} />}
+        {mayChange && <input ref={input} type="file" multiple hidden onChange={send} />}
         <p className="text-soft text-sm">{words.uploadHint(UPLOADS)}</p>
       </div>
       <Problem error={upload.error} />
@@ -54,11 +59,11 @@ export function AgentFiles() {
           aria-label={words.title}
           className="max-h-72 overflow-auto border-line border-b p-2 md:max-h-none md:border-r md:border-b-0"
         >
-          <Folder agentId={agentId} path="" chosen={chosen} onChoose={setChosen} />
+          <Folder agentId={agentId} path="" chosen={chosen} onChoose={choose} />
         </nav>
         <div className="h-[60dvh] min-w-0 md:h-auto md:min-h-0">
           {chosen ? (
-            <FileView key={chosen} agentId={agentId} path={chosen} onGone={() => setChosen(undefined)} />
+            <FileView key={chosen} agentId={agentId} path={chosen} onGone={close} />
           ) : (
             <div className="p-6">
               <Empty title={words.none} hint={words.noneHint} />
@@ -66,7 +71,7 @@ export function AgentFiles() {
           )}
         </div>
       </div>
-      {isNew && <NewFile agentId={agentId} onMade={setChosen} onClose={() => setNew(false)} />}
+      {isNew && <NewFile agentId={agentId} onMade={choose} onClose={() => setNew(false)} />}
     </div>
   )
 }

@@ -7,6 +7,7 @@ import { Choice } from '../../parts/choice.tsx'
 import { Fields } from '../../parts/rights.tsx'
 import { Note, Section } from '../../parts/section.tsx'
 import { Button, Loading, Problem } from '../../parts/ui.tsx'
+import { Unsaved } from '../../parts/unsaved.tsx'
 import { texts } from '../../texts.ts'
 import { AllSettings } from './config/AllSettings.tsx'
 import { ConfigEditor } from './config/ConfigEditor.tsx'
@@ -94,6 +95,7 @@ export function Config() {
       {view === 'json' && (
         <ConfigEditor text={text} onChange={change} operatorKeys={operator.data?.keys ?? []} />
       )}
+      <Unsaved isOn={draft !== undefined} />
       {config.error && <Problem error={new Error(config.error)} />}
       <Problem error={operator.error ?? failed?.error ?? null} />
       {said?.of === text && <Verdict {...said} />}

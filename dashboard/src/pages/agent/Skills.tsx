@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useAgent } from '../../api/agent.ts'
 import { Choice } from '../../parts/choice.tsx'
 import { texts } from '../../texts.ts'
@@ -12,7 +12,9 @@ type View = keyof typeof t.views
 /** The skills of an agent, those of the workspace's library, and those that can be installed. */
 export function Skills() {
   const { agentId } = useAgent()
-  const [view, setView] = useState<View>('attached')
+  const { view = 'attached' } = useSearch({ from: '/shell/dashboard/agents/$agentId/skills' })
+  const go = useNavigate({ from: '/dashboard/agents/$agentId/skills' })
+  const setView = (view: View) => void go({ search: view === 'attached' ? {} : { view }, replace: true })
   return (
     <>
       <div className="mb-5">

@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { ConfirmByName, FormDialog } from '../../parts/forms.tsx'
@@ -15,7 +15,10 @@ type Group = ReturnType<typeof useGroups>['groups'][number]
 
 /** The groups of a network. */
 export function Groups() {
-  const [network, setNetwork] = useState<Network>('public')
+  const { network = 'public' } = useSearch({ from: '/shell/dashboard/files/groups' })
+  const go = useNavigate({ from: '/dashboard/files/groups' })
+  const setNetwork = (network: Network) =>
+    void go({ search: network === 'private' ? { network } : {}, replace: true })
   const { groups, data, error } = useGroups(network)
   const [edited, setEdited] = useState<Group | 'new'>()
   const [removed, setRemoved] = useState<Group>()
@@ -107,7 +110,7 @@ function EditGroup({
   })
   return (
     <FormDialog
-      title={group ? words.edit : words.create}
+      title={group ? words.editNamed(group.name) : words.create}
       submit={group ? texts.files.file.save : words.create}
       saving={saving}
       onSubmit={() => saving.mutate()}

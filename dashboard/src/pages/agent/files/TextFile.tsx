@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { RequestError } from '../../../api/client.ts'
 import { Button, Problem } from '../../../parts/ui.tsx'
+import { Unsaved } from '../../../parts/unsaved.tsx'
 import { texts } from '../../../texts.ts'
 import { type Contents, readContents, writeContents } from './contents.ts'
 import { openEditor } from './editor.ts'
@@ -47,6 +48,7 @@ export function TextFile({ agentId, path, found }: { agentId: string; path: stri
   }
   return (
     <div className="flex h-full flex-col">
+      <Unsaved isOn={isChanged} />
       {theirs ? (
         <div role="alert" className="border-line border-b bg-tint p-3 text-sm">
           <p className="font-medium">{words.changed}</p>
