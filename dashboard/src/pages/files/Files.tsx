@@ -1,8 +1,9 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { useMayChange } from '../../parts/rights.tsx'
+import { useTyped } from '../../parts/typed.ts'
 import { Button, Empty, Loading, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { BulkBar } from './BulkBar.tsx'
@@ -13,8 +14,6 @@ import { UploadArea } from './upload/UploadArea.tsx'
 
 /** Enough for a screen many times over, few enough to be here at once. */
 const PAGE = 500
-/** Nothing is asked for each letter of a search. */
-const TYPING_MS = 250
 
 /** The parameters of the address: filters of the list. */
 export interface FileSearch {
@@ -36,11 +35,7 @@ export function Files() {
     setSelected(new Set())
     void navigate({ search: { ...search, ...changes }, replace: true })
   }
-  const [typed, setTyped] = useState(name ?? '')
-  const clear = () => {
-    setTyped('')
-    set({ name: undefined, group: undefined, type: undefined })
-  }
+  const clear = () => set({ name: undefined, group: undefined, type: undefined })
   const list = useInfiniteQuery({
     queryKey: ['files', network, name, group, type, order],
     initialPageParam: '',
@@ -70,7 +65,7 @@ export function Files() {
           isLarge={isEmpty}
         />
       )}
-      <Filters search={search} typed={typed} onTyped={setTyped} onChange={set} />
+      <Filters search={search} onChange={set} />
       <Problem error={list.error} />
       {!list.data && !list.error && <Loading />}
       {isEmpty && !mayChange && <Empty title={texts.files.empty} />}
@@ -98,25 +93,10 @@ export function Files() {
   )
 }
 
-function Filters({
-  search,
-  typed,
-  onTyped,
-  onChange,
-}: {
-  search: FileSearch
-  /** The text to search for, once typing pauses. */
-  typed: string
-  onTyped: (typed: string) => void
-  onChange: (changes: FileSearch) => void
-}) {
-  const { network = 'public', group = '', type = '' } = search
+function Filters({ search, onChange }: { search: FileSearch; onChange: (changes: FileSearch) => void }) {
+  const { network = 'public', name = '', group = '', type = '' } = search
   const { groups } = useGroups(network)
-  useEffect(() => {
-    if (typed === (search.name ?? '')) return
-    const timer = setTimeout(() => onChange({ name: typed || undefined }), TYPING_MS)
-    return () => clearTimeout(timer)
-  })
+  const [typed, setTyped] = useTyped(name, (name) => onChange({ name: name || undefined }))
   const box = 'min-w-0 rounded-lg border border-line bg-card px-3 py-2 text-sm'
   return (
     <div className="my-4 flex flex-wrap gap-2">
@@ -126,7 +106,7 @@ function Filters({
         aria-label={texts.files.search}
         placeholder={texts.files.search}
         value={typed}
-        onChange={(event) => onTyped(event.target.value)}
+        onChange={(event) => setTyped(event.target.value)}
         className={`${box} w-full placeholder:text-soft lg:w-auto lg:flex-1`}
       />
       <select

@@ -1,11 +1,10 @@
-import { useEffect, useState } from 'react'
+import { useTyped } from '../../../parts/typed.ts'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import type { AuditSearch } from './search.ts'
 
 const t = texts.operate.audit
 const FIELD = 'min-h-9 rounded-lg border border-line bg-card px-3 py-1.5 text-sm placeholder:text-soft'
-const TYPED_MS = 300
 
 export function AuditFilters({
   asked,
@@ -58,12 +57,7 @@ interface Field {
 
 /** A field that is asked for when typing pauses. */
 function Typed({ label, value = '', onChange }: Field) {
-  const [typed, setTyped] = useState(value)
-  useEffect(() => {
-    if (typed === value) return
-    const timer = setTimeout(() => onChange(typed.trim() || undefined), TYPED_MS)
-    return () => clearTimeout(timer)
-  }, [typed, value, onChange])
+  const [typed, setTyped] = useTyped(value, (typed) => onChange(typed || undefined))
   return (
     <input
       type="search"
