@@ -6,6 +6,24 @@ import { Button } from './ui.tsx'
 /** How long it says that it is done. */
 const DONE_MS = 2000
 
+/** Browsers have a clipboard on https and localhost alone; elsewhere they do what the keys for copying do. */
+async function write(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text)
+  const put = (event: ClipboardEvent) => {
+    event.preventDefault()
+    event.stopImmediatePropagation()
+    event.clipboardData?.setData('text/plain', text)
+  }
+  // Otherwise there is nothing to be copied where nothing is selected.
+  const allow = (event: Event) => event.preventDefault()
+  addEventListener('beforecopy', allow, { capture: true })
+  addEventListener('copy', put, { capture: true })
+  const isCopied = document.execCommand('copy')
+  removeEventListener('beforecopy', allow, { capture: true })
+  removeEventListener('copy', put, { capture: true })
+  if (!isCopied) throw new Error('the browser does not copy')
+}
+
 function useCopy(text: string) {
   const [isDone, setDone] = useState(false)
   useEffect(() => {
@@ -13,7 +31,7 @@ function useCopy(text: string) {
     const timer = setTimeout(() => setDone(false), DONE_MS)
     return () => clearTimeout(timer)
   }, [isDone])
-  return { isDone, copy: () => void navigator.clipboard.writeText(text).then(() => setDone(true)) }
+  return { isDone, copy: () => void write(text).then(() => setDone(true)) }
 }
 
 export function Copy({ text }: { text: string }) {
