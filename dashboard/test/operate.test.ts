@@ -186,7 +186,7 @@ describe('webhooks', () => {
     await dialog().getByText(HOSTILE).waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
     await look('delivery')
-    await page.keyboard.press('Escape')
+    await dialog().getByRole('button', { name: 'Close' }).click()
   })
   it('a delivery is sent again, and a secret is made anew', async () => {
     const before = receiver.received.length

@@ -1,4 +1,4 @@
-import { Modal } from '../parts/ui.tsx'
+import { Button, Modal } from '../parts/ui.tsx'
 import { texts } from '../texts.ts'
 import { GO } from './keys.ts'
 
@@ -33,6 +33,9 @@ export function Help({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </dl>
+      <div className="mt-5 flex justify-end">
+        <Button onClick={onClose}>{texts.close}</Button>
+      </div>
     </Modal>
   )
 }

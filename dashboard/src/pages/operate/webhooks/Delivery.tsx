@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../../api/client.ts'
-import { Modal, Problem, State } from '../../../parts/ui.tsx'
+import { Button, Modal, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { TONE } from './Deliveries.tsx'
 
@@ -39,6 +39,9 @@ export function Delivery({
           />
         </div>
       )}
+      <div className="mt-5 flex justify-end">
+        <Button onClick={onClose}>{texts.close}</Button>
+      </div>
     </Modal>
   )
 }
