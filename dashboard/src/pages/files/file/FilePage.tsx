@@ -83,7 +83,11 @@ function Rename({ file, network, onDone }: { file: FileRecord; network: Network;
     saving.mutate({ name: name || null })
   }
   return (
-    <form onSubmit={send} className="mb-6 space-y-2">
+    <form
+      onSubmit={send}
+      onKeyDown={(event) => event.key === 'Escape' && onDone()}
+      className="mb-6 space-y-2"
+    >
       <div className="flex flex-wrap gap-2">
         <input
           aria-label={texts.files.columns.name}

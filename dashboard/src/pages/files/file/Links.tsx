@@ -60,11 +60,17 @@ function PrivateLink({ hosts, cid }: { hosts: string[]; cid: string }) {
   const [host = '', setHost] = useState(hosts[0])
   const [seconds, setSeconds] = useState(HOUR)
   const make = useMutation({ mutationFn: () => linkTo(host, cid, seconds) })
+  // A link that was made for another gateway or time would be taken for the one that is chosen now.
+  const choose = (host: string, seconds: number) => {
+    setHost(host)
+    setSeconds(seconds)
+    make.reset()
+  }
   return (
     <div className="space-y-3">
       <p className="text-soft text-sm">{words.linkHint}</p>
       {hosts.length > 1 && (
-        <Select label={words.gateway} value={host} onChange={(event) => setHost(event.target.value)}>
+        <Select label={words.gateway} value={host} onChange={(event) => choose(event.target.value, seconds)}>
           {hosts.map((one) => (
             <option key={one}>{one}</option>
           ))}
@@ -73,7 +79,7 @@ function PrivateLink({ hosts, cid }: { hosts: string[]; cid: string }) {
       <Select
         label={words.goodFor}
         value={seconds}
-        onChange={(event) => setSeconds(Number(event.target.value))}
+        onChange={(event) => choose(host, Number(event.target.value))}
       >
         {EXPIRIES.map((one) => (
           <option key={one} value={one}>

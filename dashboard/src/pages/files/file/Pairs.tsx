@@ -41,6 +41,9 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
               <input
                 aria-label={words.keyOf(index + 1)}
                 placeholder={words.key}
+                required
+                // biome-ignore lint/a11y/noAutofocus: the person has just asked for it
+                autoFocus={!key && !value}
                 value={key}
                 onChange={(event) => change(id, { key: event.target.value })}
                 className={BOX}
