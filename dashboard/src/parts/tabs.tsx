@@ -2,6 +2,8 @@ import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 import { setTitle } from './title.ts'
 
+const isBelow = (path = '', other = '') => path.startsWith(`${other}/`)
+
 /** Pages of one thing, as links side by side; on a phone they scroll, and the one that is open is in view. */
 export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { label: string })[] }) {
   const nav = useRef<HTMLElement>(null)
@@ -24,7 +26,8 @@ export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { labe
           <Link
             key={label}
             {...link}
-            activeOptions={{ exact: true, includeSearch: false }}
+            // Pages below one of them are its own, but where they have tabs as well.
+            activeOptions={{ exact: tabs.some((other) => isBelow(other.to, link.to)), includeSearch: false }}
             className="-mb-px whitespace-nowrap border-transparent border-b-2 px-2 py-2.5 font-medium text-sm text-soft hover:text-ink aria-[current=page]:border-accent aria-[current=page]:text-accent"
           >
             {label}
