@@ -169,6 +169,8 @@ const TONES: Record<string, string> = {
   starting: 'text-busy',
   queued: 'text-busy',
   degraded: 'text-busy',
+  backfilled: 'text-busy',
+  searching: 'text-busy',
   retrieving: 'text-busy',
   prechecking: 'text-busy',
   failed: 'text-bad',
@@ -232,7 +234,7 @@ export function Modal({
       ref={ref}
       aria-labelledby={id}
       onClose={onClose}
-      className="m-auto w-full max-w-md rounded-2xl border border-line bg-card p-6 text-ink shadow-2xl"
+      className="m-auto w-[calc(100%-2rem)] max-w-md rounded-2xl border border-line bg-card p-6 text-ink shadow-2xl"
     >
       <h2 id={id} className="mb-4 font-semibold text-lg">
         {title}

@@ -84,7 +84,7 @@ export function HealthCard() {
   return (
     <Card title={t.health}>
       <Problem error={error} />
-      <p className="flex items-baseline gap-1 font-medium">
+      <p className="flex items-baseline gap-2 font-medium">
         {data && <State state={data.status} label="" />}
         {isInstanceAdmin ? (
           <Link to="/dashboard/operate/health" className="hover:text-accent">

@@ -37,7 +37,7 @@ export function GatewayPage() {
           </PageHead>
           <div className="space-y-4">
             <Analytics domain={gateway.domain} />
-            <div className="grid items-start gap-4 lg:grid-cols-2">
+            <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
               <Tokens gateway={gateway} />
               <Fields>
                 <Serving gateway={gateway} />

@@ -23,7 +23,9 @@ export function Tokens({ gateway: { id, settings } }: { gateway: GatewayRecord }
   })
   return (
     <Card title={words.tokens}>
-      <p className="text-soft text-sm">{tokens.length > 0 ? words.restrictedHint : words.openHint}</p>
+      <p className="break-words text-soft text-sm">
+        {tokens.length > 0 ? words.restrictedHint : words.openHint}
+      </p>
       <ul className="mt-2 divide-y divide-line text-sm">
         {tokens.map((token) => (
           <li key={token.id} className="flex items-center gap-3 py-2">

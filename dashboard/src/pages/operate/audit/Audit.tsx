@@ -7,7 +7,7 @@ import { More } from '../../../parts/more.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
 import { Time } from '../../../parts/time.tsx'
-import { Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
+import { Button, Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Only } from '../Only.tsx'
 import { AuditFilters } from './AuditFilters.tsx'
@@ -63,7 +63,15 @@ function Entries() {
       />
       <Problem error={error} />
       {!items && !error && <Loading />}
-      {items?.length === 0 && <Empty title={t.nothing} />}
+      {items?.length === 0 && (
+        <Empty title={t.nothing}>
+          {Object.keys(filters).length > 0 && (
+            <Button onClick={() => void go({ search: { of: asked.of }, replace: true })}>
+              {texts.clearFilters}
+            </Button>
+          )}
+        </Empty>
+      )}
       {items && items.length > 0 && (
         <Table label={t.title} columns={Object.values(t.columns)}>
           {items.map((entry) => (
@@ -97,8 +105,10 @@ function Row({ entry }: { entry: Entry }) {
         <Time at={createdAt} />
       </Cell>
       <Cell className="min-w-36 max-w-52">
-        <p className="break-words font-medium">{who}</p>
-        <p className="text-soft text-xs">{t.via[via] ?? via}</p>
+        <div className="min-w-0">
+          <p className="break-words font-medium">{who}</p>
+          <p className="text-soft text-xs">{t.via[via] ?? via}</p>
+        </div>
       </Cell>
       <Cell>
         <code className="text-xs">{action}</code>
@@ -116,21 +126,25 @@ function Row({ entry }: { entry: Entry }) {
         </code>
       </Cell>
       <Cell className="whitespace-nowrap">
-        <State
-          state={errorCode ? 'failed' : 'ok'}
-          label={[errorCode ? t.refused : t.done, status].filter(Boolean).join(' ')}
-        />
-        {errorCode && (
-          <code className="block text-soft text-xs" title={requestId ?? undefined}>
-            {errorCode}
-          </code>
-        )}
+        <div>
+          <State
+            state={errorCode ? 'failed' : 'ok'}
+            label={[errorCode ? t.refused : t.done, status].filter(Boolean).join(' ')}
+          />
+          {errorCode && (
+            <code className="block text-soft text-xs" title={requestId ?? undefined}>
+              {errorCode}
+            </code>
+          )}
+        </div>
       </Cell>
       <Cell className="max-w-28 text-soft text-xs">
-        <span className="block shrink-0 truncate">{address}</span>
-        <span className="block truncate" title={userAgent ?? undefined}>
-          {userAgent}
-        </span>
+        <div className="min-w-0">
+          <span className="block truncate">{address}</span>
+          <span className="block truncate" title={userAgent ?? undefined}>
+            {userAgent}
+          </span>
+        </div>
       </Cell>
     </tr>
   )

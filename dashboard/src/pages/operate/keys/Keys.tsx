@@ -39,6 +39,10 @@ export function Keys() {
     return { items: data.keys, next: data.next_page_token }
   })
   const { items, error } = pages
+  const clear = () => {
+    setTyped('')
+    setRevoked('false')
+  }
   const create = mayWrite && (
     <Button look="main" onClick={() => setNew(true)}>
       {t.create}
@@ -62,7 +66,9 @@ export function Keys() {
       {!items && !error && <Loading />}
       {items?.length === 0 &&
         (name || revoked === 'true' ? (
-          <Empty title={t.nothing} />
+          <Empty title={t.nothing}>
+            <Button onClick={clear}>{texts.clearFilters}</Button>
+          </Empty>
         ) : (
           <Empty title={t.empty} hint={t.emptyHint} />
         ))}

@@ -20,7 +20,11 @@ export function CancelButton({ operation }: { operation: Operation }) {
   const mayCancel = mayWrite && operation.kind === 'pin.add' && !isOver(operation)
   return (
     <>
-      {mayCancel && <Button onClick={() => setAsked(true)}>{t.cancel}</Button>}
+      {mayCancel && (
+        <Button className="shrink-0" onClick={() => setAsked(true)}>
+          {t.cancel}
+        </Button>
+      )}
       {isAsked && (
         <FormDialog
           title={t.cancelTitle}
