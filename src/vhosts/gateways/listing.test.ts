@@ -6,7 +6,7 @@ import { listingRepresentation } from './listing.ts'
 
 const cid = CID.parse('bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku')
 
-async function piecesOf(names: string[], { path = ['root'], byCid = false } = {}): Promise<string[]> {
+async function piecesOf(names: string[], { path = ['folder'], byCid = false } = {}): Promise<string[]> {
   const entries: DirectoryEntry[] = names.map((name) => ({ name, cid, size: 1 }))
   async function* ls() {
     yield* entries
@@ -24,7 +24,7 @@ test('names that are larger than any URL are cut on the page of a directory, and
   for (const byCid of [false, true]) {
     const page = (await piecesOf(names, { byCid })).join('')
     assert.ok(page.length < 1_000_000, `${page.length} characters`)
-    assert.deepEqual(page.match(/href="\/ipfs\/root\/[^"]*/g), ['href="/ipfs/root/short'])
+    assert.deepEqual(page.match(/href="\/ipfs\/folder\/[^"]*/g), ['href="/ipfs/folder/short'])
     assert.equal(page.match(/<tr><td>/g)?.length, names.length)
   }
 })
