@@ -1,60 +1,18 @@
 /** Agents and their sandboxes put right: what died, was removed by hand or outlived its agent. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { after, afterEach, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { createPool } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
-import { holdUp, until } from '../../support/processes.ts'
+import { until } from '../../support/processes.ts'
+import { startReconciled } from './reconciled.ts'
 import { STAND_IN } from './stand-in.ts'
-import { type AgentsWorld, startAgentsWorld } from './world.ts'
 
-const signal = new AbortController().signal
-
-/** The process that is agentd of an agent: it has its settings in its environment. */
-async function agentdPid(agentId: string): Promise<number> {
-  for (const entry of await readdir('/proc')) {
-    const environment = await readFile(`/proc/${entry}/environ`, 'utf8').catch(() => '')
-    if (/^\d+$/.test(entry) && environment.includes('AGENTD_CONFIG=') && environment.includes(`"${agentId}"`))
-      return Number(entry)
-  }
-  throw new Error(`${agentId} has no agentd`)
-}
+const { world, signal, sql, up, waiting, repairs, runWaiting, pass } = await startReconciled()
 
 describe('the reconciler of agents', () => {
-  let world: AgentsWorld
-  let pass: () => Promise<void>
-  before(async () => {
-    world = await startAgentsWorld()
-    const reconciler = createAgentReconciler(world.services, world.database.log)
-    pass = () => reconciler.pass(signal)
-  })
-  afterEach(() => world.clear())
-  after(() => world?.stop())
-
-  const sql = async (text: string, values: unknown[] = []) =>
-    (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
-  const up = async () => {
-    const made = await world.create()
-    assert.equal((await world.run(made.operationId)).state, 'succeeded')
-    return made
-  }
-  /** Operations on an agent that wait, oldest first. */
-  const waiting = (agentId: string) =>
-    sql(`SELECT id, kind, input FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`, [
-      agentId,
-    ])
-  const repairs = async (agentId: string) =>
-    (await sql(`SELECT reason FROM repair WHERE loop = 'agents' AND target = $1 ORDER BY id`, [agentId])).map(
-      ({ reason }) => reason,
-    )
-  const runWaiting = async (agentId: string) => {
-    const [operation] = await waiting(agentId)
-    return world.run(String(operation?.id))
-  }
-
   it('the reconciler of agents changes nothing where all is well', async () => {
     const { agentId } = await up()
     // The row says a moment after the start whether the agent has scripts.
@@ -181,67 +139,6 @@ describe('the reconciler of agents', () => {
     await pass()
     assert.equal((await world.agent(agentId)).address, (await world.runtime.inspect(agentId))?.address)
     assert.deepEqual(await repairs(agentId), [])
-  })
-
-  it('the reconciler of agents restarts nothing while the agent proxy is away', async () => {
-    const { agentId } = await up()
-    await world.host.close()
-    for (let i = 0; i < 4; i++) await pass()
-    await world.host.open()
-    assert.deepEqual(await waiting(agentId), [])
-    assert.equal((await world.agent(agentId)).status, 'running')
-  })
-
-  it('the reconciler of agents restarts nothing while the agent proxy hangs, nor does a restart end what runs', async () => {
-    const made = await up()
-    const { agentId } = made
-    const pid = await agentdPid(agentId)
-    const hasty = createAgentReconciler(world.services, world.database.log, { silentMs: 0 })
-    await world.host.close()
-    const hanging = createServer((socket) => void sockets.push(socket.on('error', () => {})))
-    const sockets: Socket[] = []
-    await once(hanging.listen(world.services.config.BERTH_AGENT_PROXY_PORT, '127.0.0.1'), 'listening')
-    try {
-      await hasty.pass(signal)
-      assert.deepEqual([await waiting(agentId), await repairs(agentId)], [[], []])
-      const { state, error_code } = await world.run(await world.insert(made, 'agent.restart'))
-      assert.deepEqual([state, error_code], ['queued', 'outage'])
-    } finally {
-      for (const socket of sockets) socket.destroy()
-      await new Promise((resolve) => hanging.close(resolve))
-      await world.host.open()
-    }
-    assert.equal(await agentdPid(agentId), pid)
-  })
-
-  it('the reconciler of agents starts an agent again whose agentd hangs', { timeout: 300_000 }, async () => {
-    const made = await up()
-    const hasty = createAgentReconciler(world.services, world.database.log, { silentMs: 0 })
-    const pid = await agentdPid(made.agentId)
-    await holdUp(pid)
-    await hasty.pass(signal)
-    await hasty.pass(signal)
-    assert.deepEqual(await repairs(made.agentId), ['agentd silent'])
-    assert.equal((await runWaiting(made.agentId)).state, 'succeeded')
-    assert.notEqual(await agentdPid(made.agentId), pid)
-    assert.equal((await world.agent(made.agentId)).status, 'running')
-  })
-
-  it('the silence of an agentd is forgotten with a restart of its agent', { timeout: 300_000 }, async () => {
-    const made = await up()
-    const reconciler = createAgentReconciler(world.services, world.database.log, { silentMs: 500 })
-    const pid = await agentdPid(made.agentId)
-    await holdUp(pid)
-    const began = performance.now()
-    await reconciler.pass(signal)
-    process.kill(pid, 'SIGCONT')
-    assert.equal((await world.run(await world.insert(made, 'agent.restart'))).state, 'succeeded')
-    await until('longer ago than the time', () => performance.now() - began > 500)
-    await holdUp(await agentdPid(made.agentId))
-    await reconciler.pass(signal)
-    assert.deepEqual(await repairs(made.agentId), [])
-    await reconciler.pass(signal)
-    assert.deepEqual(await repairs(made.agentId), ['agentd silent'])
   })
 
   it('the reconciler of agents starts an agent again that was started before the key of the agent proxy was changed', async () => {
