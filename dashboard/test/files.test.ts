@@ -93,7 +93,7 @@ describe('uploads', () => {
       [await progress.elementHandle(), paused],
     )
     await limit(-1)
-    await row.getByText('Done, the CID is the same').waitFor()
+    await row.getByText('Done, with the CID that was computed here').waitFor()
     await network.detach()
     const { body } = await api.get('/v3/files/public', { name: 'site' })
     const [file] = body.data.files
@@ -128,7 +128,7 @@ describe('uploads', () => {
       sent.push(`${request.method()} ${request.headers()['upload-offset'] ?? ''}`),
     )
     await input.setInputFiles(path)
-    await page.getByText('Done, the CID is the same').waitFor()
+    await page.getByText('Done, with the CID that was computed here').waitFor()
     page.removeAllListeners('request')
     assert.ok(!sent.some((one) => one.startsWith('POST') || one === 'PATCH 0'), sent.join())
     await network.detach()
@@ -266,6 +266,8 @@ describe('a file', () => {
     assert.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
     await page.setViewportSize({ width: 1280, height: 800 })
     await page.getByRole('button', { name: 'Revoke' }).click()
+    await dialog.getByText('from now on everybody reads public files here').waitFor()
+    await dialog.getByRole('button', { name: 'Revoke' }).click()
     await page.getByText('Everybody reads public files here').waitFor()
     await page.getByLabel('What is within public files').check()
     await page.getByLabel('Domain', { exact: true }).fill(`files-${own.id.slice(-12)}.example.org`)
@@ -290,6 +292,10 @@ describe('a file', () => {
     const id = new URL(page.url()).pathname.split('/').at(-1)
     const { data } = (await api.get(`/v3/gateways/${id}`)).body
     assert.deepEqual([data.domain, data.inner_cids, data.restrict], [domain, true, false])
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await dialog.getByLabel('Type its name').fill(`files-${own.id.slice(-12)}.example.org`)
+    await dialog.getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('A name of your own can lead here').waitFor()
   })
   it('its name, metadata and links are changed and made, it is swapped and swapped back', async () => {
     const first = await send([{ name: 'first.txt', bytes: `first of ${own.id}` }], { network: 'public' })
@@ -307,6 +313,11 @@ describe('a file', () => {
     await page.getByRole('button', { name: 'Save' }).click()
     assert.ok(await page.getByLabel('Key 1').evaluate((key) => key === document.activeElement))
     await page.keyboard.type('season')
+    await page.getByRole('button', { name: 'Add a pair' }).click()
+    await page.keyboard.type('season')
+    await page.getByText('The key season is there twice').waitFor()
+    assert.ok(await page.getByRole('button', { name: 'Save' }).isDisabled())
+    await page.getByRole('button', { name: 'Remove season' }).last().click()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('button', { name: 'Save' }).waitFor({ state: 'detached' })
     await page.frameLocator('iframe').getByText(`first of ${own.id}`).waitFor()

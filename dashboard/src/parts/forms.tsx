@@ -79,6 +79,46 @@ export function FormDialog({
   )
 }
 
+/** A button that asks before it acts. */
+export function AskedButton({
+  label,
+  submit = label,
+  title,
+  hint,
+  className,
+  saving,
+  onConfirm,
+}: {
+  label: string
+  /** The word on the dialog's button, where it is not the same. */
+  submit?: string
+  title: string
+  hint: string
+  className?: string
+  saving: Saving
+  onConfirm: () => void
+}) {
+  const [isAsked, setAsked] = useState(false)
+  return (
+    <>
+      <Button changes className={className} onClick={() => setAsked(true)}>
+        {label}
+      </Button>
+      {isAsked && (
+        <FormDialog
+          title={title}
+          hint={hint}
+          submit={submit}
+          look="danger"
+          saving={saving}
+          onSubmit={onConfirm}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
+  )
+}
+
 /** For what cannot be undone: the button works when the name has been typed. */
 export function ConfirmByName({
   name,

@@ -23,6 +23,7 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
   const saving = useChange(network, file.id)
   const kept = Object.fromEntries(pairs.filter(({ key }) => key).map(({ key, value }) => [key, value]))
   const isChanged = !isSame(kept, file.keyvalues) || pairs.some(({ key }) => !key)
+  const twice = pairs.find(({ key }, index) => key && pairs.findIndex((pair) => pair.key === key) < index)?.key
   const change = (id: number, changes: Partial<Pair>) =>
     setPairs(pairs.map((pair) => (pair.id === id ? { ...pair, ...changes } : pair)))
   const save = (event: FormEvent) => {
@@ -64,6 +65,11 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
               </Button>
             </div>
           ))}
+          {twice && (
+            <p role="alert" className="text-bad text-sm">
+              {words.twice(twice)}
+            </p>
+          )}
           <Problem error={saving.error} />
           <div className="flex gap-2">
             <Button
@@ -79,7 +85,7 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
               {words.addPair}
             </Button>
             {isChanged && (
-              <Button changes look="main" type="submit" disabled={saving.isPending}>
+              <Button changes look="main" type="submit" disabled={Boolean(twice) || saving.isPending}>
                 {words.save}
               </Button>
             )}

@@ -1,7 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, RequestError, unwrap } from '../../../api/client.ts'
 import { Copy } from '../../../parts/copy.tsx'
-import { Button, Card, Problem } from '../../../parts/ui.tsx'
+import { AskedButton } from '../../../parts/forms.tsx'
+import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { Network } from '../files.ts'
 
@@ -37,11 +38,14 @@ export function Signature({ cid, network }: { cid: string; network: Network }) {
       <code className="mt-2 line-clamp-3 break-all text-soft text-xs">{data.signature}</code>
       <div className="mt-3 flex gap-2">
         <Copy text={data.signature} />
-        <Button changes disabled={remove.isPending} onClick={() => remove.mutate()}>
-          {words.remove}
-        </Button>
+        <AskedButton
+          label={words.remove}
+          title={words.removeTitle}
+          hint={words.removeHint}
+          saving={remove}
+          onConfirm={() => remove.mutate()}
+        />
       </div>
-      <Problem error={remove.error} />
     </Card>
   )
 }

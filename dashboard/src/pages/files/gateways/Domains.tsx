@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { Copy } from '../../../parts/copy.tsx'
+import { ConfirmByName } from '../../../parts/forms.tsx'
 import { useMayChange } from '../../../parts/rights.tsx'
 import { Button, Card, Field, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
@@ -74,6 +75,7 @@ function OneDomain({ gatewayId: id, domain }: { gatewayId: string; domain: Domai
     mutationFn: () => unwrap(api.DELETE('/v3/gateways/{id}/custom_domain/{custom_domain_id}', { params })),
     onSettled,
   })
+  const [isAsked, setAsked] = useState(false)
   const isActive = domain_validation_status === 'active'
   return (
     <>
@@ -85,7 +87,7 @@ function OneDomain({ gatewayId: id, domain }: { gatewayId: string; domain: Domai
             {words.verify}
           </Button>
         )}
-        <Button changes disabled={remove.isPending} onClick={() => remove.mutate()}>
+        <Button changes onClick={() => setAsked(true)}>
           {words.removeDomain}
         </Button>
       </div>
@@ -94,7 +96,18 @@ function OneDomain({ gatewayId: id, domain }: { gatewayId: string; domain: Domai
         <Dns type="CNAME" name={domain.domain} value={cname_target} />
       </dl>
       {verify.isSuccess && !isActive && <p className="mt-2 text-busy text-xs">{words.notSeen}</p>}
-      <Problem error={verify.error ?? remove.error} />
+      <Problem error={verify.error} />
+      {isAsked && (
+        <ConfirmByName
+          title={words.removeDomainTitle}
+          hint={words.removeDomainHint}
+          name={domain.domain}
+          submit={words.removeDomain}
+          saving={remove}
+          onConfirm={() => remove.mutate()}
+          onClose={() => setAsked(false)}
+        />
+      )}
     </>
   )
 }

@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, unwrap } from '../../../api/client.ts'
 import { Copy } from '../../../parts/copy.tsx'
+import { AskedButton } from '../../../parts/forms.tsx'
 import { Time } from '../../../parts/time.tsx'
 import { Button, Card, Modal, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
@@ -31,13 +32,17 @@ export function Tokens({ gateway: { id, settings } }: { gateway: GatewayRecord }
           <li key={token.id} className="flex items-center gap-3 py-2">
             <code className="min-w-0 flex-1 truncate text-xs">{token.id}</code>
             <Time at={token.createdAt} className="text-soft text-xs" />
-            <Button changes disabled={revoke.isPending} onClick={() => revoke.mutate(token.id)}>
-              {words.revoke}
-            </Button>
+            <AskedButton
+              label={words.revoke}
+              title={words.revokeTitle}
+              hint={tokens.length > 1 ? words.revokeHint : words.revokeLastHint}
+              saving={revoke}
+              onConfirm={() => revoke.mutate(token.id)}
+            />
           </li>
         ))}
       </ul>
-      <Problem error={create.error ?? revoke.error} />
+      <Problem error={create.error} />
       <Button changes className="mt-3" disabled={create.isPending} onClick={() => create.mutate()}>
         {words.createToken}
       </Button>

@@ -1,9 +1,7 @@
-import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
-import { FormDialog } from '../../../parts/forms.tsx'
-import { Button } from '../../../parts/ui.tsx'
+import { AskedButton } from '../../../parts/forms.tsx'
 import { texts } from '../../../texts.ts'
 import { isOver, type Operation } from './operations.ts'
 
@@ -12,30 +10,19 @@ const t = texts.operate.operations
 /** Only pins can be cancelled: what an agent has begun is ended by its next operation. */
 export function CancelButton({ operation }: { operation: Operation }) {
   const { mayWrite } = useRights()
-  const [isAsked, setAsked] = useState(false)
-  const cancel = useChange(
-    () => unwrap(api.DELETE('/v0/operations/{id}', { params: { path: { id: operation.id } } })),
-    () => setAsked(false),
+  const cancel = useChange(() =>
+    unwrap(api.DELETE('/v0/operations/{id}', { params: { path: { id: operation.id } } })),
   )
-  const mayCancel = mayWrite && operation.kind === 'pin.add' && !isOver(operation)
+  if (!mayWrite || operation.kind !== 'pin.add' || isOver(operation)) return null
   return (
-    <>
-      {mayCancel && (
-        <Button className="shrink-0" onClick={() => setAsked(true)}>
-          {t.cancel}
-        </Button>
-      )}
-      {isAsked && (
-        <FormDialog
-          title={t.cancelTitle}
-          hint={t.cancelHint}
-          submit={t.cancelSubmit}
-          look="danger"
-          saving={cancel}
-          onSubmit={() => cancel.mutate()}
-          onClose={() => setAsked(false)}
-        />
-      )}
-    </>
+    <AskedButton
+      className="shrink-0"
+      label={t.cancel}
+      submit={t.cancelSubmit}
+      title={t.cancelTitle}
+      hint={t.cancelHint}
+      saving={cancel}
+      onConfirm={() => cancel.mutate()}
+    />
   )
 }

@@ -1,1 +1,0 @@
-import{$ as e}from"./index-Dc77epWv.js";import{M as t}from"./me-Qka4LEIn.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
