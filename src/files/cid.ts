@@ -28,8 +28,8 @@ export function parseCid(text: string, field = 'cid'): CID {
     cid = text.startsWith('Qm')
       ? CID.parse(text)
       : CID.parse(text, DECODERS.get(String.fromCodePoint(text.codePointAt(0) ?? 0)))
-  } catch (error) {
-    throw badRequest(`${field}: not a CID: ${(error as Error).message}`)
+  } catch {
+    throw badRequest(`${field}: not a CID`)
   }
   if (cid.code === LIBP2P_KEY) throw badRequest(`${field}: names a key (IPNS), not content`)
   return cid

@@ -58,7 +58,7 @@ const failure = (
 
 const responses: Record<string, Json> = {
   400: failure('Something is missing or malformed; the message names the field.', {
-    bad_request: 'cid: not a CID: To parse non base32, base36 or base58btc encoded CID multibase decoder',
+    bad_request: 'cid: not a CID',
   }),
   401: failure(
     'No API key, or one that is unknown, expired, revoked or without a user.',
