@@ -14,6 +14,7 @@ import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
 import { block, carOf } from '../integration/storage/cases/blocks.ts'
 import { assertRefused } from '../support/gateway.ts'
+import { stackKind } from '../support/stack.ts'
 import { openContext } from './context.ts'
 import { openGateway } from './gateway.ts'
 import { file, upload } from './upload-form.ts'
@@ -98,7 +99,8 @@ for (const { name, plain, made } of objects) {
 }
 
 it('the page of an object is not many times as large as its block, however deep that is nested', async () => {
-  for (const depth of [31, 33, 2000, 3000]) {
+  // Kubo keeps nothing that is nested deeper than 1,024.
+  for (const depth of stackKind === 'real' ? [31, 33, 1000] : [31, 33, 1000, 3000]) {
     const many = Array(10_000).fill(1)
     let bytes: Uint8Array = dagCbor.encode(many)
     bytes = Buffer.concat([Buffer.alloc(depth - 1, 0x81), bytes])
