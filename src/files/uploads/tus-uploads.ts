@@ -9,7 +9,7 @@ import { rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { FileStore } from '@tus/file-store'
-import { Server, type Upload as TusUpload } from '@tus/server'
+import { Server } from '@tus/server'
 import type { Request, Response } from 'express'
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
@@ -50,6 +50,7 @@ import {
   mayNotUpload,
   type Outcome,
   openUpload,
+  protocolRows,
   readUpload,
   type Upload,
   type UploadCaller,
@@ -98,7 +99,7 @@ export class ResumableUploads {
     const datastore = new FileStore({
       directory: dir,
       expirationPeriodInMilliseconds: expiryMs,
-      configstore: configOf(pool, prisma, expiryMs),
+      configstore: protocolRows(pool, prisma, expiryMs),
     })
     datastore.extensions = ['creation', 'creation-with-upload', 'termination', 'expiration']
     this.#server = new Server({
@@ -377,20 +378,6 @@ export class ResumableUploads {
 
 /** A made-up host: the protocol reads only the id at the end of the address. */
 const ADDRESS = 'http://uploads/'
-
-/** The row in the form that the protocol reads. It is written before the file. */
-function configOf(pool: Pool, prisma: PrismaClient, expiryMs: number) {
-  return {
-    async get(id: string) {
-      const upload = await readUpload(pool, id)
-      if (!upload) return undefined
-      const created = new Date(upload.expiresAt.getTime() - expiryMs)
-      return { id, size: upload.length, offset: 0, creation_date: created.toISOString() } as TusUpload
-    },
-    async set() {},
-    delete: (id: string) => deleteUpload(prisma, id),
-  }
-}
 
 /** @throws the ApiError with which the upload was refused. */
 function setOutcome(res: Response, outcome: Outcome): void {
