@@ -5,7 +5,6 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
-import { readSkillsView } from './pages/agent/skills/view.ts'
 import { readCompared } from './pages/agent/snapshots/compared.ts'
 import { readShown } from './pages/agents/shown.ts'
 import type { FileSearch } from './pages/files/Files.tsx'
@@ -141,7 +140,8 @@ const agentPages = [
   createRoute({
     ...inAgent,
     path: 'skills',
-    validateSearch: readSkillsView,
+    validateSearch: ({ view }: Record<string, unknown>): { view?: 'library' | 'hub' } =>
+      view === 'library' || view === 'hub' ? { view } : {},
     component: lazyRouteComponent(() => import('./pages/agent/Skills.tsx'), 'Skills'),
   }),
   createRoute({
