@@ -23,7 +23,9 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
   const saving = useChange(network, file.id)
   const kept = Object.fromEntries(pairs.filter(({ key }) => key).map(({ key, value }) => [key, value]))
   const isChanged = !isSame(kept, file.keyvalues) || pairs.some(({ key }) => !key)
-  const twice = pairs.find(({ key }, index) => key && pairs.findIndex((pair) => pair.key === key) < index)?.key
+  const twice = pairs.find(
+    ({ key }, index) => key && pairs.findIndex((pair) => pair.key === key) < index,
+  )?.key
   const change = (id: number, changes: Partial<Pair>) =>
     setPairs(pairs.map((pair) => (pair.id === id ? { ...pair, ...changes } : pair)))
   const save = (event: FormEvent) => {
