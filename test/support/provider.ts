@@ -28,6 +28,8 @@ export interface Provider {
    * the other, so nothing else leaves this provider meanwhile: take one of its own for each such test.
    */
   hold(cid: CID): () => void
+  /** Loses the first request for a block: it is never answered, and neither is what follows it on the connection. */
+  lose(cid: CID): void
   /** Makes each block that leaves take this long. */
   pace(ms: number): void
   stop(): Promise<void>
@@ -64,6 +66,7 @@ export async function startProvider(): Promise<Provider> {
       return bytes ? readLinks(cid, bytes).links : []
     },
     hold: (cid) => blocks.hold(cid),
+    lose: (cid) => blocks.lose(cid),
     pace: (ms) => {
       blocks.paceMs = ms
     },
@@ -90,6 +93,7 @@ async function* entries(files: Record<string, Uint8Array>) {
 class HeldBlocks extends BlockFolder {
   paceMs = 0
   readonly #gates = new Map<string, { open: Promise<void>; release: () => void }>()
+  readonly #lost = new Set<string>()
 
   async open(): Promise<void> {
     for (const dir of [this.dir, this.tempDir]) await mkdir(dir, { recursive: true })
@@ -101,12 +105,17 @@ class HeldBlocks extends BlockFolder {
     return resolve
   }
 
+  lose(cid: CID): void {
+    this.#lost.add(cid.toString())
+  }
+
   releaseAll(): void {
     for (const { release } of this.#gates.values()) release()
   }
 
   override async read(cid: CID): Promise<Uint8Array | null> {
     if (this.paceMs > 0) await delay(this.paceMs)
+    if (this.#lost.delete(cid.toString())) await new Promise(() => {})
     await this.#gates.get(cid.toString())?.open
     return super.read(cid)
   }

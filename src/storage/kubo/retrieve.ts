@@ -8,9 +8,10 @@ import { asStorageError } from './kubo-errors.ts'
 
 const CONNECT_MS = 10_000
 /**
- * While no block arrives for this long, host nodes are dialled again: a connection may have dropped. Before the first
- * block, one that stands is given up first: Kubo sends nothing more to a peer that has not taken a message, or whose
- * bitswap hangs, for as long as the connection lasts.
+ * While no block arrives for this long, host nodes are dialled again: a connection may have dropped. One that stands is
+ * given up once in each such silence, as Kubo does three things for as long as a connection lasts: it sends nothing more
+ * to a peer that has not taken a message or whose bitswap hangs; it does not ask again for a block whose request or
+ * answer was lost; and it asks a peer for nothing more in a session that has dropped it for 16 late answers (Kubo 0.43).
  */
 const REDIAL_MS = 15_000
 /** How long providers are looked for when no host node could be reached, and how long connected peers then get. */
@@ -52,14 +53,14 @@ export async function retrieveAndPin(
     stallMs,
   )
 
-  let hungUp = false
+  // Where blocks have arrived, the next one may be large and the line slow.
+  const patience = stallMs < 4 * REDIAL_MS ? 1 : 2
+  let redials = 0
   const redial = setInterval(
     async () => {
       if (offline) return
-      if (total.blocks === 0 && !hungUp) {
-        hungUp = true
-        await hangUp(kubo.client, origins, signal)
-      }
+      redials++
+      if (redials === (total.blocks === 0 ? 1 : patience)) await hangUp(kubo.client, origins, signal)
       await connect(kubo.client, origins, signal)
     },
     Math.min(REDIAL_MS, stallMs / 2),
@@ -89,6 +90,7 @@ export async function retrieveAndPin(
         Object.assign(total, { blocks, bytes: row.Bytes ?? 0 })
         stall.refresh()
         redial.refresh()
+        redials = 0
         progress.report({ phase: 'retrieving', ...total, totalBytes })
       }
       if (maxBytes != null && total.bytes > maxBytes)

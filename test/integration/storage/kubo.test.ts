@@ -129,6 +129,23 @@ describe('kubo', { skip }, () => {
     await storage.pin(wanted, { ...options, stallMs: 8_000 })
   })
 
+  test('a host node that loses a request in mid-pin is connected to anew', async (t) => {
+    const forgetful = await startHeldProvider()
+    t.after(() => forgetful.stop())
+    const files = { 'a.bin': randomBytes(100), 'b.bin': randomBytes(100), 'c.bin': randomBytes(100) }
+    const root = await forgetful.folder(files)
+    const leaves = await forgetful.links(root)
+    forgetful.lose(leaves[1] as CID)
+    const reports: number[] = []
+    const onProgress = ({ blocks }: { blocks: number }) => void reports.push(blocks)
+    await storage.pin(root, { origins: [forgetful.multiaddr], stallMs: 10_000, signal, onProgress })
+    assert.ok(
+      reports.some((blocks) => blocks > 0 && blocks < 4),
+      `nothing was reported before the request was lost: ${reports}`,
+    )
+    assert.equal((await storage.stat(root, { signal })).size, 300)
+  })
+
   test('pins of others are not listed, and come out as they were', async () => {
     const shared = await storage.add(texts({ 'a.txt': 'pinned by both' }), { signal })
     await storage.unpin(shared.cid, { signal })
