@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,9 +9,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagPb from '@ipld/dag-pb'
+import { noise } from '@libp2p/noise'
+import { tcp } from '@libp2p/tcp'
+import { yamux } from '@libp2p/yamux'
+import { multiaddr } from '@multiformats/multiaddr'
 import { UnixFS } from 'ipfs-unixfs'
+import { createLibp2p } from 'libp2p'
 import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
+import { encode as varint } from 'uint8-varint'
 import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
 import { Frontier } from '../../../src/storage/embedded/frontier.ts'
 import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
@@ -162,6 +169,20 @@ describe('embedded node', () => {
     const last = await open({ dir: await newFolder() })
     await pin(last, cid, (await middle.info({ signal })).addresses)
     assert.equal((await last.stat(cid, { signal })).size, 3 * MIB)
+  })
+
+  test('a peer whose message is refused loses its connection, and so learns that nobody answers it', async (t) => {
+    const libp2p = await createLibp2p({
+      transports: [tcp()],
+      connectionEncrypters: [noise()],
+      streamMuxers: [yamux()],
+    })
+    t.after(() => libp2p.stop())
+    const connection = await libp2p.dial(multiaddr(provider.address))
+    const stream = await connection.newStream('/ipfs/bitswap/1.2.0')
+    const gone = once(libp2p, 'peer:disconnect', { signal: AbortSignal.timeout(30_000) })
+    stream.send(varint(4 * MIB + 1))
+    await gone
   })
 
   test('a block above 2 MiB is not retrieved, and comes back from a backup where it was kept before', async () => {

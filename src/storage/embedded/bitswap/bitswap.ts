@@ -193,6 +193,8 @@ export class Bitswap {
       }
       await stream.close()
     } catch (error) {
+      // A peer does not learn that a message of its was refused, and Kubo waits for its answer as long as it is connected.
+      if (stream.status !== 'reset') void this.#libp2p.hangUp(connection.remotePeer).catch(() => {})
       stream.abort(error as Error)
     }
   }
