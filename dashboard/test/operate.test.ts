@@ -138,7 +138,7 @@ describe('members', () => {
       await dialog().getByLabel('Role').selectOption('Viewer')
       await dialog().getByLabel('For whom').fill(email)
       await dialog().getByRole('button', { name: 'Make an invitation' }).click()
-      return readOnce()
+      return (await readOnce()).split('/login#invitation=')[1] ?? ''
     }
     const name = `invited-${own.id}`
     const accepted = await anonymous.post('/v0/invitations/accept', {

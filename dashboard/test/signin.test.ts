@@ -307,7 +307,7 @@ describe('single sign-on', () => {
     const path = `/v0/workspaces/${own.id}/invitations`
     const { token } = (await own.api.post(path, { role: 'viewer' })).body.data
     await page.goto(`${home}/login#invitation=${token}`)
-    await page.getByText('You are invited to a workspace').waitFor()
+    await page.getByText('You are invited.').waitFor()
     await page.waitForURL(({ hash }) => hash === '')
     await page.getByRole('button', { name: 'Sign in with Example ID' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()

@@ -46,7 +46,8 @@ const invitationRecord = z.object({
   expiresAt: z.string(),
 })
 
-const token = text(100).min(1, 'must not be empty')
+export const invitationToken = text(100).min(1, 'must not be empty')
+export const newUserName = text(255).trim().min(1, 'must not be empty')
 const accepted = z.object({
   data: z.object({
     workspace: z.object({ id: z.string(), name: z.string() }),
@@ -145,7 +146,7 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetK
       summary: 'Accept an invitation as a new user',
       description: 'No key is needed: the token is the permission. 409 for a name that another user has.',
       scope: null,
-      body: z.object({ token, name: text(255).trim().min(1, 'must not be empty') }),
+      body: z.object({ token: invitationToken, name: newUserName }),
       success: { status: 201, description: 'The new member.', body: accepted },
       errors: [404, 409],
       async handle({ body: { token, name }, res }) {
@@ -162,7 +163,7 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetK
       summary: 'Accept an invitation as the user of the key',
       description: 'For users who have a key of another workspace. 409 for a member of the workspace.',
       scope: 'any',
-      body: z.object({ token }),
+      body: z.object({ token: invitationToken }),
       success: { status: 201, description: 'The new member.', body: accepted },
       errors: [404, 409],
       async handle({ principal: { userId }, body, res }) {

@@ -105,20 +105,24 @@ export async function revokeInvitation(prisma: PrismaClient, workspaceId: string
  * @param who the name of a new user, or the id of one who is there.
  * @throws ApiError 404 for a token that is good for nothing (any more), 409 where the name is taken or the user is a member.
  */
-export async function acceptInvitation(
+export function acceptInvitation(
   prisma: PrismaClient,
   keys: KeyService,
   token: string,
   who: { name: string } | { userId: string },
 ): Promise<Accepted> {
-  try {
-    return await prisma.$transaction((tx) => accept(tx, keys, token, who))
-  } catch (error) {
-    if ('name' in who && isUniqueViolation(error, 'app_user_name_key'))
-      throw new ApiError(409, 'user_taken', `name: a user named ${who.name} is there already`)
+  const accepted = prisma.$transaction((tx) => accept(tx, keys, token, who))
+  return 'name' in who ? accepted.catch(nameTaken(who.name)) : accepted
+}
+
+/** Handles the failure of a transaction that makes a user of this name. @throws ApiError 409 where there is one already. */
+export const nameTaken =
+  (name: string) =>
+  (error: unknown): never => {
+    if (isUniqueViolation(error, 'app_user_name_key'))
+      throw new ApiError(409, 'user_taken', `name: a user named ${name} is there already`)
     throw error
   }
-}
 
 async function accept(
   tx: Prisma.TransactionClient,

@@ -6,14 +6,17 @@ import { grants } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { setSessionCookie } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
+import { invitationToken, newUserName } from './invitation-routes.ts'
 import type { OpenIdProvider } from './openid-provider.ts'
 import { relyingParty } from './passkey-routes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
 import {
   endSession,
+  joinWithSession,
   listMemberships,
   listSessions,
   moveSession,
+  openInvitedSession,
   openSession,
   type Session,
 } from './sessions.ts'
@@ -101,6 +104,21 @@ export function sessionRoutes(
     }),
     route({
       method: 'post',
+      path: '/v0/login/invitation',
+      id: 'loginByInvitation',
+      tag: TAG,
+      summary: 'Accept an invitation as a new user, and sign in',
+      description:
+        'For people: programs accept one with a key as the answer. The session’s cookie comes with the answer. 403 for a page of another origin, 409 for a name that another user has.',
+      scope: null,
+      body: z.object({ token: invitationToken, name: newUserName }),
+      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      errors: [403, 404, 409],
+      handle: ({ body, req, res }) =>
+        signIn(services, { req, res, via: 'link' }, (browser) => openInvitedSession(prisma, body, browser)),
+    }),
+    route({
+      method: 'post',
       path: '/v0/logout',
       id: 'logout',
       tag: TAG,
@@ -177,6 +195,26 @@ export function sessionRoutes(
         const { id, userId, expiresAt } = await moveSession(prisma, principal, workspaceId)
         forgetKeys()
         // It is a sign-in there: the owners of that workspace find it in their audit.
+        noteCaller(res, { via: 'session', workspaceId, userId, keyId: id })
+        return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/sessions/join',
+      id: 'joinWithSession',
+      tag: TAG,
+      summary: 'Accept an invitation as the user of the session',
+      description:
+        'The session goes on in the workspace that is joined, as when it is moved there. 409 for a member of it. 403 for a key, which joins with `POST /v0/invitations/join`.',
+      scope: 'any',
+      session: true,
+      body: z.object({ token: invitationToken }),
+      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      errors: [404, 409],
+      async handle({ principal, body: { token }, res }) {
+        const { id, workspaceId, userId, expiresAt } = await joinWithSession(prisma, principal, token)
+        forgetKeys()
         noteCaller(res, { via: 'session', workspaceId, userId, keyId: id })
         return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
       },

@@ -7,6 +7,7 @@ import type { Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import type { Principal, Role } from '../http/principal.ts'
+import { joinByInvitation, nameTaken } from './invitations.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
 
 const LINK_MINUTES = 15
@@ -80,6 +81,20 @@ export function openSession(prisma: PrismaClient, token: string, browser: Browse
   })
 }
 
+/** Makes a new user a member by an invitation, and signs them in. @throws ApiError 404, 409 for a name that is taken. */
+export function openInvitedSession(
+  prisma: PrismaClient,
+  { token, name }: { token: string; name: string },
+  browser: Browser,
+): Promise<Opened> {
+  return prisma
+    .$transaction(async (tx) => {
+      const { workspace, user } = await joinByInvitation(tx, hashSecret(token), { name })
+      return createSession(tx, { workspaceId: workspace.id, userId: user.id }, browser)
+    })
+    .catch(nameTaken(name))
+}
+
 /** Opens a session for a member. */
 export async function createSession(
   tx: Prisma.TransactionClient,
@@ -97,44 +112,64 @@ export async function createSession(
   return { id, workspaceId, userId, cookie: `${id}.${secret}`, expiresAt }
 }
 
+/** The session that asks. */
+type Asking = Pick<Principal, 'keyId' | 'userId' | 'expiresAt' | 'workspaceId'>
+
 /**
  * Has a session go on in another workspace of the user: with another key, and with the cookie that the browser has already. It
  * ends when it would have: nobody stays signed in for longer by it.
  * @throws ApiError 403 for who is no member there, 401 where it has ended, or another request has moved it meanwhile.
  */
-export function moveSession(
+export function moveSession(prisma: PrismaClient, session: Asking, workspaceId: string): Promise<Moved> {
+  return prisma.$transaction((tx) => goOnIn(tx, session, workspaceId))
+}
+
+/**
+ * Makes the user of a session a member by an invitation, and has the session go on in that workspace, as {@link moveSession}.
+ * @throws ApiError 404, 409 for a member, 401.
+ */
+export function joinWithSession(
   prisma: PrismaClient,
-  { keyId, userId, expiresAt, ...from }: Pick<Principal, 'keyId' | 'userId' | 'expiresAt' | 'workspaceId'>,
+  session: Asking,
+  token: string,
+): Promise<Moved & { workspaceId: string }> {
+  return prisma.$transaction(async (tx) => {
+    const { workspace } = await joinByInvitation(tx, hashSecret(token), { userId: session.userId })
+    return { ...(await goOnIn(tx, session, workspace.id)), workspaceId: workspace.id }
+  })
+}
+
+async function goOnIn(
+  tx: Prisma.TransactionClient,
+  { keyId, userId, expiresAt, ...from }: Asking,
   workspaceId: string,
 ): Promise<Moved> {
-  return prisma.$transaction(async (tx) => {
-    const moved = { userId, expiresAt: expiresAt ?? new Date() }
-    await lockSessions(tx, userId)
-    await chooseWorkspace(tx, userId, workspaceId)
-    // Whoever has lost the answer asks again.
-    if (workspaceId === from.workspaceId) return { id: keyId, ...moved }
-    const { count } = await tx.apiKey.updateMany({
-      where: { id: keyId, revokedAt: null },
-      data: { revokedAt: new Date() },
-    })
-    // Two requests may move the session at the same time: the second one finds that its key has ended, and asks again.
-    if (count === 0) throw unauthorized(messages.sessionEnded, 'session_ended')
-    await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${keyId})`
-    const { secretHash, session } = await tx.apiKey.findUniqueOrThrow({
-      where: { id: keyId },
-      include: { session: true },
-    })
-    const { publicKey } = createKeyPair()
-    const { id } = await tx.apiKey.create({
-      data: {
-        ...{ workspaceId, userId, publicKey, secretHash, expiresAt, name: 'session', scopes: [] },
-        session: {
-          create: { userAgent: session?.userAgent ?? null, cookieId: session?.cookieId ?? keyId },
-        },
-      },
-    })
-    return { id, ...moved }
+  const moved = { userId, expiresAt: expiresAt ?? new Date() }
+  await lockSessions(tx, userId)
+  await chooseWorkspace(tx, userId, workspaceId)
+  // Whoever has lost the answer asks again.
+  if (workspaceId === from.workspaceId) return { id: keyId, ...moved }
+  const { count } = await tx.apiKey.updateMany({
+    where: { id: keyId, revokedAt: null },
+    data: { revokedAt: new Date() },
   })
+  // Two requests may move the session at the same time: the second one finds that its key has ended, and asks again.
+  if (count === 0) throw unauthorized(messages.sessionEnded, 'session_ended')
+  await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${keyId})`
+  const { secretHash, session } = await tx.apiKey.findUniqueOrThrow({
+    where: { id: keyId },
+    include: { session: true },
+  })
+  const { publicKey } = createKeyPair()
+  const { id } = await tx.apiKey.create({
+    data: {
+      ...{ workspaceId, userId, publicKey, secretHash, expiresAt, name: 'session', scopes: [] },
+      session: {
+        create: { userAgent: session?.userAgent ?? null, cookieId: session?.cookieId ?? keyId },
+      },
+    },
+  })
+  return { id, ...moved }
 }
 
 /** The workspaces in which a user is a member, by name. */

@@ -1,6 +1,6 @@
 /** Sessions for tests, as the dashboard has them. */
 import assert from 'node:assert/strict'
-import type { Client } from '../support/client.ts'
+import type { Client, Reply } from '../support/client.ts'
 import type { Workspace } from './context.ts'
 
 export const OF_DASHBOARD = { 'berth-session': '1' }
@@ -11,8 +11,12 @@ export const OTHER = 'Requests of a session come from the dashboard alone'
 /** A session of a user, as a browser has it. */
 export async function openSession(anonymous: Client, own: Workspace, user?: string) {
   const token = await own.loginToken(user)
-  const { status, body, headers } = await anonymous.post('/v0/login', { token })
-  assert.equal(status, 200)
+  return { token, ...sessionOf(anonymous, await anonymous.post('/v0/login', { token })) }
+}
+
+/** The session that a sign-in has opened. */
+export function sessionOf(anonymous: Client, { status, body, headers }: Reply) {
+  assert.equal(status, 200, JSON.stringify(body))
   const setCookie = headers.get('set-cookie') ?? ''
   const cookie = setCookie.split(';')[0] ?? ''
   const ask = (method: string, path: string, headers: Record<string, string> = {}, json?: unknown) =>
@@ -20,5 +24,5 @@ export async function openSession(anonymous: Client, own: Workspace, user?: stri
       json,
       headers: { cookie, ...(method !== 'GET' && OF_DASHBOARD), ...headers },
     })
-  return { id: String(body.data.id), token, setCookie, cookie, ask }
+  return { id: String(body.data.id), setCookie, cookie, ask }
 }

@@ -210,6 +210,11 @@ export const accountExamples: Record<string, Example> = {
       },
     },
   },
+  loginByInvitation: { request: { token: INVITATION_TOKEN, name: 'Ada' }, response: signedIn },
+  joinWithSession: {
+    request: { token: INVITATION_TOKEN },
+    response: { data: { id: session.id, expiresAt: session.expiresAt } },
+  },
   moveSession: {
     request: { workspaceId: '0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5' },
     response: { data: { id: session.id, expiresAt: session.expiresAt } },

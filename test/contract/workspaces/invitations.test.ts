@@ -6,6 +6,7 @@ import type { Role } from '../../../src/http/principal.ts'
 import { assertError, type Client } from '../../support/client.ts'
 import { openContext } from '../context.ts'
 import { collectPages } from '../pages.ts'
+import { OTHER, openSession, sessionOf } from '../session-client.ts'
 import { addMember } from './rows.ts'
 
 const context = await openContext()
@@ -189,6 +190,71 @@ describe('an invitation', () => {
     it(`an invitation is 404 for the token ${token.slice(0, 8)}`, async () => {
       assertError(await accept(token), 404, NONE)
     })
+})
+
+describe('an invitation in a browser', () => {
+  const join = (token: string, name = newName(), headers = {}) =>
+    anonymous.post('/v0/login/invitation', { token, name }, headers)
+
+  it('an invitation signs a new user in, with the role and no key, and is spent', async () => {
+    const { id, name, api, invite } = await open()
+    const { token } = (await invite({ role: 'viewer' })).body.data
+    const user = newName()
+    const { ask, setCookie, ...session } = sessionOf(anonymous, await join(token, user))
+    assert.match(setCookie, /HttpOnly; (?:Secure; )?SameSite=Strict/)
+    const { data } = (await ask('GET', '/v0/me')).body
+    assert.deepEqual([data.workspace, data.user.name, data.role], [{ id, name }, user, 'viewer'])
+    const { keys } = (await api.get(`/v0/workspaces/${id}/keys`)).body.data
+    assert.ok(!keys.some((key: { user: { name: string } }) => key.user.name === user))
+    assertError(await join(token), 404, NONE)
+    const entries = await sql(
+      `SELECT via, user_id, key_id, status FROM audit WHERE workspace_id = $1 AND action = 'loginByInvitation'`,
+      [id],
+    )
+    assert.deepEqual(entries, [{ via: 'link', user_id: data.user.id, key_id: session.id, status: 200 }])
+  })
+  it('an invitation is accepted once, of many browsers that try at the same time', async () => {
+    const { id, invite } = await open()
+    const { token } = (await invite()).body.data
+    const replies = await Promise.all(Array.from({ length: 6 }, () => join(token)))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(5).fill(404)])
+    assert.equal((await sql('SELECT FROM membership WHERE workspace_id = $1', [id])).length, 2)
+  })
+  it('an invitation is still good after a name that is taken, and after a page of another origin', async () => {
+    const { invite } = await open()
+    const { token } = (await invite()).body.data
+    assertError(await join(token, 'owner'), 409, 'name: a user named owner is there already')
+    assertError(await join(token, newName(), { origin: 'https://evil.example' }), 403, OTHER)
+    assertError(await join(token, ' '), 400, 'name: must not be empty')
+    assertError(await join(''), 400, 'token: must not be empty')
+    assert.equal((await join(token)).status, 200)
+  })
+  it('an invitation has the session of a user go on in its workspace', async () => {
+    const [host, home] = [await open(), await open()]
+    const user = await home.add('viewer')
+    const { ask, cookie } = await openSession(anonymous, home, user.name)
+    const join = (token: string) => ask('POST', '/v0/sessions/join', {}, { token })
+    const { token } = (await host.invite()).body.data
+    const bare = { json: { token }, headers: { cookie } }
+    assertError(await anonymous.request('POST', '/v0/sessions/join', bare), 403, OTHER)
+    assertError(await user.api.post('/v0/sessions/join', { token }), 403, 'Workspace permission denied')
+    const joined = await join(token)
+    assert.equal(joined.status, 200, JSON.stringify(joined.body))
+    const { data } = (await ask('GET', '/v0/me')).body
+    assert.deepEqual(
+      [data.workspace.id, data.role, data.session.id],
+      [host.id, 'member', joined.body.data.id],
+    )
+    assert.equal(data.workspaces.length, 2)
+    assertError(await join(token), 404, NONE)
+    const second = (await host.invite({ role: 'owner' })).body.data
+    assertError(await join(second.token), 409, 'The user is a member of the workspace already')
+    const { invitations } = (await host.api.get(host.path, { state: 'pending' })).body.data
+    assert.deepEqual(
+      invitations.map(({ id }: { id: string }) => id),
+      [second.id],
+    )
+  })
 })
 
 describe('invitations', () => {

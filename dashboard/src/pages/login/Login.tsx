@@ -6,6 +6,7 @@ import { signInByPasskey } from '../../api/passkeys.ts'
 import { Copy } from '../../parts/copy.tsx'
 import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { Invited } from './Invited.tsx'
 
 /** Reads the address: a link's token, an invitation, or the answer of the OpenID provider. */
 function readAddress() {
@@ -20,7 +21,7 @@ function readAddress() {
   }
 }
 
-/** All ways to sign in. Opening the page spends no link: its button does. */
+/** All ways to sign in, and to accept an invitation. Opening the page spends no link: its button does. */
 export function Login() {
   const [{ token, invitation, answer, isLink }, setAddress] = useState(readAddress)
   const queries = useQueryClient()
@@ -34,7 +35,8 @@ export function Login() {
     mutationFn: (how: () => Promise<unknown>) => how(),
     async onSuccess() {
       await queries.resetQueries()
-      await navigate({ to: isLink ? '/dashboard/account' : '/dashboard' })
+      // Who is invited joins as who they are now.
+      if (!invitation) await navigate({ to: isLink ? '/dashboard/account' : '/dashboard' })
     },
   })
   const { mutate: finish, reset } = signIn
@@ -65,11 +67,25 @@ export function Login() {
   const isBusy = signIn.isPending || goToProvider.isPending
   const { passkey, oidc } = ways.data?.data ?? {}
   const hasLink = token !== null && !signIn.isError
+  const others = !hasLink && (
+    <>
+      {passkey && (
+        <Way isMain={!invitation} disabled={isBusy} onClick={() => signIn.mutate(signInByPasskey)}>
+          {texts.login.passkey}
+        </Way>
+      )}
+      {oidc && (
+        <Way isMain={!passkey && !invitation} disabled={isBusy} onClick={() => goToProvider.mutate()}>
+          {texts.login.oidc(oidc.name)}
+        </Way>
+      )}
+    </>
+  )
   return (
     <main className="grid min-h-dvh place-items-center p-4">
       <div className="w-full max-w-sm space-y-4 rounded-2xl border border-line bg-card p-8 text-center shadow-sm">
         <img src="/dashboard/icon.svg" alt="" className="mx-auto size-14" />
-        <h1 className="font-semibold text-xl">{texts.login.title}</h1>
+        <h1 className="font-semibold text-xl">{invitation ? texts.login.joinTitle : texts.login.title}</h1>
         {!isSecureContext && <p className="text-busy text-sm">{texts.login.risk}</p>}
         <Problem error={signIn.error ?? goToProvider.error ?? ways.error} />
         {hasLink && (
@@ -82,22 +98,13 @@ export function Login() {
             {texts.login.button}
           </Way>
         )}
-        {invitation && (
-          <p className="text-soft text-sm">{oidc ? texts.login.invited : texts.login.invitedOnly}</p>
-        )}
-        {!hasLink && passkey && !invitation && (
-          <Way isMain disabled={isBusy} onClick={() => signIn.mutate(signInByPasskey)}>
-            {texts.login.passkey}
-          </Way>
-        )}
-        {!hasLink && oidc && (
-          <Way
-            isMain={!passkey || invitation !== null}
-            disabled={isBusy}
-            onClick={() => goToProvider.mutate()}
-          >
-            {texts.login.oidc(oidc.name)}
-          </Way>
+        {invitation ? (
+          <Invited token={invitation}>
+            {(passkey || oidc) && <p className="text-soft text-sm">{texts.login.orSignIn}</p>}
+            {others}
+          </Invited>
+        ) : (
+          others
         )}
         {!hasLink && !invitation && (
           <>

@@ -114,8 +114,8 @@ function NewInvitation({ onClose }: { onClose: () => void }) {
       <Once
         title={t.made}
         hint={t.madeHint}
-        label={t.token}
-        value={create.data.data.token}
+        label={t.link}
+        value={`${location.origin}/login#invitation=${create.data.data.token}`}
         onClose={onClose}
       />
     )

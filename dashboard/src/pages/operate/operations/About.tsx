@@ -3,8 +3,12 @@ import { shorten } from '../../../parts/format.ts'
 import { useAgents } from '../../agents/agents.ts'
 import type { Operation } from './operations.ts'
 
-/** The target of an operation: an agent by its name, anything else by its id. */
-export function About({ operation: { kind, target } }: { operation: Pick<Operation, 'kind' | 'target'> }) {
+/** The target of an operation: an agent by its name, anything else by its id; a file that has come leads to its page. */
+export function About({
+  operation: { kind, target, state },
+}: {
+  operation: Pick<Operation, 'kind' | 'target' | 'state'>
+}) {
   const isOfAgent = kind.startsWith('agent.')
   const { data } = useAgents(isOfAgent)
   if (isOfAgent) {
@@ -20,5 +24,15 @@ export function About({ operation: { kind, target } }: { operation: Pick<Operati
       </Link>
     )
   }
-  return <code className="whitespace-nowrap text-soft text-xs">{shorten(target)}</code>
+  const id = <code className="whitespace-nowrap text-soft text-xs">{shorten(target)}</code>
+  if (kind !== 'pin.add' || state !== 'succeeded') return id
+  return (
+    <Link
+      to="/dashboard/files/$network/$fileId"
+      params={{ network: 'public', fileId: target }}
+      className="hover:text-accent"
+    >
+      {id}
+    </Link>
+  )
 }
