@@ -1,16 +1,15 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
-import { CID } from 'multiformats/cid'
+import type { CID } from 'multiformats/cid'
 import { isHeldUp } from '../db/database-errors.ts'
 import type { SharedLock } from '../db/shared-lock.ts'
 import { checkNode, probeRoom, SAME_NODE } from './kubo/check.ts'
-import { KuboClient, OFFLINE } from './kubo/client.ts'
+import { KuboClient } from './kubo/client.ts'
 import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
 import { buildBlocks, importCar, importFiles } from './kubo/import.ts'
-import { asStorageError, isNotPinned, KuboError } from './kubo/kubo-errors.ts'
-import { pinNames } from './kubo/pin-names.ts'
+import { asStorageError } from './kubo/kubo-errors.ts'
+import { KuboPins } from './kubo/pins.ts'
 import { blockReader, exportCar, readBlock, readFile, statDag } from './kubo/read.ts'
 import { readBlocks } from './kubo/read-blocks.ts'
-import { retrieveAndPin } from './kubo/retrieve.ts'
 import { KuboStream } from './kubo/stream.ts'
 import {
   type Network,
@@ -40,13 +39,6 @@ export interface KuboOptions {
 const SHORT_MS = 10_000
 /** How long a collection waits for imports and retrievals under way, and new ones for it. */
 const QUIET_MS = 30_000
-const UNPIN_MS = 30_000
-const LIST_IDLE_MS = 60_000
-/** Kubo walks a DAG again when its pin gets another name; the blocks are all there. */
-const RENAME_STALL_MS = 30_000
-
-/** Kubo says nothing while it goes through what is new. */
-const EXTEND_PIN_MS = 120_000
 
 /** Makes the Kubo driver; nothing is opened before `start`. @throws Error when both networks have one address. */
 export function createKuboStorage(options: KuboOptions): Storage {
@@ -55,8 +47,8 @@ export function createKuboStorage(options: KuboOptions): Storage {
   const client = new KuboClient(apiUrl)
   const stream = new KuboStream(apiUrl)
   const kubo = { client, stream }
-  const names = pinNames(pinName)
   const stopped = new AbortController()
+  const pins = new KuboPins(kubo, pinName, stopped.signal)
   /** Why the node is not to be used: the last `start` found it away or unfit. */
   let refusal: string | null = null
   /** A write that Kubo refused for want of room; null once it has taken one again. */
@@ -73,70 +65,11 @@ export function createKuboStorage(options: KuboOptions): Storage {
     if (refusal !== null) throw new StorageError('unavailable', refusal)
   }
 
-  /** The name of a CID's recursive pin, or null when it has none. */
-  const nameOf = async (cid: CID, signal: AbortSignal): Promise<string | null> => {
-    try {
-      return await client.call('pin/ls', { signal, deadlineMs: SHORT_MS }, async (rpc, signal) => {
-        const query = { paths: cid, type: 'recursive', names: true, signal, ...OFFLINE } as const
-        let name: string | undefined
-        // To the end: leaving an answer closes its connection.
-        for await (const pin of rpc.pin.ls(query)) name = pin.name ?? ''
-        if (name === undefined) throw new Error('neither a pin nor an error')
-        return name
-      })
-    } catch (error) {
-      if (isNotPinned(error)) return null
-      throw error
-    }
-  }
-
-  /** Pins a DAG whose blocks Kubo has. Throws `unavailable` where Kubo's GC removed one before: the caller imports again. */
-  const pinLocal = async (cid: CID, name: string, signal: AbortSignal): Promise<void> => {
-    try {
-      await retrieveAndPin(kubo, cid, name, { stallMs: RENAME_STALL_MS, offline: true, signal })
-    } catch (error) {
-      if (!(error instanceof StorageError) || error.code !== 'not_found') throw error
-      throw new StorageError('unavailable', `Blocks of ${cid} were removed before they were pinned`, {
-        cause: error,
-      })
-    }
-  }
-
-  /**
-   * Pins what was just added. A caller who goes does not end it: where somebody else has pinned the same since
-   * the look at it, Kubo has dropped that pin, to add it anew.
-   * @param base A pin of Berth's that has most of it already.
-   */
-  const keep = async (cid: CID, base?: CID): Promise<void> => {
-    const existing = await nameOf(cid, stopped.signal)
-    if (existing !== null && names.isOurs(existing)) return
-    if (existing === null && base && (await extendPin(base, cid, stopped.signal))) return
-    await pinLocal(cid, names.claim(existing), stopped.signal)
-  }
-
-  /**
-   * Pins what was just added to a DAG that is pinned, without another walk through the rest of it. False where
-   * Kubo cannot, for example as the pin of the base is gone meanwhile, or has the name of somebody else too,
-   * which Kubo would give the new pin.
-   */
-  const extendPin = async (base: CID, cid: CID, signal: AbortSignal): Promise<boolean> => {
-    if ((await nameOf(base, signal)) !== names.claim(null)) return false
-    try {
-      await client.call('pin/update', { signal, deadlineMs: EXTEND_PIN_MS }, (rpc, signal) =>
-        rpc.pin.update(base, cid, { unpin: false, signal, ...OFFLINE }),
-      )
-      return true
-    } catch (error) {
-      if (error instanceof KuboError) return false
-      throw error
-    }
-  }
-
   /**
    * Retrieves and pins. Kubo's own GC leaves that alone, but waits for it, and makes all other pins wait until then: so
    * it counts as under way from its first block on, and none is begun.
    */
-  const retrieveApart = async (cid: CID, name: string, options: PinOptions) => {
+  const retrieveApart = (cid: CID, options: PinOptions) => {
     const done = Promise.withResolvers<void>()
     let entered = false
     const onProgress = (progress: PinProgress): void => {
@@ -146,26 +79,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
       }
       options.onProgress?.(progress)
     }
-    return retrieveAndPin(kubo, cid, name, { ...options, onProgress }).finally(done.resolve)
-  }
-
-  /** Gives up Berth's part of a pin. False when Berth has none. */
-  const release = async (cid: CID, signal: AbortSignal): Promise<boolean> => {
-    const name = await nameOf(cid, signal)
-    if (name === null || !names.isOurs(name)) return false
-    const theirs = names.leftOver(name)
-    try {
-      if (theirs !== null) await pinLocal(cid, theirs, signal)
-      else {
-        await client.call('pin/rm', { signal, deadlineMs: UNPIN_MS }, (rpc, signal) =>
-          rpc.pin.rm(cid, { signal, ...OFFLINE }),
-        )
-      }
-      return true
-    } catch (error) {
-      if (isNotPinned(error)) return false
-      throw error
-    }
+    return pins.retrieve(cid, { ...options, onProgress }).finally(done.resolve)
   }
 
   /** Runs what must not meet a collection of Berth's. @throws StorageError `unavailable` while one takes too long. */
@@ -228,39 +142,16 @@ export function createKuboStorage(options: KuboOptions): Storage {
       await stream.close()
     },
 
-    pin: (cid, options) =>
-      call(options.signal, async (signal) => {
-        // Adding a pin that is there makes Kubo drop it first, so that a failure would lose it.
-        const existing = await nameOf(cid, signal)
-        if (existing !== null && names.isOurs(existing)) return { blocks: 0, bytes: 0 }
-        try {
-          return await retrieveApart(cid, names.claim(existing), { ...options, signal })
-        } catch (error) {
-          // A small DAG may be pinned before its size is known.
-          if (error instanceof StorageError && error.code === 'too_large') await release(cid, signal)
-          throw error
-        }
-      }),
-    unpin: (cid, { signal }) => call(signal, (combined) => release(cid, combined)),
-    isPinned: (cid, { signal }) =>
-      call(signal, async (combined) => {
-        const name = await nameOf(cid, combined)
-        return name !== null && names.isOurs(name)
-      }),
-    list: ({ signal }) =>
-      iterate(signal, async function* (combined) {
-        const params = { type: 'recursive', names: true, stream: true, name: pinName }
-        const options = { signal: combined, idleMs: LIST_IDLE_MS }
-        for await (const row of stream.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)) {
-          if (names.isOurs(row.Name ?? '')) yield CID.parse(row.Cid)
-        }
-      }),
+    pin: (cid, options) => call(options.signal, (signal) => retrieveApart(cid, { ...options, signal })),
+    unpin: (cid, { signal }) => call(signal, (combined) => pins.release(cid, combined)),
+    isPinned: (cid, { signal }) => call(signal, (combined) => pins.has(cid, combined)),
+    list: ({ signal }) => iterate(signal, (combined) => pins.list(combined)),
 
     add: (entries, options) =>
       call(options.signal, async (signal) => {
         return apart(signal, async () => {
           const added = await importFiles(stream, entries, { ...options, signal })
-          await keep(added.cid.toV1())
+          await pins.keep(added.cid.toV1())
           return added
         })
       }),
@@ -268,19 +159,17 @@ export function createKuboStorage(options: KuboOptions): Storage {
       call(options.signal, async (signal) => {
         return apart(signal, async () => {
           const cid = await importCar(stream, bytes, { ...options, signal })
-          await keep(cid.toV1())
+          await pins.keep(cid.toV1())
           return { cid }
         })
       }),
     build: (make, { base, signal }) =>
       call(signal, async (combined) => {
-        const baseName = base && (await nameOf(base.toV1(), combined))
-        if (base && (baseName === null || !names.isOurs(baseName))) {
+        if (base && !(await pins.has(base.toV1(), combined)))
           throw new StorageError('not_found', `${base} is not pinned`)
-        }
         return apart(combined, async () => {
           const root = await buildBlocks(stream, make, base, combined)
-          await keep(root.toV1(), base?.toV1())
+          await pins.keep(root.toV1(), base?.toV1())
           return root
         })
       }),
