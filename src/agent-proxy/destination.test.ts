@@ -13,6 +13,7 @@ test('a destination of host and port has one spelling', () => {
     'Host.Docker.Internal:80': '127.0.0.1:80',
     '[0:0:0:0:0:0:0:1]:80': '[::1]:80',
     '[::ffff:127.0.0.1]:80': '[::ffff:7f00:1]:80',
+    [`${'a.'.repeat(126)}a:80`]: `${'a.'.repeat(126)}a:80`,
   }
   for (const [text, expected] of Object.entries(cases)) {
     const read = parseDestination(text)
@@ -44,6 +45,7 @@ test('a malformed host or port is no destination', () => {
     '256.256.256.256:80',
     'host:80\r\n',
     'хост:80',
+    `${'a.'.repeat(127)}aa:80`,
   ]
   for (const text of malformed) assert.equal(parseDestination(text), undefined, JSON.stringify(text))
 })

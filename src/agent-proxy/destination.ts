@@ -2,6 +2,9 @@
 import { ConfigError } from '../errors.ts'
 import { HOST_MACHINE } from '../lib/net/host-machine.ts'
 
+/** Of the longest name in DNS, with the dot at its end (RFC 1035, 2.3.4). */
+const NAME_CHARACTERS = 254
+
 export interface Destination {
   /** A name in lower case, or an IP address without brackets. */
   host: string
@@ -18,6 +21,8 @@ export interface Destination {
 export function parseDestination(text: string, defaultPort?: number): Destination | undefined {
   const [, name = '', digits] = /^(\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/i.exec(text) ?? []
   const port = digits === undefined ? defaultPort : Number(digits)
+  // Each label of a name is compared with every host that is allowed.
+  if (name.length > NAME_CHARACTERS) return undefined
   if (!name || !port || port > 65535 || !URL.canParse(`http://${name}`)) return undefined
   const { hostname } = new URL(`http://${name}`)
   return { host: hostname === HOST_MACHINE ? '127.0.0.1' : hostname.replace(/^\[|\]$/g, ''), port }
