@@ -61,11 +61,12 @@ async function restore(
   { network, cid, executables, commitObject: object }: StoredSnapshot,
 ): Promise<void> {
   const { agentId, id, epoch } = agent
-  const markSynced = (syncedAt: Date | null) =>
-    services.prisma.agent.updateMany({ where: { id, epoch }, data: { syncedAt } })
+  const write = (data: { syncedAt: Date | null; scripts?: Record<string, never> }) =>
+    services.prisma.agent.updateMany({ where: { id, epoch }, data })
   run.log.warn({ agentId, cid }, "an agent's volume was empty; restoring its newest snapshot")
   await run.report('workspace', { snapshotCid: cid })
-  await markSynced(null)
+  // What its scripts made is lost with the volume: `build` is due until they have run again.
+  await write({ syncedAt: null, scripts: {} })
   // Makes the root, and a repository in it.
   await writeFiles(services, run, agent, target, [])
   const source = { network, cid: CID.parse(cid), executables, message: `sync: ${cid}`, object }
@@ -75,7 +76,7 @@ async function restore(
     const reason = `its newest snapshot ${cid} cannot be restored: ${failure.message}`
     throw new StartFailed('content_lost', reason, { cause: error })
   })
-  await markSynced(new Date())
+  await write({ syncedAt: new Date() })
 }
 
 /**

@@ -31,9 +31,9 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
     const previousVersion = agent.engineVersion
     const { version = previousVersion } = run.input
     const live = await fetchLiveStatus(services.agentd, agent, run.signal)
-    // An agentd that was started anew knows nothing of scripts.
-    const isNew = live?.gateway.state === 'stopped'
-    const scripts = run.input.scripts ?? scriptsToRun(live && !isNew ? live.scripts : agent.scripts)
+    // An agentd whose gateway has not been ready yet knows nothing of scripts: as if there were none.
+    const knows = live !== undefined && live.scripts.build.state !== 'not_configured'
+    const scripts = run.input.scripts ?? scriptsToRun(knows ? live.scripts : agent.scripts)
     const previousProcessId = live?.gateway.pid ?? null
     const started = await startAgent(services, run, agent, { version, scripts }).catch((error) => {
       if (!(error instanceof StartFailed) || version === previousVersion) throw error

@@ -91,14 +91,19 @@ export class AgentCheck {
       ({ ready: 'running', failed: 'not_running' } as const)[gateway.state as string] ?? 'starting'
     const statusReason =
       status === 'not_running' ? (agent.statusReason ?? gateway.reason ?? 'it ended') : null
-    const seen = { status, statusReason, address: sandbox.address, scripts }
     const { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts } = agent
+    // The row of an agent that has never come up has no scripts, by which its next start knows that. An agentd knows
+    // nothing of scripts before its gateway is ready.
+    const isKnown = gateway.state === 'ready' && Object.keys(knownScripts).length > 0
+    const seen = { status, statusReason, address: sandbox.address, scripts: isKnown ? scripts : knownScripts }
     const known = { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts }
     if (isDeepStrictEqual(known, seen)) return
-    const data = { status, statusReason, address: sandbox.address }
     await this.#services.prisma.agent.updateMany({
       where: asRead(agent),
-      data: { ...data, scripts: { build: { ...scripts.build }, start: { ...scripts.start } } },
+      data: {
+        ...{ status, statusReason, address: sandbox.address },
+        ...(isKnown && { scripts: { build: { ...scripts.build }, start: { ...scripts.start } } }),
+      },
     })
   }
 

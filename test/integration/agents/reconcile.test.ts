@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
+import { readStatus } from '../../../src/agents/agentd-status.ts'
 import { createPool } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
@@ -83,6 +84,30 @@ describe('the reconciler of agents', () => {
     await pass()
     assert.deepEqual(await waiting(agentId), [])
     assert.deepEqual((await world.agent(agentId)).status_reason, before.status_reason)
+  })
+
+  it('the reconciler of agents leaves it to the next start to build an agent that did not come up', async () => {
+    const made = await world.create(STAND_IN.late)
+    const usual = world.services.config
+    world.services.config = { ...usual, BERTH_AGENT_READY_SECONDS: 1 }
+    assert.equal((await world.run(made.operationId)).state, 'failed')
+    world.services.config = usual
+    await pass()
+    const { status, scripts } = await world.agent(made.agentId)
+    assert.deepEqual([status, scripts], ['not_running', {}])
+    const [agent] = await sql('SELECT address FROM agent WHERE id = $1', [made.id])
+    const target = { agentId: made.agentId, address: String(agent?.address) }
+    const manifest = Buffer.from('{"version":1,"scripts":{"build":"echo built"}}')
+    await world.services.agentd.json(target, {
+      method: 'PUT',
+      path: '/v1/file?path=manifest.json',
+      body: manifest,
+    })
+    assert.equal((await world.run(await world.insert(made, 'agent.restart'))).state, 'succeeded')
+    await until('it is built', async () => {
+      const { scripts } = await readStatus(world.services.agentd, target, { timeoutMs: 10_000 })
+      return scripts.build.state === 'success'
+    })
   })
 
   it('the reconciler of agents starts an agent again that was lost by an outage', async () => {

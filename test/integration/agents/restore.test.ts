@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
 import { until } from '../../support/processes.ts'
 import { Subject } from './snapshot-world.ts'
+import { STAND_IN } from './stand-in.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
 
 const MISSING = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
@@ -45,6 +46,23 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     await until('it is built', () => subject.exec('cat built.log').catch(() => undefined))
     const { isNew } = await subject.succeed('agent.sync')
     assert.equal(isNew, false)
+  })
+  it('a lost volume is built also where the gateway is not ready in time at first', async () => {
+    const usual = world.services.config
+    const setVersion = (version: string) =>
+      world.database.pool.query('UPDATE agent SET engine_version = $2 WHERE id = $1', [
+        subject.made.id,
+        version,
+      ])
+    await subject.loseVolume()
+    await setVersion(STAND_IN.slow)
+    world.services.config = { ...usual, BERTH_AGENT_READY_SECONDS: 1 }
+    assert.equal((await restart()).state, 'failed')
+    world.services.config = usual
+    assert.equal(await subject.exec('ls built.log 2>/dev/null || echo none'), 'none')
+    await setVersion(STAND_IN.good)
+    assert.equal((await restart()).state, 'succeeded')
+    await until('it is built', () => subject.exec('cat built.log').catch(() => undefined))
   })
   it('a lost volume waits for an IPFS node that is away', async () => {
     await subject.loseVolume()
