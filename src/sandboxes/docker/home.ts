@@ -101,7 +101,8 @@ async function makeHelper(
   })
 }
 
-async function removeHelper(engine: DockerEngine, agentId: string): Promise<void> {
+/** Removes the container that a backup has made, or left behind where it was killed: it would keep the volume. */
+export async function removeHelper(engine: DockerEngine, agentId: string): Promise<void> {
   await engine.call('remove helper', { ms: SLOW_MS }, (docker) =>
     docker.getContainer(helperOf(agentId)).remove({ force: true }).catch(ignoring(404)),
   )

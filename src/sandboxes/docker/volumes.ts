@@ -5,6 +5,7 @@ import type { Owner } from '../owner.ts'
 import type { CallOptions } from '../port.ts'
 import { type DiskHelper, isOnDisk, mountOf } from './disk-helper.ts'
 import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
+import { removeHelper } from './home.ts'
 
 export interface VolumeParts {
   engine: DockerEngine
@@ -45,10 +46,12 @@ export async function removeVolume(
 ): Promise<void> {
   const found = await findVolume(engine, agentId, signal)
   if (found && (await ownOf(owner, [found])).length === 0) return
-  if (found)
+  if (found) {
+    await removeHelper(engine, agentId)
     await engine.call('remove volume', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
       docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoring(404)),
     )
+  }
   if (!found || isOnDisk(found)) await disks?.remove(agentId, signal)
 }
 

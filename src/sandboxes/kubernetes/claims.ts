@@ -3,6 +3,7 @@ import type { V1PersistentVolumeClaim } from '@kubernetes/client-node'
 import { AGENT_LABEL, belongsToOthers, INSTANCE_LABEL, isLabelled, nameOf, ownOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
 import { type Cluster, ignoring } from './cluster.ts'
+import { removeHelper } from './home.ts'
 import { claimOf } from './objects.ts'
 import { type Watched, watchObjects } from './watch.ts'
 
@@ -45,6 +46,7 @@ export async function removeClaim({ cluster, owner, signal }: ClaimParts, agentI
   const { namespace } = cluster
   const found = await readClaim(cluster, agentId, signal)
   if (!found || (await ownOf(owner, [labelled(found)])).length === 0) return
+  await removeHelper({ cluster, agentId })
   await cluster.call('delete claim', { signal }, ({ core }) =>
     core.deleteNamespacedPersistentVolumeClaim({ namespace, name: nameOf(agentId) }).catch(ignoring(404)),
   )

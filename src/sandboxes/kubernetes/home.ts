@@ -57,7 +57,11 @@ async function makeHelper(parts: HomeParts): Promise<string> {
   return name
 }
 
-async function removeHelper({ cluster, agentId }: HomeParts): Promise<void> {
+/** Removes the pod that a backup has made, or left behind where it was killed: it would keep the claim. */
+export async function removeHelper({
+  cluster,
+  agentId,
+}: Pick<HomeParts, 'cluster' | 'agentId'>): Promise<void> {
   const name = `${nameOf(agentId)}-home`
   const { namespace } = cluster
   const removed = await cluster.call('remove helper', {}, ({ core }) =>

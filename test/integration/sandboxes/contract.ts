@@ -75,6 +75,15 @@ export function containersContract(
       assert.equal(await outputIn(sandbox.address, listing), before)
       await outputIn(sandbox.address, 'echo more >> ~/clawd/a && echo new > ~/new')
     })
+    test('a home that is being read, or was when its reader was killed, is removed all the same', async () => {
+      const agentId = agent()
+      await runtime.ensureVolume(agentId)
+      const reading = runtime.readHome(agentId)[Symbol.asyncIterator]()
+      await reading.next()
+      await runtime.remove(agentId, { volume: true })
+      assert.ok(!(await runtime.list()).volumes.includes(agentId))
+      await reading.return?.().catch(() => {})
+    })
     test('a tar that breaks off becomes no home', async () => {
       const agentId = agent()
       const content = async function* () {
