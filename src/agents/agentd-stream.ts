@@ -1,8 +1,8 @@
 /** Reading what agentd sends as a stream: it is bounded in time, and by the line. */
-import { StringDecoder } from 'node:string_decoder'
 import type { z } from 'zod'
 import { AgentdError } from './agentd-client.ts'
 
+const NEWLINE = 10
 /** agentd is on the same machine or beside it: one that sends nothing for so long sends nothing any more. */
 const IDLE_MS = 30_000
 
@@ -50,13 +50,25 @@ export async function* jsonLines<T>(
       })
     }
   }
-  const decoder = new StringDecoder('utf8')
-  let rest = ''
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.write(chunk)).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (line !== '') yield parse(line)
-    if (rest.length > maxBytes) throw new AgentdError('bad_answer', 'agentd sent a line without an end')
+  // The line that has begun. Joined and searched at each chunk, one that comes byte by byte would take seconds.
+  let held = Buffer.alloc(0)
+  let length = 0
+  const hold = (piece: Buffer): void => {
+    const size = length + piece.length
+    if (size > maxBytes) throw new AgentdError('bad_answer', 'agentd sent a line without an end')
+    if (size > held.length) held = Buffer.concat([held], Math.max(size, 2 * held.length))
+    length += piece.copy(held, length)
   }
-  if (rest !== '') yield parse(rest)
+  for await (const chunk of chunks) {
+    let from = 0
+    for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+      hold(chunk.subarray(from, at))
+      const line = held.toString('utf8', 0, length)
+      from = at + 1
+      length = 0
+      if (line !== '') yield parse(line)
+    }
+    hold(chunk.subarray(from))
+  }
+  if (length > 0) yield parse(held.toString('utf8', 0, length))
 }

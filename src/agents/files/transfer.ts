@@ -135,7 +135,12 @@ export async function writeFile(
     ...(version !== undefined && { version }),
   })
   const request = { method: 'PUT', path: `/v1/file?${query}`, body: content, timeoutMs: WRITE_MS, signal }
-  return askAgent(agent, 'File could not be written', () => agentd.json(agent, request, written), answers)
+  return askAgent(agent, 'File could not be written', () => agentd.json(agent, request, written), {
+    ...answers,
+    // The body comes from the client, and agentd waits for it.
+    timeout: (cause) =>
+      new ApiError(408, 'timeout', `body: did not arrive within ${WRITE_MS / 1000} seconds`, { cause }),
+  })
 }
 
 /** Removes a file, or a folder with all that is in it. @throws ApiError 404, 400 */
