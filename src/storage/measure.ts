@@ -4,7 +4,7 @@ import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { undecodable } from './codecs.ts'
-import { BYTES_PER_BLOCK, FREE_BLOCKS } from './dag-limits.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS, FREE_STRUCTURE_BYTES } from './dag-limits.ts'
 import type { DagPbLinks } from './dag-pb-links.ts'
 import type { ReadBlock } from './path.ts'
 import { type AddEntry, type DagStat, StorageError } from './port.ts'
@@ -68,6 +68,8 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
   // Every node is remembered, as a few nodes can have more paths than anybody can walk.
   const measured = new Map<string, Measure>()
   const begun = new Map<string, Promise<Uint8Array>>()
+  /** Bytes of the nodes beside what is a file's content, each node counted once. */
+  let structure = 0
 
   const readAhead = (children: Counted[]) => {
     for (const { cid } of children) {
@@ -89,7 +91,9 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
     signal.throwIfAborted()
     const known = measured.get(`${cid}`)
     if (known) return known
-    const node = cid.code === dagPb.code ? decodeUnixFs(await read(cid)) : null
+    const bytes = cid.code === dagPb.code ? await read(cid) : null
+    const node = bytes && decodeUnixFs(bytes)
+    if (node) structure += bytes.length - contentOf(node)
     const result = node
       ? await measureNode(cid, node, descend(above, cid, node.links.length))
       : ({ size: await blocks.totalSize(cid), blocks: 1, files: 1, type: 'other' } as const)
@@ -99,7 +103,7 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
 
   const measureNode = async (cid: CID, { unixfs, links }: UnixFsNode, here: Descent): Promise<Measure> => {
     const isDirectory = unixfs.isDirectory()
-    let size = isDirectory ? 0 : (unixfs.data?.length ?? 0)
+    let size = contentOf({ unixfs })
     let met = 1
     let files = 0
     const add = (child: Measure, times: number) => {
@@ -137,8 +141,14 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
     return { size, blocks: met, files: 1, type: unixfs.type === 'symlink' ? 'other' : 'file' }
   }
 
-  return root.code === raw.code ? leafOf((await blocks.sizes([root]))[0] ?? 0) : measure(root, ROOT)
+  if (root.code === raw.code) return leafOf((await blocks.sizes([root]))[0] ?? 0)
+  const total = await measure(root, ROOT)
+  return { ...total, size: Math.max(total.size, Math.min(structure - FREE_STRUCTURE_BYTES, SIZE_LIMIT)) }
 }
+
+/** Bytes of a file, or of a link's target, that a node has in it. */
+const contentOf = ({ unixfs }: Pick<UnixFsNode, 'unixfs'>): number =>
+  unixfs.isDirectory() ? 0 : (unixfs.data?.length ?? 0)
 
 /** A raw block is a whole small file, or a piece of a larger one. */
 const leafOf = (size: number): Measure => ({ size, blocks: 1, files: 1, type: 'file' })

@@ -41,3 +41,38 @@ test('the nodes on the way down have 200,000 links at most: they are all in memo
   assert.equal((await measure(4)).files, 4 * 49_999 + 1)
   await assert.rejects(measure(5), { code: 'invalid_object' })
 })
+
+test('what a directory has in its nodes beside names and links counts as size, where it is much', async () => {
+  const blocks = new Map<string, Uint8Array>()
+  const put = async (node: dagPb.PBNode) => {
+    const bytes = dagPb.encode(node)
+    const cid = CID.createV1(dagPb.code, await sha256.digest(bytes))
+    blocks.set(`${cid}`, bytes)
+    return { Hash: cid, Tsize: bytes.length }
+  }
+  const stat = (cid: CID) => {
+    const local = {
+      read: async (cid: CID) => blocks.get(`${cid}`) ?? assert.fail(),
+      sizes: async (leaves: CID[]) => leaves.map(() => 0),
+      totalSize: async () => assert.fail(),
+      sample: async () => new Uint8Array(),
+    }
+    return describeDag(cid, local, new AbortController().signal)
+  }
+  const filled = async (letter: string) => {
+    const Data = new UnixFS({ type: 'directory', data: Buffer.alloc(1_000_000, letter) }).marshal()
+    return { Name: letter, ...(await put({ Data, Links: [] })) }
+  }
+  const Data = new UnixFS({ type: 'directory' }).marshal()
+  const { Hash: root } = await put({ Data, Links: await Promise.all([...'abc'].map(filled)) })
+  const { size, files, mimeType } = await stat(root)
+  assert.deepEqual([files, mimeType], [0, 'directory'])
+  assert.ok(size > 2_700_000 && size < 3_000_000, `${size}`)
+
+  const long = { Name: 'x'.repeat(200), Hash: LEAF, Tsize: 0 }
+  const Links = Array.from({ length: 8000 }, (_, i) => ({ ...long, Name: `${long.Name}${10_000 + i}` }))
+  const { size: ofNames } = await stat((await put({ Data, Links })).Hash)
+  assert.ok(ofNames > 1_600_000, `${ofNames}`)
+  const { size: ofFew } = await stat((await put({ Data, Links: Links.slice(0, 500) })).Hash)
+  assert.equal(ofFew, 0)
+})
