@@ -100,8 +100,8 @@ export interface PinOptions {
  */
 export interface DagStat {
   /**
-   * Bytes of the file, or the sum of all the files of a directory, without the DAG's own overhead. At most
-   * `Number.MAX_SAFE_INTEGER`.
+   * Bytes of the file, or the sum of all the files of a directory, without the DAG's own overhead; where that is far more
+   * (`FREE_STRUCTURE_BYTES`), the overhead in place of it. At most `Number.MAX_SAFE_INTEGER`.
    */
   size: number
   /** Files in the DAG: 1 for a file, any number for a directory. At most 2^31 - 1. */
@@ -192,7 +192,8 @@ export interface Storage {
   /**
    * Retrieves the whole DAG and keeps it, as one step: no GC can run in between. Idempotent: a DAG
    * that is pinned already returns at once. An attempt that fails keeps nothing that GC cannot collect,
-   * and leaves no harm to an older pin of the same CID; blocks that arrived stay for the next attempt.
+   * and leaves no harm to another pin of the same CID; blocks that arrived stay for the next attempt. A small DAG
+   * that is `too_large` may be pinned all the same: whoever knows that nobody else keeps it releases it.
    * @returns the blocks and bytes of the DAG; both are 0 when it was pinned already.
    */
   pin(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }>

@@ -49,17 +49,10 @@ export class KuboPins {
 
   /** Retrieves a DAG and pins it, as `Storage.pin`. @throws what `retrieveAndPin` throws. */
   async retrieve(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }> {
-    const { signal } = options
     // Adding a pin that is there makes Kubo drop it first, so that a failure would lose it.
-    const existing = await this.#nameOf(cid, signal)
+    const existing = await this.#nameOf(cid, options.signal)
     if (this.#isOurs(existing)) return { blocks: 0, bytes: 0 }
-    try {
-      return await retrieveAndPin(this.#kubo, cid, this.#claim(existing), options)
-    } catch (error) {
-      // A small DAG may be pinned before its size is known.
-      if (error instanceof StorageError && error.code === 'too_large') await this.release(cid, signal)
-      throw error
-    }
+    return retrieveAndPin(this.#kubo, cid, this.#claim(existing), options)
   }
 
   /**
