@@ -107,10 +107,11 @@ export class UploadForm {
     this.#parts.destroy(this.signal.reason)
   }
 
-  /** Starts to wait anew. A pause is the store's: the pipe makes it while the parser takes no more. */
+  /** Starts to wait anew. A pause is the store's: the pipe makes it while the parser takes no more; so is a wait at the end. */
   #expectData(): void {
     clearTimeout(this.#idle)
-    this.#idle = setTimeout(() => this.fail(this.#req.isPaused() ? STORE_IDLE() : CLIENT_IDLE()), IDLE_MS)
+    const isStores = () => this.#req.isPaused() || this.#req.readableEnded
+    this.#idle = setTimeout(() => this.fail(isStores() ? STORE_IDLE() : CLIENT_IDLE()), IDLE_MS)
   }
 
   #listen(): void {
@@ -148,6 +149,8 @@ function createParser(req: Request): BusboyInstance {
       preservePath: true,
       isPartAFile: (name) => name === 'file',
       limits: LIMITS,
+      // The parser waits for each part to be read. By itself it waits where one has 64 KiB, and so never for small files.
+      fileHwm: 1,
     })
   } catch {
     throw badRequest('Content-Type: has no boundary')

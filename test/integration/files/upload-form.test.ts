@@ -53,6 +53,34 @@ describe('a form', () => {
     assert.deepEqual(reasonOf(form), [503, 'IPFS node unreachable'])
     await assert.rejects(content.toArray(), form.signal.reason)
   })
+  it('a form of many small files is read no faster than they are taken', async (t) => {
+    const { body, form } = openForm()
+    t.after(() => form.close())
+    const files = Array.from({ length: 500 }, (_, i) => file(Buffer.alloc(10_000), `${i}`))
+    const bytes = encodeForm(files)
+    for (let at = 0; at < bytes.length; at += 65_536) body.write(bytes.subarray(at, at + 65_536))
+    body.end()
+    const parts = form.parts()
+    const { content } = (await parts.next()).value as FormFile
+    await until('the form waits', async () => body.isPaused())
+    const waiting = body.readableLength + body.writableLength
+    assert.ok(waiting > 4_000_000, `${waiting} of 5,000,000 bytes wait`)
+    await content.toArray()
+    let taken = 1
+    for await (const part of parts) taken += (await (part as FormFile).content.toArray()).length > 0 ? 1 : 0
+    assert.equal(taken, 500)
+  })
+  it('a form is the fault of the store when it does not take what has come whole', async (t) => {
+    t.after(() => mock.timers.reset())
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const { body, form } = openForm()
+    body.end(encodeForm([file(Buffer.alloc(10), 'a')]))
+    await firstFile(form)
+    await new Promise(setImmediate)
+    assert.ok(body.readableEnded)
+    mock.timers.tick(MINUTE)
+    assert.deepEqual(reasonOf(form), [503, 'IPFS node unreachable'])
+  })
   it('a form ends when the client has gone, for whoever waits for a part or for bytes', async () => {
     const gone = new AbortController()
     const { body, form } = openForm(gone.signal)
