@@ -80,23 +80,23 @@ export const findUpload = statement({
     FROM upload WHERE id = $1`,
 })
 
-const removeExpired = (table: string, and: string) =>
-  `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE expires_at <= now() ${and} LIMIT $1)`
+const removeExpired = (table: string, where: string) =>
+  `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE ${where} LIMIT $1)`
 
 /** Removes up to `$1` uploads that have expired, but none that is being written or imported right now. */
 export const removeUploads = statement({
   name: 'upload-expired',
   parameters: ['int8'],
   columns: {},
-  text: removeExpired('upload', 'AND (lease_until IS NULL OR lease_until < now())'),
+  text: removeExpired('upload', 'expires_at <= now() AND (lease_until IS NULL OR lease_until < now())'),
 })
 
-/** Removes up to `$1` signed URLs that have expired. */
+/** Removes up to `$1` signed URLs that expired a day ago: an upload that began in time may go on after the end of its URL. */
 export const removeSignedUploads = statement({
   name: 'upload-signed-expired',
   parameters: ['int8'],
   columns: {},
-  text: removeExpired('signed_upload', ''),
+  text: removeExpired('signed_upload', `expires_at <= now() - interval '1 day'`),
 })
 
 /** Counts bytes that have arrived, unless more are counted already. */
