@@ -1,4 +1,4 @@
-import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -9,14 +9,16 @@ import './styles.css'
 
 applyTheme()
 
+/** Statuses of a session that has ended, or has gone on in another workspace: the shell asks who is signed in where. */
+const OTHER_SESSION = [401, 403]
+const askAgain = (error: Error) => {
+  const isOfSession = error instanceof RequestError && OTHER_SESSION.includes(error.status)
+  // A sign-in that fails ends no session.
+  if (isOfSession && queries.getQueryData(['me'])) void queries.invalidateQueries({ queryKey: ['me'] })
+}
 const queries: QueryClient = new QueryClient({
-  queryCache: new QueryCache({
-    onError(error, { queryKey }) {
-      // The session may have ended: the shell asks who is signed in.
-      if (error instanceof RequestError && error.status === 401 && queryKey[0] !== 'me')
-        void queries.invalidateQueries({ queryKey: ['me'] })
-    },
-  }),
+  queryCache: new QueryCache({ onError: (error, { queryKey }) => queryKey[0] !== 'me' && askAgain(error) }),
+  mutationCache: new MutationCache({ onError: askAgain }),
   defaultOptions: {
     queries: {
       retry: (failures, error) => !(error instanceof RequestError && error.status < 500) && failures < 3,

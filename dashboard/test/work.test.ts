@@ -155,6 +155,27 @@ describe("an agent's files", () => {
     await page.getByText('Saved', { exact: true }).waitFor()
     assert.equal(await read('workspace/notes/plan.md'), '# Plan of ours')
   })
+  it('what is typed while a text is being saved is not taken for saved', async () => {
+    const held = Promise.withResolvers<void>()
+    await page.route('**/files?**', async (route) => {
+      if (route.request().method() === 'PUT') await held.promise
+      await route.continue()
+    })
+    await editor.click()
+    await page.keyboard.press('End')
+    await page.keyboard.type(', first')
+    await page.keyboard.press('Control+s')
+    await page.keyboard.type(', second')
+    await page.keyboard.press('Control+s')
+    const answered = page.waitForResponse((answer) => answer.request().method() === 'PUT')
+    held.resolve()
+    await answered
+    await page.unroute('**/files?**')
+    await page.getByText('Not saved yet', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByText('Saved', { exact: true }).waitFor()
+    assert.equal(await read('workspace/notes/plan.md'), '# Plan of ours, first, second')
+  })
   it('files are uploaded; markup and binary files run nothing', async () => {
     await page.locator('input[type=file]').setInputFiles([
       { name: 'page.html', mimeType: 'text/html', buffer: Buffer.from(HOSTILE) },

@@ -39,9 +39,6 @@ describe('a user of several workspaces', () => {
     // The browser shows it to the other tab when somebody looks there.
     await tab.bringToFront()
     await tab.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
-    await tab.getByRole('link', { name: 'Files', exact: true }).click()
-    await tab.getByRole('link', { name: 'Account' }).or(tab.getByText(member.name)).first().waitFor()
-    await tab.reload()
     await isIn(hostile, tab)
     await tab.close()
     await page.keyboard.press('Control+k')

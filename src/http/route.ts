@@ -23,7 +23,7 @@ import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
-import { sessionOf } from './session-cookie.ts'
+import { requireWorkspace, sessionOf } from './session-cookie.ts'
 import { describeIssue } from './shapes.ts'
 
 export type Schema = z.ZodType
@@ -315,6 +315,7 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
   const { guard, calls } = services
   const since = calls.changeCount
   const principal = await authenticateRequest(services, req, res, scope, sessionOf(req))
+  if (principal.isSession) requireWorkspace(req, principal.workspaceId)
   if (path.includes('/:agentId'))
     res.locals.agent = await guard.authorize(principal, String(req.params.agentId), callers)
   else guard.admitToWorkspace(principal, callers)

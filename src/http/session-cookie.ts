@@ -4,6 +4,8 @@ import { forbidden, messages } from '../errors.ts'
 
 /** A request that changes something has it: a page of another origin cannot add it without asking the API first. */
 const HEADER = 'berth-session'
+/** The workspace that the page shows: another tab may have had the session go on in another one. */
+const WORKSPACE = 'berth-workspace'
 const READS = ['GET', 'HEAD', 'OPTIONS']
 
 type CookieName = 'session' | 'oidc'
@@ -28,6 +30,13 @@ export function sessionOf(req: Request): string | undefined {
   if (!READS.includes(req.method) && req.headers[HEADER] !== '1')
     throw forbidden(messages.otherOrigin, 'other_origin')
   return cookie
+}
+
+/** @throws ApiError 403 where the session has gone on in another workspace than the one for which the page asks. */
+export function requireWorkspace(req: Request, workspaceId: string): void {
+  const shown = req.headers[WORKSPACE]
+  if (shown !== undefined && shown !== workspaceId)
+    throw forbidden('You have gone to another workspace: load the page again', 'other_workspace')
 }
 
 /** @throws ApiError 403 for what a page of another origin sent. Programs say nothing of an origin. */

@@ -112,6 +112,22 @@ describe('a session of a user of several workspaces', () => {
       assert.ok(!keys.some(({ name }: { name: string }) => name === 'session'), JSON.stringify(keys))
     }
   })
+  it('a session changes nothing for a page that shows the workspace in which it was before', async () => {
+    const session = await memberOfTwo()
+    const { ask, first, second, user } = session
+    const create = (workspaceId: string) =>
+      ask('POST', '/v3/groups/public', { 'berth-workspace': workspaceId }, { name: 'made by a page' })
+    assert.equal((await move(session, second.id)).status, 200)
+    assertError(await create(first.id), 403, 'You have gone to another workspace: load the page again')
+    assert.equal((await create(second.id)).status, 200)
+    const { groups } = (await second.api.get('/v3/groups/public')).body.data
+    assert.equal(groups.length, 1)
+    // A key is of one workspace.
+    assert.equal(
+      (await user.api.request('GET', '/v0/me', { headers: { 'berth-workspace': second.id } })).status,
+      200,
+    )
+  })
   it('a session of which two requests make another one at the same time gives one', async () => {
     const session = await memberOfTwo()
     const replies = await Promise.all(Array.from({ length: 6 }, () => move(session, session.second.id)))

@@ -31,6 +31,8 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
   let since: number | undefined
   const opened = (date: number) => {
     failures = 0
+    // A stream that was cut off may go on in another workspace: another tab has gone there.
+    if (since !== undefined) reads.key(['me'])
     since ??= date - OLD_MS - (performance.now() - began)
     setLink('on')
   }

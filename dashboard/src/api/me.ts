@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, unwrap } from './client.ts'
+import { api, showWorkspace, unwrap } from './client.ts'
 
 /** Every part that asks for rights would read it again when it is shown. */
 const FRESH_MS = 60_000
@@ -8,7 +8,11 @@ const FRESH_MS = 60_000
 export const useMe = () =>
   useQuery({
     queryKey: ['me'],
-    queryFn: () => unwrap(api.GET('/v0/me')),
+    async queryFn() {
+      const me = await unwrap(api.GET('/v0/me'))
+      showWorkspace(me.data.workspace.id)
+      return me
+    },
     retry: false,
     staleTime: FRESH_MS,
   })

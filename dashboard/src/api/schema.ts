@@ -14274,7 +14274,7 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
@@ -14348,7 +14348,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: agent-name
-                     * @description At most 100 characters, without control characters, line breaks and < > " ` \.
+                     * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
                      */
                     name: string;
                     description?: string | null;
@@ -14474,7 +14474,7 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
@@ -14552,7 +14552,7 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
@@ -14686,7 +14686,7 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
@@ -14908,7 +14908,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: agent-name
-                     * @description At most 100 characters, without control characters, line breaks and < > " ` \.
+                     * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
                      */
                     name?: string;
                     description?: string | null;
@@ -14960,7 +14960,7 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
                              */
                             name: string;
                             description: string | null;

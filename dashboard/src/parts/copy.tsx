@@ -3,8 +3,8 @@ import { texts } from '../texts.ts'
 import { Icon } from './icon.tsx'
 import { Button } from './ui.tsx'
 
-/** How long it says that it is done. */
-const DONE_MS = 2000
+/** How long it says how that went. */
+const SHOWN_MS = 2000
 
 /** Browsers have a clipboard on https and localhost alone; elsewhere they do what the keys for copying do. */
 async function write(text: string): Promise<void> {
@@ -24,25 +24,36 @@ async function write(text: string): Promise<void> {
   if (!isCopied) throw new Error('the browser does not copy')
 }
 
+const RESULTS = {
+  done: { said: texts.copied, icon: 'done', colour: 'text-good' },
+  failed: { said: texts.notCopied, icon: 'copy', colour: 'text-bad' },
+} as const
+
 function useCopy(text: string) {
-  const [isDone, setDone] = useState(false)
+  const [result, setResult] = useState<keyof typeof RESULTS>()
   useEffect(() => {
-    if (!isDone) return
-    const timer = setTimeout(() => setDone(false), DONE_MS)
+    if (!result) return
+    const timer = setTimeout(() => setResult(undefined), SHOWN_MS)
     return () => clearTimeout(timer)
-  }, [isDone])
-  return { isDone, copy: () => void write(text).then(() => setDone(true)) }
+  }, [result])
+  const copy = () =>
+    void write(text).then(
+      () => setResult('done'),
+      // A browser may refuse: the person has to copy it by hand.
+      () => setResult('failed'),
+    )
+  return { result: result && RESULTS[result], copy }
 }
 
 export function Copy({ text }: { text: string }) {
-  const { isDone, copy } = useCopy(text)
-  return <Button onClick={copy}>{isDone ? texts.copied : texts.copy}</Button>
+  const { result, copy } = useCopy(text)
+  return <Button onClick={copy}>{result?.said ?? texts.copy}</Button>
 }
 
 /** An id, as much of it as is to be seen, with a small button that copies all of it. */
 export function Id({ text, shown = text }: { text: string; shown?: string }) {
-  const { isDone, copy } = useCopy(text)
-  const label = isDone ? texts.copied : texts.copyOf(shown)
+  const { result, copy } = useCopy(text)
+  const label = result?.said ?? texts.copyOf(shown)
   return (
     <span className="inline-flex min-w-0 max-w-full items-center gap-1 align-middle">
       <code title={text} className="min-w-0 truncate text-xs">
@@ -53,10 +64,11 @@ export function Id({ text, shown = text }: { text: string; shown?: string }) {
         aria-label={label}
         title={label}
         onClick={copy}
-        className={`relative grid size-6 shrink-0 place-items-center rounded-md hover:bg-tint hover:text-accent ${isDone ? 'text-good' : 'text-soft'}`}
+        className={`relative grid size-6 shrink-0 place-items-center rounded-md hover:bg-tint hover:text-accent ${result?.colour ?? 'text-soft'}`}
       >
-        <Icon name={isDone ? 'done' : 'copy'} className="size-3.5" />
+        <Icon name={result?.icon ?? 'copy'} className="size-3.5" />
       </button>
+      {result === RESULTS.failed && <span className="shrink-0 text-bad text-xs">{result.said}</span>}
     </span>
   )
 }

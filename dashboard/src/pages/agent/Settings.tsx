@@ -23,7 +23,7 @@ export function Settings() {
   if (!agent) return null
   return (
     <>
-      <Names key={JSON.stringify([agent.name, agent.emoji, agent.description, agent.vibe])} agent={agent} />
+      <Names key={agentId} agent={agent} />
       <Engine agentId={agentId} />
       {mayChange && (
         <>

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
-import { api, unwrap } from '../../api/client.ts'
+import { api, RequestError, unwrap } from '../../api/client.ts'
 import { useMe } from '../../api/me.ts'
 import { Button, Field, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
@@ -17,7 +17,8 @@ export function Invited({ token, children }: { token: string; children: ReactNod
   const me = useMe()
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const user = me.data?.data.user
+  const isOut = me.error instanceof RequestError && me.error.status === 401
+  const user = isOut ? undefined : me.data?.data.user
   const join = useMutation({
     mutationFn: () =>
       user
@@ -30,6 +31,14 @@ export function Invited({ token, children }: { token: string; children: ReactNod
     },
   })
   if (me.isPending) return null
+  // A user who is signed in must not become another one.
+  if (me.error && !isOut)
+    return (
+      <>
+        <Problem error={me.error} />
+        <Button onClick={() => void me.refetch()}>{t.again}</Button>
+      </>
+    )
   return (
     <>
       <form

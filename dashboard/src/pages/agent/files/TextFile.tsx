@@ -21,11 +21,14 @@ export function TextFile({ agentId, path, found }: { agentId: string; path: stri
   const [text, setText] = useState(found.text)
   const [theirs, setTheirs] = useState<Seen>()
   const save = useMutation({
-    mutationFn: (etag: string) => writeContents(agentId, path, text, etag),
-    onSuccess(etag) {
-      setSeen({ text, etag })
+    async mutationFn({ text, etag }: Seen): Promise<Seen> {
+      return { text, etag: await writeContents(agentId, path, text, etag) }
+    },
+    // What was typed in the meantime is not saved yet.
+    onSuccess(saved) {
+      setSeen(saved)
       setTheirs(undefined)
-      const now: Contents = { kind: 'text', text, etag }
+      const now: Contents = { kind: 'text', ...saved }
       queries.setQueryData(['file', agentId, path], now)
     },
     async onError(error) {
@@ -37,7 +40,9 @@ export function TextFile({ agentId, path, found }: { agentId: string; path: stri
   /** Another text in the editor is another editor; a save leaves it, and its cursor, as they are. */
   const [taken, setTaken] = useState(0)
   const isChanged = text !== seen.text
-  const store = () => save.mutate((theirs ?? seen).etag)
+  const store = () => {
+    if (!save.isPending) save.mutate({ text, etag: (theirs ?? seen).etag })
+  }
   const take = () => {
     if (!theirs) return
     setSeen(theirs)

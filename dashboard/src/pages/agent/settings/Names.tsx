@@ -24,7 +24,13 @@ export function Names({
     description: agent.description ?? '',
     vibe: agent.vibe ?? '',
   }
-  const [told, setTold] = useState(before)
+  /** What was typed and is not saved, also where the agent changes its names meanwhile. */
+  const [draft, setDraft] = useState<Partial<Told>>({})
+  const unsaved = Object.fromEntries(
+    Object.entries(draft).filter(([name, text]) => text !== before[name as keyof Told]),
+  )
+  if (Object.keys(unsaved).length < Object.keys(draft).length) setDraft(unsaved)
+  const told = { ...before, ...unsaved }
   const isChanged = NAMES.some((name) => told[name] !== before[name])
   const save = useChange(() => {
     const { name, emoji, description, vibe } = told
@@ -40,7 +46,7 @@ export function Names({
   const field = (name: keyof Told) => ({
     label: t.fields[name],
     value: told[name],
-    onChange: (event: { target: { value: string } }) => setTold({ ...told, [name]: event.target.value }),
+    onChange: (event: { target: { value: string } }) => setDraft({ ...unsaved, [name]: event.target.value }),
   })
   return (
     <Section title={t.names} hint={t.namesHint}>

@@ -36,7 +36,7 @@ export function FilePage() {
         ← {texts.files.title}
       </Link>
       <Problem error={error} />
-      {file && <OneFile file={file} network={network} />}
+      {file && <OneFile key={file.id} file={file} network={network} />}
     </>
   )
 }
@@ -66,7 +66,7 @@ function OneFile({ file, network }: { file: FileRecord; network: Network }) {
         <div className="min-w-0 space-y-4">
           <Facts file={file} network={network} />
           <Links file={file} network={network} />
-          <Pairs key={JSON.stringify(file.keyvalues)} file={file} network={network} />
+          <Pairs file={file} network={network} />
           <Signature cid={file.cid} network={network} />
         </div>
       </div>

@@ -17,12 +17,14 @@ interface Pair {
 
 /** The metadata of a file, edited in place. */
 export function Pairs({ file, network }: { file: FileRecord; network: Network }) {
-  const [pairs, setPairs] = useState<Pair[]>(() =>
-    Object.entries(file.keyvalues).map(([key, value], id) => ({ id, key, value })),
-  )
+  /** What was typed and is not saved; undefined where there is none. */
+  const [draft, setPairs] = useState<Pair[]>()
+  const stored = Object.entries(file.keyvalues).map(([key, value], id) => ({ id, key, value }))
+  const pairs = draft ?? stored
   const saving = useChange(network, file.id)
   const kept = Object.fromEntries(pairs.filter(({ key }) => key).map(({ key, value }) => [key, value]))
   const isChanged = !isSame(kept, file.keyvalues) || pairs.some(({ key }) => !key)
+  if (draft && !isChanged && draft.length === stored.length) setPairs(undefined)
   const twice = pairs.find(
     ({ key }, index) => key && pairs.findIndex((pair) => pair.key === key) < index,
   )?.key

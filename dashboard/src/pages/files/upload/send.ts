@@ -31,7 +31,7 @@ export async function prepare(sending: Sending, { onSent, onDone, onFailed }: To
   const { name, network, groupId, workspaceId, isFolder, cid, type, body } = sending
   const upload: Upload = new Upload(body as File, {
     endpoint: '/v3/files',
-    headers: { 'berth-session': '1' },
+    headers: { 'berth-session': '1', 'berth-workspace': workspaceId },
     chunkSize: PIECE_BYTES,
     retryDelays: RETRY_MS,
     metadata: {

@@ -1,1 +1,0 @@
-import{$ as e}from"./index-cCWEVtZW.js";import{M as t}from"./me-C5gHm4_A.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

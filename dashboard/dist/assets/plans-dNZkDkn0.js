@@ -1,1 +1,0 @@
-import{a as e,o as t,s as n}from"./me-C5gHm4_A.js";function r(){let{data:r,error:i}=n({queryKey:[`plans`],queryFn:()=>t(e.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};
