@@ -8,7 +8,7 @@ import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import { joinByInvitation, requireInvitation } from './invitations.ts'
-import { lockMembers, putMember } from './members.ts'
+import { lockMembers, lockUser, putMember } from './members.ts'
 import type { Checks, Claims, OpenIdProvider } from './openid-provider.ts'
 import { type Browser, chooseWorkspace, createSession, type Opened } from './sessions.ts'
 import { hashSecret } from './tokens.ts'
@@ -129,10 +129,13 @@ export async function linkIdentity(
   const isLinked = found?.unlinkedAt === null
   if (isLinked && found.userId === userId) return found
   if (isLinked) throw linkedElsewhere()
-  if ((await prisma.oidcIdentity.count({ where: { userId, unlinkedAt: null } })) >= MAX_IDENTITIES)
-    throw forbidden(messages.identityLimit, 'identity_limit')
   try {
-    return await prisma.$transaction((tx) => createIdentity(tx, claims, userId))
+    return await prisma.$transaction(async (tx) => {
+      await lockUser(tx, userId)
+      if ((await tx.oidcIdentity.count({ where: { userId, unlinkedAt: null } })) >= MAX_IDENTITIES)
+        throw forbidden(messages.identityLimit, 'identity_limit')
+      return createIdentity(tx, claims, userId)
+    })
   } catch (error) {
     if (isUniqueViolation(error)) throw linkedElsewhere()
     throw error

@@ -21,6 +21,11 @@ export async function lockMembers(tx: Prisma.TransactionClient, workspaceId: str
   await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
 }
 
+/** Keeps others who change what a user has, or move or end their sessions, waiting until the transaction ends. */
+export async function lockUser(tx: Prisma.TransactionClient, userId: string): Promise<void> {
+  await tx.$queryRaw`SELECT FROM app_user WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
+}
+
 /**
  * Gives a user a role, as a part of a transaction that has {@link lockMembers}. Keys that a user had before they left stay
  * without use when they come back.

@@ -5,8 +5,9 @@
 import { randomBytes } from 'node:crypto'
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { isUniqueViolation } from '../db/database-errors.ts'
-import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import type { PrismaClient } from '../db/prisma.ts'
 import { ApiError, badRequest, forbidden, messages, notFound, unauthorized } from '../errors.ts'
+import { lockUser } from './members.ts'
 import { type Browser, chooseWorkspace, createSession, type Opened } from './sessions.ts'
 import { hashSecret } from './tokens.ts'
 
@@ -193,9 +194,6 @@ const userHandleOf = (userId: string): Buffer<ArrayBuffer> =>
 function refuseMore(count: number): void {
   if (count >= MAX_PASSKEYS) throw forbidden(messages.passkeyLimit, 'passkey_limit')
 }
-
-const lockUser = (tx: Prisma.TransactionClient, userId: string) =>
-  tx.$queryRaw`SELECT FROM app_user WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
 
 /** @param userId who registers a passkey; null for a sign-in. */
 async function newChallenge(prisma: PrismaClient, { id: rpId }: RelyingParty, userId: string | null) {

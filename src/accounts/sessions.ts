@@ -8,6 +8,7 @@ import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import type { Principal, Role } from '../http/principal.ts'
 import { joinByInvitation, nameTaken } from './invitations.ts'
+import { lockUser } from './members.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
 
 const LINK_MINUTES = 15
@@ -145,7 +146,7 @@ async function goOnIn(
   workspaceId: string,
 ): Promise<Moved> {
   const moved = { userId, expiresAt: expiresAt ?? new Date() }
-  await lockSessions(tx, userId)
+  await lockUser(tx, userId)
   await chooseWorkspace(tx, userId, workspaceId)
   // Whoever has lost the answer asks again.
   if (workspaceId === from.workspaceId) return { id: keyId, ...moved }
@@ -228,17 +229,13 @@ export async function listSessions(
   }))
 }
 
-/** Keeps others who move or end sessions of the user waiting until the transaction ends. */
-const lockSessions = (tx: Prisma.TransactionClient, userId: string) =>
-  tx.$queryRaw`SELECT FROM app_user WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
-
 /**
  * Ends a session of a user, also where it goes on in another workspace by now: its cookie is good for nothing afterwards. A
  * session that has ended stays as it is. @throws ApiError 404
  */
 export function endSession(prisma: PrismaClient, { workspaceId, userId }: Whose, id: string): Promise<void> {
   return prisma.$transaction(async (tx) => {
-    await lockSessions(tx, userId)
+    await lockUser(tx, userId)
     const session = await tx.session.findFirst({ where: { keyId: id, key: { workspaceId, userId } } })
     if (!session) throw notFound('There is no such session')
     const cookieId = session.cookieId ?? id

@@ -110,9 +110,12 @@ describe('a gateway', () => {
     const full = await workspace()
     await sql(
       `INSERT INTO gateway (id, workspace_id, domain)
-       SELECT gen_random_uuid(), $1, 'full-' || gen_random_uuid() FROM generate_series(1, 99)`,
+       SELECT gen_random_uuid(), $1, 'full-' || gen_random_uuid() FROM generate_series(1, 98)`,
       [full.id],
     )
+    const atOnce = Array.from({ length: 6 }, () => full.api.post(GATEWAYS, { domain: unusedName() }))
+    const statuses = (await Promise.all(atOnce)).map(({ status }) => status)
+    assert.deepEqual(statuses.sort(), [200, ...Array(5).fill(403)])
     assert.equal((await list(full.api)).count, 100)
     assertError(await full.api.post(GATEWAYS, { domain: unusedName() }), 403, 'Gateway limit reached: 100')
   })
@@ -258,9 +261,12 @@ describe('an access token', () => {
     const { id } = await create()
     await sql(
       `INSERT INTO gateway_access_token (id, gateway_id, token_hash)
-       SELECT gen_random_uuid(), $1, '' FROM generate_series(1, 100)`,
+       SELECT gen_random_uuid(), $1, '' FROM generate_series(1, 99)`,
       [id],
     )
+    const atOnce = Array.from({ length: 6 }, () => api.post(`${GATEWAYS}/${id}/access_tokens`, undefined))
+    const statuses = (await Promise.all(atOnce)).map(({ status }) => status)
+    assert.deepEqual(statuses.sort(), [200, ...Array(5).fill(403)])
     assertError(
       await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined),
       403,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
 import { isUniqueViolation } from '../../db/database-errors.ts'
-import type { PrismaClient } from '../../db/prisma.ts'
+import { inTransaction, type PrismaClient } from '../../db/prisma.ts'
 import { ApiError, forbidden, notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
@@ -114,11 +114,13 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       success: { status: 200, description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
       errors: [409],
       async handle({ principal: { workspaceId }, body }) {
-        if ((await prisma.gateway.count({ where: { workspaceId } })) >= MAX_GATEWAYS) {
-          throw forbidden(`Gateway limit reached: ${MAX_GATEWAYS}`, 'limit')
-        }
-        const data = { workspaceId, domain: body.domain }
-        const created = await prisma.gateway.create({ data, include: withParts }).catch((error) => {
+        const created = await inTransaction(prisma, async (tx) => {
+          // The lock has others who add to the workspace wait, so that none gets past the limit.
+          await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
+          if ((await tx.gateway.count({ where: { workspaceId } })) >= MAX_GATEWAYS)
+            throw forbidden(`Gateway limit reached: ${MAX_GATEWAYS}`, 'limit')
+          return tx.gateway.create({ data: { workspaceId, domain: body.domain }, include: withParts })
+        }).catch((error) => {
           if (isUniqueViolation(error)) throw new ApiError(409, 'taken', 'domain: is taken')
           throw error
         })
@@ -237,22 +239,16 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId } }) {
-        if (
-          (await prisma.gatewayAccessToken.count({ where: { gatewayId, gateway: { workspaceId } } })) >=
-          MAX_TOKENS
-        ) {
-          throw forbidden(`Access token limit reached: ${MAX_TOKENS}`, 'limit')
-        }
         const [id, value] = [uuidv7(), randomBytes(TOKEN_BYTES).toString('base64url')]
-        // A gateway that is deleted meanwhile is not found here, or not deleted before this is done.
-        const [created] = await prisma.$queryRaw<{ createdAt: Date }[]>`
-          WITH gateway AS (
-            SELECT id FROM gateway WHERE id = ${gatewayId}::uuid AND workspace_id = ${workspaceId}::uuid
-            FOR KEY SHARE)
-          INSERT INTO gateway_access_token (id, gateway_id, token_hash)
-          SELECT ${id}::uuid, id, ${hashToken(value)} FROM gateway
-          RETURNING created_at AS "createdAt"`
-        if (!created) throw notFound('There is no such gateway')
+        const created = await inTransaction(prisma, async (tx) => {
+          // The lock has its deletion wait, and others who add to it, so that none gets past the limit.
+          const found = await tx.$queryRaw<unknown[]>`
+            SELECT FROM gateway WHERE id = ${gatewayId}::uuid AND workspace_id = ${workspaceId}::uuid FOR NO KEY UPDATE`
+          if (found.length === 0) throw gatewayNotFound()
+          if ((await tx.gatewayAccessToken.count({ where: { gatewayId } })) >= MAX_TOKENS)
+            throw forbidden(`Access token limit reached: ${MAX_TOKENS}`, 'limit')
+          return tx.gatewayAccessToken.create({ data: { id, gatewayId, tokenHash: hashToken(value) } })
+        })
         gateways.forget()
         return { body: { data: { id, value, createdAt: created.createdAt.toISOString() } } }
       },
