@@ -1,5 +1,5 @@
 import { AgentdError } from './agentd-errors.ts'
-import { isObject } from './openclaw-config.ts'
+import { isObject } from './json.ts'
 
 /** The text that stands for a secret, here and in the engine. */
 export const REDACTED = '__OPENCLAW_REDACTED__'

@@ -5,10 +5,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { AgentdError } from './agentd-errors.ts'
 import { redact, redactText, restore } from './config-redaction.ts'
 import { GatewayClient } from './gateway-client.ts'
+import { isObject, type Json } from './json.ts'
 import { engineCommand } from './openclaw.ts'
 import {
   ConfigError,
-  isObject,
   onThisMachine,
   override,
   parseConfig,
@@ -18,8 +18,6 @@ import {
 import { apiPath, type Paths } from './paths.ts'
 import type { ConfigCheck } from './protocol.ts'
 import type { Agent, Service } from './server.ts'
-
-type Json = Record<string, unknown>
 
 const RPC_MS = 15_000
 /** Each may take 2.6 s, and they follow one another. */

@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { isObject } from './openclaw-config.ts'
+import { isObject, type Json } from './json.ts'
 
 /** A `connect` request takes about 1 KB. */
 const MESSAGE_BYTES = 65_536
@@ -166,8 +166,6 @@ function knownClient(client: unknown): unknown {
   if (client.id === 'cli' && client.mode === 'cli') return client
   return { ...client, id: 'gateway-client', mode: 'backend' }
 }
-
-type Json = Record<string, unknown>
 
 function parse(message: string): Json | undefined {
   try {

@@ -1,6 +1,6 @@
 import { AgentdError } from './agentd-errors.ts'
 import type { Gateway } from './gateway.ts'
-import { isObject } from './openclaw-config.ts'
+import { isObject } from './json.ts'
 import type { ScriptsRequest, StartRequest } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
 import type { Service } from './server.ts'

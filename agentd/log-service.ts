@@ -1,8 +1,8 @@
 /** The log for whoever reads it over HTTP. */
 import type { ServerResponse } from 'node:http'
 import { AgentdError } from './agentd-errors.ts'
-import { KEPT_LINES, type Log } from './logs.ts'
-import type { LogLine } from './protocol.ts'
+import type { Log } from './logs.ts'
+import { KEPT_LINES, type LogLine } from './protocol.ts'
 import type { Service } from './server.ts'
 
 /** A follower that reads too slowly loses lines beyond this many bytes that wait for it. */

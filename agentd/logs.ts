@@ -1,7 +1,5 @@
-import type { LogLine } from './protocol.ts'
+import { KEPT_LINES, type LogLine } from './protocol.ts'
 
-/** Lines kept in memory: of the gateway, of scripts and of agentd itself. They outlive every run of the gateway. */
-export const KEPT_LINES = 1000
 /** Longest message kept, in characters. With {@link KEPT_LINES} it bounds the memory: 1000 × 4096 × 2 bytes = 8 MB. */
 const MESSAGE_CHARS = 4096
 /** Shorter values would hit ordinary words. */

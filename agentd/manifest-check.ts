@@ -1,4 +1,5 @@
 /** Check of a manifest v1: errors with the path of each field, for people. */
+import { isObject, type Json } from './json.ts'
 import { MANIFEST_SCHEMA, type Schema } from './manifest-schema.ts'
 
 /** A longer one is no manifest: its fields have limits of their own. */
@@ -108,8 +109,6 @@ function* repeated<T>(list: string, field: string & keyof T, items: T[] = []): G
   }
 }
 
-type Json = Record<string, unknown>
-
 /** The faults of a value, no deeper than the schema goes. */
 function* check(schema: Schema, value: unknown, path: string): Generator<string> {
   const types = [schema.type ?? []].flat()
@@ -192,9 +191,6 @@ function isOfType(value: unknown, type: keyof typeof NAMED): boolean {
   if (type === 'object') return isObject(value)
   return type === 'integer' ? Number.isInteger(value) : typeof value === type
 }
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The path of a key; a key may be any text, and is shown as one where it is no plain name. */
 function join(path: string, key: string): string {

@@ -3,10 +3,9 @@ import { mkdir, open, rename, unlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { isErrno } from './agentd-errors.ts'
+import { isObject, type Json } from './json.ts'
 import { type Paths, realPath } from './paths.ts'
 import { NotPlain, readPlainFile } from './plain-file.ts'
-
-type Json = Record<string, unknown>
 
 /** The engine's own take kilobytes. */
 const CONFIG_BYTES = 8_388_608
@@ -118,8 +117,4 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     if (isErrno(error, 'EISDIR', 'ENOTEMPTY')) throw new ConfigError('openclaw.json is not a plain file')
     throw error
   }
-}
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -199,6 +199,9 @@ export type ExecEvent =
   | { stream: 'stdout' | 'stderr'; text: string }
   | { exit: Pick<ExecResult, 'exitCode' | 'truncated' | 'timedOut'> }
 
+/** Lines of the log that agentd keeps: of the gateway, of scripts and of agentd itself. They outlive every run of the gateway. */
+export const KEPT_LINES = 1000
+
 /** A line of `GET /v1/logs?lines=N` (`{lines: LogLine[]}`) and of `GET /v1/logs/stream` (NDJSON). */
 export interface LogLine {
   timestamp: string

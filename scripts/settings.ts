@@ -4,6 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
+import { EMPTY_MEANS_NONE } from '../src/config.ts'
 import { BOUNDS, type Bound } from '../src/lib/bounds.ts'
 import { SECRETS, settings } from '../src/settings.ts'
 import { withSettings } from './stack-settings.ts'
@@ -29,7 +30,8 @@ export function settingsPage(): string {
   return `# Settings
 
 Berth reads its settings from the environment, once, when a process starts. A setting that is wrong stops the
-process with a message that names it. One without a default counts as not set when it is empty.
+process with a message that names it. One that is empty counts as not set, but for these, in which empty has a meaning:
+${[...EMPTY_MEANS_NONE].map((name) => `\`${name}\``).join(', ')}.
 
 The secrets ${SECRETS.map((name) => `\`${name}\``).join(', ')} may also come from a file: set the name with
 \`_FILE\` at its end to the file's path, for example \`${SECRETS[0]}_FILE=/run/secrets/${SECRETS[0]?.toLowerCase()}\`.

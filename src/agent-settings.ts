@@ -67,7 +67,7 @@ export const agentSettings = {
   BERTH_AGENT_DISK_MB: integer(64, 1_048_576)
     .default(10_240)
     .describe(
-      'Disk of one agent, where its plan has no limit of its own. A hard limit with BERTH_DISKS_SOCKET; without, it is counted every ten seconds or so, and an agent that goes over it is stopped.',
+      'Disk of one agent, where its plan has no limit of its own. A hard limit with BERTH_DISKS_SOCKET; without, it is counted every ten seconds, and a large home less often, so that counting takes at most a fiftieth of the time; an agent that goes over it is stopped.',
     ),
   BERTH_DISKS_SOCKET: socketPath
     .optional()

@@ -1,5 +1,5 @@
 /**
- * Every setting of Berth, read from the environment once, at boot. Nothing else reads `process.env`.
+ * Every setting of Berth, read from the environment once, at boot. No other module reads a setting from `process.env`.
  * A setting that is wrong ends the process with a message that names the variable.
  */
 import { readFileSync } from 'node:fs'
@@ -12,7 +12,8 @@ import { SECRETS, settings } from './settings.ts'
 
 export type Config = Readonly<z.infer<typeof settings>>
 
-const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGRAM_URL', 'SECRETS_KEY'])
+/** Settings in which empty has a meaning; all others count as not set then. */
+export const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGRAM_URL', 'SECRETS_KEY'])
 
 /** Names like ours that are no settings: those of tests, of examples, and of Kubernetes' service links. */
 const NO_SETTINGS =
@@ -34,7 +35,6 @@ const RENAMED: Record<string, string> = {
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const set = Object.entries({ ...env, ...readSecretFiles(env) }).filter(
-    // A setting that is there but empty counts as not set, but for those in which empty has a meaning.
     ([name, value]) => value !== '' || EMPTY_MEANS_NONE.has(name),
   )
   const parsed = settings.safeParse(Object.fromEntries(set))

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { agentSettings } from './agent-settings.ts'
+import { parseKeep } from './lib/keep.ts'
 import {
   flag,
   integer,
@@ -265,7 +266,7 @@ export const settings = z.object({
     .default(86_400)
     .describe('A backup into BERTH_BACKUP_DIR is made when the newest one there is older than this.'),
   BERTH_BACKUP_KEEP: text
-    .regex(/^(?!.*([dwm]).*\1)[1-9]\d{0,3}[dwm](,[1-9]\d{0,3}[dwm]){0,2}$/, 'must be like 7d,4w,12m')
+    .refine((keep) => parseKeep(keep) !== undefined, 'must be like 7d,4w,12m')
     .default('7d,4w,12m')
     .describe('Kept in BERTH_BACKUP_DIR: the last backup of each of so many days, weeks and months.'),
   BERTH_BACKUP_PASSPHRASE: text

@@ -54,13 +54,15 @@ const name = text(100)
   .min(1, 'must not be empty')
   .refine(
     (value) => !BANNED.test(value),
-    'must not contain control characters, line breaks or any of < > " ` \\',
+    'must not contain control characters, line breaks, characters that turn the direction of text, or any of < > " ` \\',
   )
   .meta({ format: 'agent-name' })
 
 /** Fields by which the owner describes an agent: the same rules for a new agent and for a change; each is a column. */
 export const names = z.object({
-  name: name.describe('At most 100 characters, without control characters, line breaks and < > " ` \\.'),
+  name: name.describe(
+    'At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \\.',
+  ),
   description: text(10_000).nullable(),
   vibe: text(200).nullable(),
   emoji: text(32).nullable(),

@@ -67,7 +67,7 @@ export async function readStatus(
 }
 
 /** The last lines of an agent's log that clients get. */
-export const KEPT_LINES = 100
+export const SHOWN_LINES = 100
 
 export const logLine = z.object({
   timestamp: z.string().max(40),
@@ -75,7 +75,7 @@ export const logLine = z.object({
   source: z.string().max(200),
   message: z.string(),
 })
-export const logLines = z.object({ lines: z.array(logLine).max(KEPT_LINES) })
+export const logLines = z.object({ lines: z.array(logLine).max(SHOWN_LINES) })
 export type LogLine = z.output<typeof logLine>
 
 /** A line as people read it. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { keptOf, parseKeep } from './retention.ts'
+import { parseKeep } from '../lib/keep.ts'
+import { keptOf } from './retention.ts'
 
 const nameOf = (day: string, hour = '03') => `${day}T${hour}-00-00.000Z`
 

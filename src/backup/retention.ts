@@ -1,4 +1,5 @@
 /** The choice of backups that are kept, and the removal of the others with the blocks that only they have. */
+import type { Keep } from '../lib/keep.ts'
 import { BlockArchive } from './blocks.ts'
 import { listBackups, type Manifest, NETWORKS, readManifest, removeBackup, timeOf } from './layout.ts'
 import type { BackupStore } from './store.ts'
@@ -11,21 +12,7 @@ const PERIODS = {
   d: (at: Date) => at.toISOString().slice(0, 10),
   w: (at: Date) => String(Math.floor((at.getTime() / DAY_MS + 3) / 7)),
   m: (at: Date) => at.toISOString().slice(0, 7),
-} as const
-
-/** How many days, weeks and months the last backup of each is kept of. */
-export type Keep = Record<keyof typeof PERIODS, number>
-
-/** Reads `7d,4w,12m`; undefined for what is not like that. */
-export function parseKeep(text: string): Keep | undefined {
-  const keep: Keep = { d: 0, w: 0, m: 0 }
-  for (const part of text.split(',')) {
-    const [, count, unit] = /^\s*([1-9]\d{0,3})([dwm])\s*$/.exec(part) ?? []
-    if (!count || keep[unit as keyof Keep]) return undefined
-    keep[unit as keyof Keep] = Number(count)
-  }
-  return keep
-}
+} satisfies Record<keyof Keep, (at: Date) => string>
 
 /** The backups that are kept: the newest one, and the last one of each of the newest days, weeks and months that have any. */
 export function keptOf(names: string[], keep: Keep): Set<string> {

@@ -2,6 +2,7 @@
 import { findWorkspace } from '../accounts/workspaces.ts'
 import { type AuditFilter, eachPage, listAudit } from '../audit/audit.ts'
 import { badRequest, notFound } from '../errors.ts'
+import { isUuid } from '../lib/read.ts'
 import { withDatabase } from './database.ts'
 import { printRows } from './print.ts'
 
@@ -24,7 +25,7 @@ interface Options {
 export function printAudit(options: Options): Promise<void> {
   return withDatabase(async ({ pool, prisma }) => {
     const { workspace, user, key, agent, action, resource, result, from, to, limit, json } = options
-    if (key !== undefined && !UUID.test(key)) throw badRequest('--key: must be the id of a key')
+    if (key !== undefined && !isUuid(key)) throw badRequest('--key: must be the id of a key')
     const of = workspace === undefined ? null : (await findWorkspace(prisma, workspace)).id
     const found = user === undefined ? undefined : await prisma.user.findUnique({ where: { name: user } })
     if (found === null) throw notFound(`no user is named ${user}`)
@@ -38,8 +39,6 @@ export function printAudit(options: Options): Promise<void> {
     printRows(rows.map(toLine), false)
   })
 }
-
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 type Row = Awaited<ReturnType<typeof listAudit>>[number]
 

@@ -1,11 +1,11 @@
 /** `npx berth`: what an operator does at a terminal, beside a running Berth or without one. */
 import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { type Keep, parseKeep } from '../backup/retention.ts'
 import { BackupError } from '../backup/store.ts'
 import { DatabaseAwayError } from '../db/database-errors.ts'
 import { ApiError, ConfigError } from '../errors.ts'
 import { isScope, SCOPES } from '../http/principal.ts'
+import { type Keep, parseKeep } from '../lib/keep.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import { SandboxError } from '../sandboxes/port.ts'
 import {

@@ -8,6 +8,11 @@ import * as Digest from 'multiformats/hashes/digest'
 import { badRequest } from '../errors.ts'
 import { isPrivateAddress } from '../lib/net/ip-address.ts'
 
+/** Host nodes that a request may name: more than a node has, as an ordinary Kubo names some twenty addresses. */
+export const MAX_HOST_NODES = 100
+/** The first of those that can be dialled, as many as are dialled. */
+export const DIALLED_HOST_NODES = 20
+
 const LIBP2P_KEY = 0x72
 const HOSTS = ['ip4', 'ip6', 'dns', 'dns4', 'dns6', 'dnsaddr']
 const DIALABLE = [...HOSTS, 'p2p']

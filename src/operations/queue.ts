@@ -23,7 +23,6 @@ export interface JobQueue {
 }
 
 export interface QueueBackend {
-  readonly kind: 'redis' | 'postgres'
   queue(name: QueueName): JobQueue
   /** The consuming side; it waits for the backend as long as it takes. */
   consume(name: QueueName, concurrency: number, run: (operationId: string) => Promise<void>): void
@@ -89,7 +88,6 @@ export function createQueueBackend(
   }
 
   return {
-    kind: redisUrl ? 'redis' : 'postgres',
     queue(name) {
       const queue = openQueue(name)
       closers.push(() => queue.close())

@@ -63,7 +63,7 @@ export interface EngineAtHand {
 }
 
 export type SandboxErrorCode =
-  /** The engine (Docker) does not answer. */
+  /** What runs sandboxes (Docker, the API server) does not answer. */
   | 'unreachable'
   /** No sandbox has this id. */
   | 'not_found'

@@ -67,7 +67,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
 
   /**
    * Retrieves and pins. Kubo's own GC leaves that alone, but waits for it, and makes all other pins wait until then: so
-   * it counts as under way from its first block on, and none is begun.
+   * it counts as under way from its first block on, and no collection is begun.
    */
   const retrieveApart = (cid: CID, options: PinOptions) => {
     const done = Promise.withResolvers<void>()

@@ -11,7 +11,7 @@ import type { Pool, Queryable } from '../../src/db/pool.ts'
 import type { Transaction } from '../../src/db/prisma.ts'
 import { finishRetrieval, readRetrieval, showRetrieval } from '../../src/db/statements/pins.ts'
 import { lockCid } from '../../src/files/held-content.ts'
-import { resolveHostNodes } from '../../src/files/host-nodes.ts'
+import { DIALLED_HOST_NODES, resolveHostNodes } from '../../src/files/host-nodes.ts'
 import type { Failure, PENDING } from '../../src/files/pins/pin-record.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import {
@@ -62,8 +62,6 @@ interface Target {
 }
 
 const MAX_RETRY_MS = 3_600_000
-/** Host nodes that are dialled, of those that a request names. */
-const MAX_ORIGINS = 20
 
 /** Messages of failures for clients; that of `bad_host_node` is the storage's own. */
 const FAILURES: Record<Exclude<Failure, 'bad_host_node'>, string> = {
@@ -88,7 +86,7 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
       if (target.bytesLeft !== null && target.bytesLeft <= 0)
         throw failureBy('over_free_limit', 'no bytes left')
       const nodes = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
-      const origins = nodes.slice(0, MAX_ORIGINS)
+      const origins = nodes.slice(0, DIALLED_HOST_NODES)
       const options: PinOptions = {
         stallMs,
         maxBytes: smallerLimit(target.maxFileBytes, target.bytesLeft),

@@ -43,7 +43,7 @@ export function collectInTurn(
 
 /**
  * A turn of the loop of a Kubo that is Berth's own. All of its pins wait while it collects: so one process has it collect,
- * at most once in `intervalMs`, and only when something was released.
+ * at most once in `intervalMs`, when something was released or nothing was collected for 24 times as long.
  */
 export function collectReleased(
   services: Services,

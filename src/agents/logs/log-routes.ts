@@ -1,16 +1,15 @@
 import { z } from 'zod'
+import { KEPT_LINES } from '../../../agentd/protocol.ts'
 import { openEventStream } from '../../http/event-stream.ts'
 import type { Route } from '../../http/route.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
-import { formatLine, KEPT_LINES, logLine, logLines } from '../agentd-status.ts'
+import { formatLine, logLine, logLines, SHOWN_LINES } from '../agentd-status.ts'
 import { jsonLines } from '../agentd-stream.ts'
 import { askAgent } from '../engine-call.ts'
 
 /** A hundred of the longest lines. */
 const MAX_BYTES = 4_194_304
 const LINE_BYTES = 65_536
-/** All that agentd keeps. */
-const MOST_LINES = 1000
 const FAILURE = 'Failed to read logs'
 
 const followQuery = z.object({
@@ -18,8 +17,8 @@ const followQuery = z.object({
     .number()
     .int()
     .min(0)
-    .max(MOST_LINES)
-    .default(KEPT_LINES)
+    .max(KEPT_LINES)
+    .default(SHOWN_LINES)
     .describe('How many of the last lines come first.'),
 })
 
@@ -33,7 +32,7 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       tag: 'Agents',
       summary: "Read the end of an agent's log",
       description:
-        `The last ${KEPT_LINES} lines of the gateway, of the scripts and of the supervisor. They outlive a restart of ` +
+        `The last ${SHOWN_LINES} lines of the gateway, of the scripts and of the supervisor. They outlive a restart of ` +
         "the gateway, and not one of the sandbox. On the agent's own host, a WebSocket at `/v0/logs` sends them " +
         'and then each new one: `{"timestamp", "level", "source", "message"}`.',
       scope: 'org:agents:read',
@@ -41,7 +40,7 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       success: { status: 200, description: 'The lines, as one text.', body: z.object({ logs: z.string() }) },
       errors: [503],
       async handle({ agent, signal }) {
-        const path = `/v1/logs?lines=${KEPT_LINES}`
+        const path = `/v1/logs?lines=${SHOWN_LINES}`
         const { lines } = await askAgent(agent, FAILURE, () =>
           agentd.json(agent, { path, maxBytes: MAX_BYTES, signal }, logLines),
         )

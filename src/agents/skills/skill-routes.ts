@@ -5,6 +5,7 @@ import { retrieveContent } from '../../files/retrieve.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nextPageToken, paging, readPageToken, text } from '../../http/shapes.ts'
+import { isUuid } from '../../lib/read.ts'
 import type { Asked, Started } from '../../operations/operations.ts'
 import { type AgentServices, pending, startedOperation } from '../agent-route.ts'
 import { noSkill } from './attach.ts'
@@ -17,7 +18,6 @@ const TAG = 'Skills'
 const SKILLS = '/v0/skills'
 const SKILL = `${SKILLS}/:skillId`
 const VERSIONS = `${SKILL}/versions`
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const success = z.literal(true)
 const params = z.object({
   skillId: text(512).meta({ format: 'skill-id' }).describe('Its id, or the CID of one of its versions.'),
@@ -217,7 +217,7 @@ export function skillRoutes(services: AgentServices): Route[] {
 
 /** @throws ApiError 400 for what is neither an id nor a CID. */
 const nameOf = (named: string) =>
-  UUID.test(named) ? { skillId: named.toLowerCase() } : { cid: canonicalCid(parseCid(named, 'skillId')) }
+  isUuid(named) ? { skillId: named.toLowerCase() } : { cid: canonicalCid(parseCid(named, 'skillId')) }
 
 function nextPage(items: { id: string }[], pageSize: number): { headers?: Record<string, string> } {
   const next = nextPageToken(items, pageSize)

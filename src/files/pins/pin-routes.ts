@@ -3,14 +3,11 @@ import { badRequest, forbidden, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { cid, nextPageToken, nothing, order, paging, pathId, readPageToken, text } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
-import { checkHostNodes } from '../host-nodes.ts'
+import { checkHostNodes, MAX_HOST_NODES } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
 import { type RemovalServices, removal } from '../remove.ts'
 import { PIN_STATUSES, pinRecord } from './pin-record.ts'
 import type { PinService } from './pin-requests.ts'
-
-/** More than a node has: an ordinary Kubo names some twenty addresses. The first 20 that may be dialled are. */
-const MAX_HOST_NODES = 100
 
 /** `POST /v3/files/public/pin_by_cid` (contract 4.1). */
 const pinRequest = z.object({

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { ApiError } from '../../errors.ts'
 import { text } from '../../http/shapes.ts'
 import { isPrivateAddress } from '../../lib/net/ip-address.ts'
-import { parseHostNode } from '../host-nodes.ts'
+import { DIALLED_HOST_NODES, parseHostNode } from '../host-nodes.ts'
 
 const MAX_DELEGATES = 20
 
@@ -27,11 +27,8 @@ function isLocal(address: string): boolean {
 
 const address = text(1024)
 
-/** Origins of a pin that are kept. */
-const KEPT_ORIGINS = 20
-
 /**
- * The first 20 origins that may be dialled, as multiaddrs. The others are left out and not refused: a node
+ * The first {@link DIALLED_HOST_NODES} origins that may be dialled, as multiaddrs. The others are left out and not refused: a node
  * names all of its addresses, those of its local networks too, and dialling origins is best effort.
  */
 export function readOrigins(origins: string[], allowPrivate: boolean): string[] {
@@ -44,5 +41,5 @@ export function readOrigins(origins: string[], allowPrivate: boolean): string[] 
       throw error
     }
   })
-  return read.slice(0, KEPT_ORIGINS)
+  return read.slice(0, DIALLED_HOST_NODES)
 }

@@ -2,11 +2,10 @@
 import { z } from 'zod'
 import { cid, limit, pathId, text, time } from '../../http/shapes.ts'
 import { parseJson } from '../../lib/read.ts'
+import { DIALLED_HOST_NODES, MAX_HOST_NODES } from '../host-nodes.ts'
 import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
 import { FAILURES } from '../pins/pin-record.ts'
 
-/** More than a node has: an ordinary Kubo sends some twenty. Which of them are kept is for `readOrigins`. */
-const MAX_ORIGINS = 100
 const MAX_CIDS = 10
 
 /** The statuses of a file that each status of the specification stands for. */
@@ -25,10 +24,10 @@ export const pin = z.object({
   name: text(255).nullish().describe('A name, to find it by.'),
   origins: z
     .array(z.string())
-    .max(MAX_ORIGINS, `must have at most ${MAX_ORIGINS} entries`)
+    .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
     .nullish()
     .describe(
-      'Multiaddrs of nodes that have the content. The first 20 that can be dialled are kept, the others passed over.',
+      `Multiaddrs of nodes that have the content. The first ${DIALLED_HOST_NODES} that can be dialled are kept, the others passed over.`,
     ),
   meta: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
 })

@@ -7,11 +7,12 @@ import { type Pool, transaction } from '../../db/pool.ts'
 import { findDuplicate, insertFile } from '../../db/statements/files.ts'
 import { findGroup } from '../../db/statements/groups.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
-import { ApiError, notFound } from '../../errors.ts'
+import { ApiError } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
 import { lockCid } from '../held-content.ts'
+import { groupNotFound } from '../pins/pin-inserts.ts'
 import { overMaxSize, overPlanStorage } from './allowance.ts'
 import { publishQuotaReached, settle } from './reservations.ts'
 
@@ -120,8 +121,6 @@ export async function keepContent(
   crashPoint('after-keep')
   return kept
 }
-
-const groupNotFound = () => notFound('group_id: there is no such group')
 
 /** @throws ApiError where the plan, or a group that is not there, forbids a new file. */
 async function checkLimits(

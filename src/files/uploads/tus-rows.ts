@@ -13,6 +13,7 @@ import {
   type Uploader,
 } from '../../db/statements/uploads.ts'
 import { ApiError, forbidden, notFound } from '../../errors.ts'
+import { isUuid } from '../../lib/read.ts'
 import type { UploadGrant } from './grant.ts'
 import type { FileDetails } from './keep.ts'
 
@@ -174,7 +175,6 @@ function toOutcome({ cid, fileId, refusal }: Pick<UploadRow, 'cid' | 'fileId' | 
 const hash = (token: string): Uint8Array => createHash('sha256').update(token).digest()
 
 const BATCH = 500
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
  * Removes uploads and signed URLs whose time is over, and files in `dir` that belong to no unfinished upload:
@@ -190,7 +190,7 @@ export async function removeAbandonedUploads(
     while ((await remove.run(pool, BATCH)).rowCount === BATCH)
   }
   // Rows are written before their files, so a listed file without a row has lost its row for good.
-  const files = (await readdir(dir)).filter((name) => UUID.test(name))
+  const files = (await readdir(dir)).filter(isUuid)
   for (let i = 0; i < files.length; i += BATCH) {
     signal.throwIfAborted()
     const batch = files.slice(i, i + BATCH)

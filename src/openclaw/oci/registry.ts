@@ -73,11 +73,11 @@ export class Registry {
     return manifest.descriptor.digest
   }
 
-  async #manifest(tag: string): Promise<Buffer> {
+  async #manifest(reference: string): Promise<Buffer> {
     const accept = [MEDIA.index, MEDIA.manifest, MEDIA.dockerIndex, MEDIA.dockerManifest].join(', ')
-    const answer = await this.#ask(new URL(`manifests/${tag}`, this.#base), { headers: { accept } })
+    const answer = await this.#ask(new URL(`manifests/${reference}`, this.#base), { headers: { accept } })
     const bytes = await readBounded(answer, MANIFEST_BYTES)
-    if (tag.includes(':') && sha256(bytes) !== tag) throw this.#wrong(tag)
+    if (reference.includes(':') && sha256(bytes) !== reference) throw this.#wrong(reference)
     return bytes
   }
 

@@ -6,7 +6,7 @@ import type { Request, Response } from 'express'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Agent } from '../../agents/agent.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
-import { KEPT_LINES, logLine } from '../../agents/agentd-status.ts'
+import { logLine, SHOWN_LINES } from '../../agents/agentd-status.ts'
 import { jsonLines } from '../../agents/agentd-stream.ts'
 import { ApiError } from '../../errors.ts'
 import { takeUpgrade } from '../../http/upgrade.ts'
@@ -120,7 +120,7 @@ export class LogStream {
   static async open({ agentd, agent, req, res, signal }: SocketRequest): Promise<LogStream | undefined> {
     const gone = new AbortController()
     try {
-      const path = `/v1/logs/stream?lines=${KEPT_LINES}`
+      const path = `/v1/logs/stream?lines=${SHOWN_LINES}`
       const response = await agentd.stream(agent, { path, signal: AbortSignal.any([gone.signal, signal]) })
       const socket = req.socket.destroyed ? undefined : acceptSocket(req, res)
       if (socket) return new LogStream(socket, response, gone)

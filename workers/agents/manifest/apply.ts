@@ -16,7 +16,7 @@ import { setRoutes } from '../../../src/agents/ports/port-route-store.ts'
 import { attachedSecrets } from '../../../src/agents/secrets/attachments.ts'
 import { attachSkills } from '../../../src/agents/skills/attach.ts'
 import { Tasks } from '../../../src/agents/tasks/jobs.ts'
-import { type Job, newTask } from '../../../src/agents/tasks/task-schema.ts'
+import { newTask } from '../../../src/agents/tasks/task-schema.ts'
 import { inTransaction, type Prisma } from '../../../src/db/prisma.ts'
 import { describeIssue } from '../../../src/http/shapes.ts'
 import type { Run } from '../../../src/operations/handler.ts'
@@ -270,7 +270,7 @@ function toTask(entry: ManifestTask): z.input<typeof newTask> | Record<string, u
 }
 
 /** True for a job with all that a task says; the engine adds to it. */
-function isIn(part: unknown, whole: Job | unknown): boolean {
+function isIn(part: unknown, whole: unknown): boolean {
   if (typeof part !== 'object' || part === null || Array.isArray(part)) return isDeepStrictEqual(part, whole)
   if (typeof whole !== 'object' || whole === null) return false
   return Object.entries(part).every(
