@@ -24,8 +24,7 @@ interface CreateOptions {
   name: string
   scopes: string[]
   expires?: Date
-  /** A name, `false` for --no-user, `true` or undefined where neither was given. */
-  user?: string | boolean
+  user?: string
   json?: boolean
 }
 
@@ -35,11 +34,9 @@ export function createKey(options: CreateOptions): Promise<void> {
     const { id: workspaceId } = await findWorkspace(database.prisma, options.workspace)
     about.workspaceId = workspaceId
     const userId =
-      user === false
-        ? null
-        : typeof user === 'string'
-          ? await findMember(database.prisma, workspaceId, user)
-          : await findOwner(database.prisma, workspaceId)
+      user === undefined
+        ? await findOwner(database.prisma, workspaceId)
+        : await findMember(database.prisma, workspaceId, user)
     const key = await keyService(database).create({
       workspaceId,
       userId,

@@ -44,7 +44,6 @@ keys
   .option('-s, --scopes <list>', `comma separated, of: ${SCOPES.join(', ')}`, parseScopes, ['admin'])
   .option('-e, --expires <when>', 'a date (2027-01-31), or a time from now (90d, 12h, 30m)', parseExpiry)
   .option('-u, --user <name>', 'the user it acts for; the workspace’s owner unless told')
-  .option('--no-user', 'a key that acts for nobody; the API refuses it')
   .addOption(asJson())
   .action(createKey)
 keys.command('list').description('list keys').addOption(inWorkspace()).addOption(asJson()).action(listKeys)
