@@ -57,6 +57,12 @@ export function nextPageToken(items: { id: string }[], pageSize: number): string
   return last ? Buffer.from(last.id).toString('base64') : ''
 }
 
+/** Where the next page of a list is told by a header: the words for its description, and the header. */
+export const PAGED_BY_HEADER =
+  'Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'
+export const nextPageHeaders = (token: string): { headers?: Record<string, string> } =>
+  token ? { headers: { 'Next-Page-Token': token } } : {}
+
 /** The id inside a page token. @throws ApiError 400 for a token that we cannot have made. */
 export function readPageToken(token: string | undefined): string | undefined {
   if (!token) return undefined

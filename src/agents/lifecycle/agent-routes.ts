@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { messages, notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
+import { nextPageHeaders, nextPageToken, PAGED_BY_HEADER, paging, readPageToken } from '../../http/shapes.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { requireChannels } from '../channels/channel-service.ts'
@@ -88,9 +88,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       id: 'listAgents',
       tag: TAG,
       summary: 'List agents',
-      description:
-        'The oldest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of ' +
-        'the next page.',
+      description: `The oldest first. ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: z.object({ ...paging(1000, 1000) }),
@@ -98,9 +96,8 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       async handle({ principal, query }) {
         const after = readPageToken(query.pageToken)
         const agents = await listAgents(pool, principal.workspaceId, { after, limit: query.limit + 1 })
-        const next = nextPageToken(agents, query.limit)
         return {
-          ...(next && { headers: { 'Next-Page-Token': next } }),
+          ...nextPageHeaders(nextPageToken(agents, query.limit)),
           body: {
             agents: agents.slice(0, query.limit).map((agent) => toRecord(agent, principal)),
             agentLimit: principal.plan.agentLimit,

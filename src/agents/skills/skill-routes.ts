@@ -4,7 +4,14 @@ import { canonicalCid, parseCid } from '../../files/cid.ts'
 import { retrieveContent } from '../../files/retrieve.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
-import { nextPageToken, paging, readPageToken, text } from '../../http/shapes.ts'
+import {
+  nextPageHeaders,
+  nextPageToken,
+  PAGED_BY_HEADER,
+  paging,
+  readPageToken,
+  text,
+} from '../../http/shapes.ts'
 import { isUuid } from '../../lib/read.ts'
 import type { Asked, Started } from '../../operations/operations.ts'
 import { type AgentServices, pending, startedOperation } from '../agent-route.ts'
@@ -24,8 +31,6 @@ const params = z.object({
 })
 const page = z.object({ ...paging(1000, 1000) })
 const retrieving = z.object({ success, message: z.string(), operation: startedOperation })
-const NEXT =
-  'Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'
 const CONTENT =
   'The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and ' +
   '8 MiB, without links. It is found on the public network, or on the private one where it is a file of this ' +
@@ -83,7 +88,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       id: 'listSkills',
       tag: TAG,
       summary: 'List the skills in the library',
-      description: `The newest first. ${NEXT}`,
+      description: `The newest first. ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: page,
@@ -97,7 +102,7 @@ export function skillRoutes(services: AgentServices): Route[] {
         const skills = await listSkills(pool, principal.workspaceId, { after, limit: query.limit + 1 })
         const ids = skills.map(({ skillId: id }) => ({ id }))
         return {
-          ...nextPage(ids, query.limit),
+          ...nextPageHeaders(nextPageToken(ids, query.limit)),
           body: { skills: skills.slice(0, query.limit), currentUserId: principal.userId },
         }
       },
@@ -137,7 +142,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       id: 'listSkillVersions',
       tag: TAG,
       summary: 'List the versions of a skill',
-      description: `The newest first: the one that agents get. ${NEXT}`,
+      description: `The newest first: the one that agents get. ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       params,
@@ -153,7 +158,10 @@ export function skillRoutes(services: AgentServices): Route[] {
         const after = readPageToken(query.pageToken)
         const versions = await listVersions(prisma, skillId, { after, limit: query.limit + 1 })
         const shown = versions.slice(0, query.limit).map(({ id: _, ...version }) => version)
-        return { ...nextPage(versions, query.limit), body: { skillId, versions: shown } }
+        return {
+          ...nextPageHeaders(nextPageToken(versions, query.limit)),
+          body: { skillId, versions: shown },
+        }
       },
     }),
     route({
@@ -218,8 +226,3 @@ export function skillRoutes(services: AgentServices): Route[] {
 /** @throws ApiError 400 for what is neither an id nor a CID. */
 const nameOf = (named: string) =>
   isUuid(named) ? { skillId: named.toLowerCase() } : { cid: canonicalCid(parseCid(named, 'skillId')) }
-
-function nextPage(items: { id: string }[], pageSize: number): { headers?: Record<string, string> } {
-  const next = nextPageToken(items, pageSize)
-  return next ? { headers: { 'Next-Page-Token': next } } : {}
-}

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApiError, contractError, messages, notFound } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
-import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
+import { nextPageHeaders, nextPageToken, PAGED_BY_HEADER, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
 import { askAgent } from '../engine-call.ts'
 import { readDiff } from './repository.ts'
@@ -46,8 +46,8 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       tag: TAG,
       summary: 'List the snapshots of an agent',
       description:
-        'The newest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of ' +
-        'the next page. A reset adds the snapshot to which it went once more: the first one is how the workspace is.',
+        `The newest first. ${PAGED_BY_HEADER} A reset adds the snapshot to which it went once more: the first one is how ` +
+        'the workspace is.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       query: z.object({ ...paging(SHOWN, 100) }),
@@ -55,10 +55,9 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       async handle({ agent, query }) {
         const before = readPageToken(query.pageToken)
         const rows = await readPage(prisma, agent, { before, limit: query.limit + 1 })
-        const next = nextPageToken(rows, query.limit)
         const snapshots = rows.slice(0, query.limit).map(({ id: _, ...snapshot }) => snapshot)
         return {
-          ...(next && { headers: { 'Next-Page-Token': next } }),
+          ...nextPageHeaders(nextPageToken(rows, query.limit)),
           body: { agentId: agent.agentId, snapshots },
         }
       },

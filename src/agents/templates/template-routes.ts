@@ -5,6 +5,7 @@ import { badRequest } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Context, type Route, route } from '../../http/route.ts'
+import { nextPageHeaders, PAGED_BY_HEADER } from '../../http/shapes.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { bundledTemplates } from './bundled.ts'
 import { GitHosts, type GitOrigin } from './git/hosts.ts'
@@ -85,7 +86,7 @@ export function templateRoutes(services: AgentServices): Route[] {
       summary: 'List templates',
       description:
         'Those that ship with Berth, then the workspace’s own, by slug; the templates of other workspaces are not ' +
-        'seen. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page. ' +
+        `seen. ${PAGED_BY_HEADER} ` +
         '`featured` are those that ship with Berth; `submittedBy=me` are those that the caller made.',
       scope: 'org:agents:read',
       callers: ['workspace'],
@@ -102,7 +103,7 @@ export function templateRoutes(services: AgentServices): Route[] {
         const templates = found.slice(0, limit)
         const last = found.length > limit && templates.at(-1)
         return {
-          ...(last && { headers: { 'Next-Page-Token': Buffer.from(placeOf(last)).toString('base64') } }),
+          ...nextPageHeaders(last ? Buffer.from(placeOf(last)).toString('base64') : ''),
           body: { templates: templates.map(toTemplateRecord), categories },
         }
       },

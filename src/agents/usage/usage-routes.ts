@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { listAgentUsage } from '../../db/statements/agents.ts'
 import { type Route, route } from '../../http/route.ts'
-import { nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
+import { nextPageHeaders, nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { askAgent, restartNeeded } from '../engine-call.ts'
 
@@ -57,9 +57,8 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
       async handle({ principal, query: { limit, pageToken } }) {
         const after = readPageToken(pageToken) ?? null
         const { rows } = await listAgentUsage.run(pool, principal.workspaceId, after, limit + 1)
-        const next = nextPageToken(rows, limit)
         return {
-          ...(next && { headers: { 'Next-Page-Token': next } }),
+          ...nextPageHeaders(nextPageToken(rows, limit)),
           body: { usage: rows.slice(0, limit).map(({ id: _, ...row }) => row) },
         }
       },
