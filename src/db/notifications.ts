@@ -42,7 +42,11 @@ export class Notifications {
       keepAlive: true,
       application_name: 'berth-listen',
     })
+    let isLost = false
     const lost = (error?: Error) => {
+      // A connection that is refused ends and fails: two attempts in place of it would double with each refusal.
+      if (isLost) return
+      isLost = true
       client.removeAllListeners()
       client.on('error', () => {})
       client.end().catch(() => {})
