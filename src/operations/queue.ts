@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { createPostgresBackend, type PgPool, Queue, Worker } from 'bullmq'
+import { isDatabaseDown } from '../db/database-errors.ts'
 import { createPool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from './catalog.ts'
@@ -48,6 +49,7 @@ const CALL_MS = 5000
 
 /** PostgreSQL connections of a process for statements of all its queues; each one that it consumes also has one to LISTEN. */
 const CONNECTIONS = 3
+const CONNECT_AGAIN_MS = 500
 /** Where BullMQ has its tables. */
 const SCHEMA = 'bullmq'
 
@@ -60,7 +62,27 @@ export function createQueueBackend(
   const retryStrategy = (tries: number) => Math.min(tries * 100, 1000)
   // All queues share one pool, as a connection at rest takes 3 MB of the server's memory. With Redis it opens none.
   const pool = createPool(databaseUrl, CONNECTIONS + QUEUES.length, log, SCHEMA)
-  const postgres = pool as unknown as PgPool
+  let isClosing = false
+  // BullMQ connects a queue once and keeps a failure for ever, where a worker then takes all of a processor. So it has none
+  // while PostgreSQL is away, or has no connection to give.
+  const connect = async (): Promise<unknown> => {
+    for (;;) {
+      try {
+        return await (pool as unknown as PgPool).connect()
+      } catch (error) {
+        if (isClosing || !isDatabaseDown(error)) throw error
+        log.debug({ err: error }, 'queue connection')
+        await delay(CONNECT_AGAIN_MS, undefined, { ref: false })
+      }
+    }
+  }
+  const postgres = new Proxy(pool, {
+    get(target, name) {
+      if (name === 'connect') return connect
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  }) as unknown as PgPool
 
   const openQueue = (name: QueueName) => {
     if (!redisUrl) {
@@ -110,6 +132,7 @@ export function createQueueBackend(
       closers.push(() => worker.close())
     },
     async close() {
+      isClosing = true
       // BullMQ waits for a backend that is away; what it would have written there is only a hint.
       await Promise.race([
         Promise.all(closers.map((close) => close())).then(() => pool.end()),

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { queryOne } from '../../../src/db/pool.ts'
@@ -100,6 +102,44 @@ describe('queue on PostgreSQL', () => {
     await until('all jobs seen', () => seen.length === 20 * QUEUES.length)
     const count = await connections()
     assert.ok(count > QUEUES.length && count <= 3 + QUEUES.length, `${count} connections`)
+  })
+})
+
+describe('queue on a PostgreSQL that has no connection to give at first', () => {
+  it('the queue and its consumer begin when PostgreSQL has one', async (t) => {
+    const database = await startDatabase()
+    t.after(() => database.stop())
+    const { hostname, port } = new URL(database.url)
+    let isFull = true
+    let refused = 0
+    const front = createServer((socket) => {
+      socket.on('error', () => {})
+      if (isFull) {
+        refused++
+        return socket.destroy()
+      }
+      const server = connect(Number(port), hostname).on('error', () => socket.destroy())
+      socket.pipe(server).pipe(socket)
+    })
+    await once(front.listen(0, '127.0.0.1'), 'listening')
+    t.after(() => front.close())
+    const url = new URL(database.url)
+    url.host = `127.0.0.1:${(front.address() as AddressInfo).port}`
+    const backend = createQueueBackend({ databaseUrl: `${url}` }, database.log)
+    t.after(() => backend.close())
+    const seen: string[] = []
+    const queue = backend.queue('storage')
+    backend.consume('storage', 1, async (id) => void seen.push(id))
+    await assert.rejects(queue.has('any'))
+    assert.ok(refused > 0)
+    isFull = false
+    await until('the queue takes jobs', () =>
+      queue.add([{ id: 'job', jobId: uuidv7(), priority: 1 }]).then(
+        () => true,
+        () => false,
+      ),
+    )
+    await until('the job is run', () => seen.length > 0)
   })
 })
 
