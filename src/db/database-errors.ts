@@ -34,6 +34,10 @@ export function isForeignKeyViolation(error: unknown, constraint: string): boole
 /** True for a statement that was refused for a value that it was given: nothing of it was written. */
 export const isRefusedValue = (error: unknown): boolean => /^(22|23|54)/.test(codeOf(error))
 
+/** True for a row whose day has no partition. */
+export const isWithoutPartition = (error: unknown): boolean =>
+  codeOf(error) === '23514' && ((error as DatabaseError).message ?? '').includes('no partition')
+
 /** True for a transaction that others held up for too long: they have its lock, or all the connections of the pool. */
 export function isHeldUp(error: unknown): boolean {
   const { message } = error as DatabaseError

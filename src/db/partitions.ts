@@ -2,7 +2,7 @@
  * Tables that are partitioned by day (UTC): what is old goes as a whole table, which costs the same for any number of rows.
  * Partitions are made a week ahead by each migration and by every `web` and `worker`, so that a write always finds its own.
  */
-import { isHeldUp } from './database-errors.ts'
+import { isHeldUp, isWithoutPartition } from './database-errors.ts'
 import { type Queryable, queryOne } from './pool.ts'
 
 /** Partitioned tables, with the type of the key: a UUID of version 7 begins with its time. */
@@ -28,6 +28,21 @@ export async function makePartitions(db: Queryable): Promise<void> {
     [Object.keys(TABLES), FIRST_DAY, LAST_DAY],
   )
   for (const { table, day } of rows) await makePartition(db, table, day)
+}
+
+/**
+ * Writes rows of now. A process that was asleep for longer than a week, or whose clock was set, is ahead of the loop that
+ * makes partitions: it makes them itself.
+ * @param write one statement, outside of any transaction of its caller.
+ */
+export async function inPartition<T>(db: Queryable, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    if (!isWithoutPartition(error)) throw error
+    await makePartitions(db)
+    return write()
+  }
 }
 
 /**

@@ -16,12 +16,6 @@ const DETACH_MS = 3_600_000
 /** The first id that an event of this time may have. */
 export const idAt = (ms: number): bigint => BigInt(ms) * PER_MS
 
-/** True for PostgreSQL's refusal of an event whose day has no partition. */
-export const isWithoutPartition = (error: unknown): boolean => {
-  const { code, message = '' } = error as { code?: string; message?: string }
-  return code === '23514' && message.includes('no partition')
-}
-
 /**
  * Makes the partitions of the next days, each beginning where the one before ends. The first one begins now, as no event
  * is older. Readers and writers of events are not locked out.

@@ -5,13 +5,14 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { tryLock } from '../db/advisory-locks.ts'
+import { isWithoutPartition } from '../db/database-errors.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { isEventPending, publishEvents } from '../db/statements/events.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { Passes } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 import { type FanOut, toEvent } from './event.ts'
-import { addPartitions, isWithoutPartition } from './partitions.ts'
+import { addPartitions } from './partitions.ts'
 
 /** Interval of the look for pending events: a NOTIFY in every accepted request would serialize their commits. */
 const SWEEP_MS = 200

@@ -1,7 +1,7 @@
 /** The audit. By hand: a statement writes the entries of many requests, and every request that writes waits for one. */
 import { uuidv7 } from 'uuidv7'
-import { timeOfUuid } from '../partitions.ts'
-import type { Queryable } from '../pool.ts'
+import { inPartition, timeOfUuid } from '../partitions.ts'
+import type { Pool } from '../pool.ts'
 import { isoMillis, narrow, statement } from './statement.ts'
 
 /** The credential of a caller: `link` is a signed URL, a login link, an invitation, or the address of a resumable upload. */
@@ -91,8 +91,9 @@ const writePacked = statement({
 })
 
 /** Writes entries, by one statement. */
-export const writeAudit = async (db: Queryable, rows: AuditRow[]): Promise<void> => {
-  await writePacked.run(db, JSON.stringify(rows.map((row) => ({ entry: packEntry(row) }))))
+export const writeAudit = async (db: Pool, rows: AuditRow[]): Promise<void> => {
+  const packed = JSON.stringify(rows.map((row) => ({ entry: packEntry(row) })))
+  await inPartition(db, () => writePacked.run(db, packed))
 }
 
 /** Entries that fit, the newest first: those from the id `$2` on and before `$3`. @param condition which workspaces', by `$1`. */

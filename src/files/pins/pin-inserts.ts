@@ -4,6 +4,7 @@
  */
 import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isRefusedValue } from '../../db/database-errors.ts'
+import { inPartition } from '../../db/partitions.ts'
 import type { Pool, Queryable } from '../../db/pool.ts'
 import { insertAudit, packEntry } from '../../db/statements/audit.ts'
 import { notFound } from '../../errors.ts'
@@ -69,7 +70,8 @@ export class PinInserts {
    * own: it may wait for a lock.
    */
   insert(caller: Caller, pin: NewPin, along: Along = {}): Promise<Accepted | undefined> {
-    if (along.key || pin.groupId !== null) return insertPin(this.#pool, caller, pin, along)
+    if (along.key || pin.groupId !== null)
+      return inPartition(this.#pool, () => insertPin(this.#pool, caller, pin, along))
     return new Promise((resolve, reject) => {
       this.#waiting.push({ row: rowOf(caller, pin, along), resolve, reject })
       if (this.#underWay < STATEMENTS) void this.#writeAll()
@@ -84,10 +86,9 @@ export class PinInserts {
 
   async #write(pins: Waiting[]): Promise<void> {
     try {
-      const accepted = await insertRows(
-        this.#pool,
-        pins.map(({ row }) => row),
-      )
+      const rows = pins.map(({ row }) => row)
+      // The entries of the audit are a part of the statement.
+      const accepted = await inPartition(this.#pool, () => insertRows(this.#pool, rows))
       for (const { row, resolve } of pins) resolve(accepted.get(row.file_id))
     } catch (error) {
       const isRefused = isRefusedValue(error)
