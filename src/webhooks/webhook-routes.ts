@@ -290,7 +290,8 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
 }
 
 const WHERE: Record<(typeof STATES)[number], Prisma.WebhookDeliveryWhereInput> = {
-  pending: { endedAt: null },
+  // The same rows as those without an end, and there is an index of these.
+  pending: { nextAttemptAt: { not: null } },
   delivered: { endedAt: { not: null }, error: null },
   failed: { endedAt: { not: null }, error: { not: null } },
 }

@@ -177,11 +177,22 @@ export function redeliver(
   })
 }
 
-/** The secrets that sign now, the newest first. @throws Error where SECRETS_KEY has changed. */
+/**
+ * The secrets that sign now, the newest first. A former one that cannot be decrypted, as SECRETS_KEY has changed, is left out;
+ * without the present one there are none.
+ */
 export function openSecrets(encryption: Encryption, webhook: Webhook): string[] {
   const { id, workspaceId, secret, formerSecret, formerUntil } = webhook
+  const open = (one: Uint8Array): string[] => {
+    try {
+      return [encryption.decrypt(workspaceId, id, one)]
+    } catch {
+      return []
+    }
+  }
+  const present = open(secret)
   const isBoth = formerSecret && formerUntil && formerUntil > new Date()
-  return [secret, ...(isBoth ? [formerSecret] : [])].map((one) => encryption.decrypt(workspaceId, id, one))
+  return present.length > 0 && isBoth ? [...present, ...open(formerSecret)] : present
 }
 
 function newSecret(encryption: Encryption, { id, workspaceId }: { id: string; workspaceId: string }) {

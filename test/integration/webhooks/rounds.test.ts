@@ -59,6 +59,26 @@ describe('a delivery', () => {
     assert.deepEqual([verifies(made.shownSecret), verifies(rotated.shownSecret)], [false, true])
   })
 
+  it('a delivery waits where the secret of its webhook cannot be decrypted, until that is rotated', async () => {
+    const { id } = await make()
+    await prisma.webhook.update({ where: { id }, data: { secret: new Uint8Array(80) } })
+    await publish(event())
+    await runAll()
+    const [waiting] = await deliveries()
+    assert.deepEqual(
+      [waiting?.attempts, waiting?.error, receiver.received.length],
+      [1, 'The secret of the webhook cannot be decrypted: rotate it', 0],
+    )
+    assert.ok((await prisma.webhook.findUniqueOrThrow({ where: { id } })).failingSince)
+    const { shownSecret } = await rotateSecret(services(), workspaceId, id)
+    await prisma.webhook.update({ where: { id }, data: { pausedUntil: null } })
+    await comeDue()
+    await runAll()
+    const [one] = receiver.received
+    assert.ok(one && new Verifier(shownSecret).verify(one.body, one.headers))
+    assert.equal((await deliveries())[0]?.status, 204)
+  })
+
   it('a delivery that fails is attempted eight times, with the same id, and then no more', async () => {
     receiver.answerWith((response) => response.writeHead(400).end('no, thanks'))
     await make()
