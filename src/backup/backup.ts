@@ -129,7 +129,11 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
         ...homes,
         unsuspended,
         keys: Object.keys(keys),
-        pruned: keep ? await prune(store, keep, { signal: options.signal, holdsTurn }) : NOTHING,
+        // One that lacks homes must not take the place of one that has them.
+        pruned:
+          keep && Object.keys(homes.homeless).length === 0
+            ? await prune(store, keep, { signal: options.signal, holdsTurn })
+            : NOTHING,
       }
     }
   })

@@ -10,7 +10,7 @@ import { exportCar, readBlock } from '../storage/embedded/read.ts'
 import { walkDag } from '../storage/embedded/walk.ts'
 import { distinctLinks } from '../storage/links.ts'
 import type { Network, Storage } from '../storage/port.ts'
-import type { BackupStore } from './store.ts'
+import { BackupError, type BackupStore } from './store.ts'
 
 /** Blocks that are read side by side where nothing else says. */
 const BLOCKS_AT_ONCE = 16
@@ -115,9 +115,18 @@ export class BlockArchive {
     await this.#removeAll(marks, holdsTurn, (path) => !roots.has(basename(path)))
     // A root that is gone may come again: that it is not here has to be seen before its blocks go.
     await this.#store.settle()
+    const read = async (cid: CID) => {
+      const bytes = await this.read(cid)
+      if (bytes === null)
+        throw new BackupError(
+          `the block ${cid} is missing or damaged: nothing is removed, since what is below it cannot be told from the rest. ` +
+            'Run `berth backup --recheck`, which writes it again where Berth has it',
+        )
+      return bytes
+    }
     const kept = await reachable(
       [...roots].map((root) => CID.parse(root)),
-      this,
+      { read },
       signal,
     )
     let freed = 0

@@ -106,6 +106,8 @@ function printReport(
     )
   for (const [agentId, why] of Object.entries(homeless))
     console.log(`${styleText('red', '✘')} the home of ${agentId} is not in it: ${why}`)
+  if (Object.keys(homeless).length > 0)
+    console.log('  Older backups stay: this one does not take their place.')
   if (unreadable.length === 0) return
   console.log(
     `${styleText('red', '✘')} Berth itself has not got the content of ${count(unreadable.length, 'root')}:`,
