@@ -80,7 +80,11 @@ async function checkFiles(
     else if (isTooLong(path)) problems.push(`${path.slice(0, 100)}…: the name is too long.`)
     else if (isConfidential(path))
       problems.push(`${path}: files of this name do not go with the agent; attach a secret instead.`)
-    else byBlob.set(blob, [...(byBlob.get(blob) ?? []), path])
+    else {
+      const known = byBlob.get(blob)
+      if (known) known.push(path)
+      else byBlob.set(blob, [path])
+    }
     if (path === 'manifest.json') manifest = blob
     if (problems.length > NAMED) return [...problems.slice(0, NAMED), '…']
   }

@@ -14,8 +14,8 @@ import { adopt, importCommit, reset } from './reset.ts'
 import { Upkeep } from './upkeep.ts'
 
 const COMMIT_BYTES = 1_048_576
-/** A commit has its message, and may have signatures. */
-const OBJECT_BYTES = 1_048_576
+/** A commit has its message, and may have signatures. As much as Berth takes of one. */
+const OBJECT_BYTES = 2_097_152
 const MESSAGE_CHARS = 10_000
 
 /** `/v1/repository…` and `/v1/git/*`: the agent's root as a git repository. */

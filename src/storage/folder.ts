@@ -13,6 +13,8 @@ import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
 /** Of a folder that anybody may have made: a few nodes can have more paths than can be walked. */
 const ENTRIES_LIMIT = 500_000
+/** Entries that a small folder may have for each file that it may have: folders count, and empty ones too. */
+const ENTRIES_OF_FILE = 4
 /** Folders above a file. */
 const DEPTH_LIMIT = 200
 /** A symbolic link leads no further on Linux (PATH_MAX). */
@@ -111,7 +113,9 @@ export async function readFolder(
 ): Promise<{ path: string; bytes: Uint8Array }[]> {
   const files: { path: string; bytes: Uint8Array }[] = []
   let total = 0
-  for await (const { path, type, size, content } of walkFolder(storage, cid, { signal })) {
+  // A directory is read whole before its first file: one of many names must not be.
+  const maxEntries = ENTRIES_OF_FILE * maxFiles
+  for await (const { path, type, size, content } of walkFolder(storage, cid, { signal, maxEntries })) {
     if (type === 'symlink') throw invalid(`${path} is a symbolic link`)
     total += size
     if (files.length >= maxFiles) throw tooLarge(`more than ${maxFiles} files`)

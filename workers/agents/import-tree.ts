@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
-import type { AgentdTarget } from '../../src/agents/agentd-client.ts'
+import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
 import {
   adoptCommit,
   commitHash,
@@ -19,6 +19,8 @@ import { diskBytesOf } from './disk.ts'
 import { fastImport, UnfitFolder } from './fast-import.ts'
 
 const IMPORT_MS = 900_000
+/** agentd's refusals of a commit: it is too large, or git does not take it for one. */
+const NO_COMMIT = ['too_large', 'bad_request']
 /** More entries than a disk has room for, as what was saved has to come back: a workspace grows by many snapshots. */
 const MAX_ENTRIES = 10_000_000
 
@@ -69,8 +71,17 @@ export async function importTree(
     .finally(() => stream.destroy())
   let { commit } = imported
   if (object && treeOf(object) === imported.tree) {
-    await adoptCommit(access, object)
-    commit = commitHash(object)
+    commit = await adoptCommit(access, object)
+      .then(() => commitHash(object))
+      .catch((error) => {
+        // The files are all there.
+        if (!(error instanceof AgentdError) || !NO_COMMIT.includes(error.code)) throw error
+        run.log.warn(
+          { err: error, agentId: agent.agentId },
+          'the commit of a snapshot is refused; it gets a new one',
+        )
+        return imported.commit
+      })
   } else if (object) {
     run.log.warn(
       { agentId: agent.agentId, cid: `${cid}` },

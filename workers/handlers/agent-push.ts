@@ -20,11 +20,12 @@ const FILE_MS = 20_000
  */
 export const push = agentHandler('agent.push', 'as it is', (services) => ({
   async handle(run, agent) {
-    const { agentd } = services
+    const { agentd, config } = services
     const { pushed } = await readRepository({ agentd, target: agent }, run.signal)
     const result = pushed ? await takeOver(services, run, agent, pushed) : doneBefore(run)
     return run.succeed(async (tx) => {
-      if (result.commitSha !== null) await enqueue(tx, 'agent.sync', agent)
+      if (result.commitSha !== null && config.BERTH_SNAPSHOT_NETWORK !== 'none')
+        await enqueue(tx, 'agent.sync', agent)
       return result
     })
   },
