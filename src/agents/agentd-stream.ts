@@ -55,7 +55,7 @@ export async function* jsonLines<T>(
   let length = 0
   const hold = (piece: Buffer): void => {
     const size = length + piece.length
-    if (size > maxBytes) throw new AgentdError('bad_answer', 'agentd sent a line without an end')
+    if (size > maxBytes) throw new AgentdError('bad_answer', 'agentd sent a line that is too long')
     if (size > held.length) held = Buffer.concat([held], Math.max(size, 2 * held.length))
     length += piece.copy(held, length)
   }

@@ -21,8 +21,8 @@ export class EngineRefusal extends Error {
   }
 }
 
-/** Answers for failures of agentd that mean something for the caller of one route, by agentd's code. */
-export type Answers = Partial<Record<string, (error: AgentdError) => ApiError>>
+/** Answers for failures of agentd that mean something for the caller of one route, by agentd's code; undefined is none. */
+export type Answers = Partial<Record<string, (error: AgentdError) => ApiError | undefined>>
 
 /**
  * Runs a call to agentd. Where the agent is not there, the answer is 503 with `Retry-After`; where `answers` has
@@ -43,8 +43,8 @@ export async function askAgent<T>(
 
 /** @see askAgent */
 export function toAnswer(agent: Agent, failure: string, error: AgentdError, answers: Answers = {}): ApiError {
-  const answer = answers[error.code]
-  if (answer) return answer(error)
+  const answer = answers[error.code]?.(error)
+  if (answer) return answer
   if (error.code === 'unreachable' || error.code === 'not_ready') return notThere(agent, error)
   if (error.code === 'busy') {
     return new ApiError(503, 'busy', `The agent is busy: ${error.message}`, {

@@ -27,7 +27,8 @@ const BEGIN_MS = 60_000
 /** A reply that takes longer goes on, and is followed anew. */
 const FOLLOW_MS = 3_600_000
 /** A message of 512 KiB, with room. */
-const LINE_BYTES = 1_048_576
+/** A text of 524,288 characters, the longest that agentd sends, takes three bytes for each. */
+const LINE_BYTES = 2_097_152
 const FAILURE = 'The conversation failed'
 
 const sessions = z.object({

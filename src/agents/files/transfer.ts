@@ -137,9 +137,11 @@ export async function writeFile(
   const request = { method: 'PUT', path: `/v1/file?${query}`, body: content, timeoutMs: WRITE_MS, signal }
   return askAgent(agent, 'File could not be written', () => agentd.json(agent, request, written), {
     ...answers,
-    // The body comes from the client, and agentd waits for it.
+    // agentd waits for a client that is slow. With a body that has come whole, the agent is.
     timeout: (cause) =>
-      new ApiError(408, 'timeout', `body: did not arrive within ${WRITE_MS / 1000} seconds`, { cause }),
+      content.readableEnded
+        ? undefined
+        : new ApiError(408, 'timeout', `body: did not arrive within ${WRITE_MS / 1000} seconds`, { cause }),
   })
 }
 

@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream'
+import { Readable, Transform } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { Request } from 'express'
 import { ApiError, badRequest, messages, unavailable } from '../../errors.ts'
@@ -30,7 +30,9 @@ const LIMITS = {
   headerSize: 16 * 1024,
   headerPairs: 32,
 }
-/** Longest time without a byte, from the client or into the store. */
+/** Files whose beginning is read and that wait to be taken; no more of the form is read then but a piece of 64 KiB. */
+const MAX_WAITING = 16
+/** Longest time without a byte from the client, and without a file that is taken whole. */
 const IDLE_MS = 60_000
 const MIB = 1_048_576
 
@@ -48,6 +50,10 @@ export class UploadForm {
   readonly #onData: (chunk: Uint8Array) => void
   readonly #onGone: () => void
   readonly #gone: AbortSignal
+  /** Hands the parser what comes: it waits for a file of 64 KiB to be read, but for no number of small ones. */
+  readonly #gate: Transform
+  #open: (() => void) | undefined
+  #isWhole = false
   #idle: NodeJS.Timeout | undefined
 
   /**
@@ -59,6 +65,12 @@ export class UploadForm {
     this.#gone = gone
     this.#parser = createParser(req)
     this.#parts.on('error', () => {})
+    this.#gate = new Transform({
+      transform: (chunk, _encoding, done) => {
+        this.#open = () => done(null, chunk)
+        this.#openGate()
+      },
+    })
     this.#listen()
 
     let received = 0
@@ -70,7 +82,7 @@ export class UploadForm {
     this.#onGone = () => this.fail(new ApiError(400, 'aborted', 'body: cut off', { cause: gone.reason }))
     gone.addEventListener('abort', this.#onGone)
     req.on('data', this.#onData)
-    req.pipe(this.#parser)
+    req.pipe(this.#gate).pipe(this.#parser)
     this.#expectData()
     if (gone.aborted) this.#onGone()
   }
@@ -101,7 +113,8 @@ export class UploadForm {
     clearTimeout(this.#idle)
     this.#gone.removeEventListener('abort', this.#onGone)
     this.#req.off('data', this.#onData)
-    this.#req.unpipe(this.#parser)
+    this.#req.unpipe(this.#gate)
+    this.#gate.unpipe(this.#parser)
     this.#req.resume()
     for (const file of this.#files) file.destroy(this.signal.reason)
     this.#parts.destroy(this.signal.reason)
@@ -110,15 +123,28 @@ export class UploadForm {
   /** Starts to wait anew. A pause is the store's: the pipe makes it while the parser takes no more; so is a wait at the end. */
   #expectData(): void {
     clearTimeout(this.#idle)
-    const isStores = () => this.#req.isPaused() || this.#req.readableEnded
+    if (this.#isWhole || this.signal.aborted) return
+    const isStores = () =>
+      this.#req.isPaused() || this.#gate.isPaused() || this.#open !== undefined || this.#req.readableEnded
     this.#idle = setTimeout(() => this.fail(isStores() ? STORE_IDLE() : CLIENT_IDLE()), IDLE_MS)
+  }
+
+  #openGate(): void {
+    if (this.#files.size >= MAX_WAITING) return
+    const open = this.#open
+    this.#open = undefined
+    open?.()
   }
 
   #listen(): void {
     this.#parser
       .on('file', (_name, content, path, _encoding, type) => {
         this.#files.add(content)
-        content.once('close', () => this.#files.delete(content)).on('error', () => {})
+        content.once('end', () => this.#expectData()).on('error', () => {})
+        content.once('close', () => {
+          this.#files.delete(content)
+          this.#openGate()
+        })
         this.#parts.push({ kind: 'file', path: path ?? '', type, content } satisfies FormFile)
       })
       .on('field', (name, value, _nameCut, valueCut) => {
@@ -129,6 +155,7 @@ export class UploadForm {
       .on('fieldsLimit', () => this.fail(badRequest(`body: at most ${LIMITS.fields} fields are read`)))
       .on('error', () => this.fail(badRequest('body: not a whole multipart form')))
       .on('finish', () => {
+        this.#isWhole = true
         clearTimeout(this.#idle)
         this.#parts.push(null)
       })
@@ -149,8 +176,6 @@ function createParser(req: Request): BusboyInstance {
       preservePath: true,
       isPartAFile: (name) => name === 'file',
       limits: LIMITS,
-      // The parser waits for each part to be read. By itself it waits where one has 64 KiB, and so never for small files.
-      fileHwm: 1,
     })
   } catch {
     throw badRequest('Content-Type: has no boundary')

@@ -48,7 +48,6 @@ describe('a form', () => {
     body.write(begin(4 * 2 ** 20))
     const { content } = await firstFile(form)
     await new Promise(setImmediate)
-    assert.ok(body.isPaused())
     mock.timers.tick(MINUTE)
     assert.deepEqual(reasonOf(form), [503, 'IPFS node unreachable'])
     await assert.rejects(content.toArray(), form.signal.reason)
@@ -63,12 +62,29 @@ describe('a form', () => {
     const parts = form.parts()
     const { content } = (await parts.next()).value as FormFile
     await until('the form waits', async () => body.isPaused())
-    const waiting = body.readableLength + body.writableLength
-    assert.ok(waiting > 4_000_000, `${waiting} of 5,000,000 bytes wait`)
+    const waiting = () => body.readableLength + body.writableLength
+    assert.ok(waiting() > 4_000_000, `${waiting()} of 5,000,000 bytes wait`)
     await content.toArray()
     let taken = 1
-    for await (const part of parts) taken += (await (part as FormFile).content.toArray()).length > 0 ? 1 : 0
+    for await (const part of parts) {
+      await (part as FormFile).content.toArray()
+      if (++taken === 250) assert.ok(waiting() > 2_000_000, `${waiting()} of 5,000,000 bytes wait`)
+    }
     assert.equal(taken, 500)
+  })
+  it('a form goes on for as long as files of it are taken, however long ago it came', async (t) => {
+    t.after(() => mock.timers.reset())
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const { body, form } = openForm()
+    body.end(encodeForm(Array.from({ length: 5 }, (_, i) => file(Buffer.alloc(10), `${i}`))))
+    let taken = 0
+    for await (const part of form.parts()) {
+      mock.timers.tick(MINUTE - 1)
+      await (part as FormFile).content.toArray()
+      taken++
+    }
+    assert.equal(taken, 5)
+    form.close()
   })
   it('a form is the fault of the store when it does not take what has come whole', async (t) => {
     t.after(() => mock.timers.reset())
