@@ -9,7 +9,7 @@ let shown: string | undefined
 const OF_SESSION = /^\/v0\/(me|log(in|out)\b.*|sessions\/(move|join))$/
 
 /** Says for which workspace the page asks from now on: the session may go on in another one, by another tab. */
-export function showWorkspace(id: string): void {
+export function showWorkspace(id: string | undefined): void {
   shown = id
 }
 

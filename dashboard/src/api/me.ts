@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, showWorkspace, unwrap } from './client.ts'
+import { api, unwrap } from './client.ts'
 
 /** Every part that asks for rights would read it again when it is shown. */
 const FRESH_MS = 60_000
@@ -8,11 +8,7 @@ const FRESH_MS = 60_000
 export const useMe = () =>
   useQuery({
     queryKey: ['me'],
-    async queryFn() {
-      const me = await unwrap(api.GET('/v0/me'))
-      showWorkspace(me.data.workspace.id)
-      return me
-    },
+    queryFn: () => unwrap(api.GET('/v0/me')),
     retry: false,
     staleTime: FRESH_MS,
   })

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
 import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react'
-import { api, RequestError, unwrap } from '../api/client.ts'
+import { api, RequestError, showWorkspace, unwrap } from '../api/client.ts'
 import { followChanges } from '../api/live.ts'
 import { useMe } from '../api/me.ts'
 import { forgetChanges } from '../api/told.ts'
@@ -42,11 +42,13 @@ export function Shell() {
   const workspaceId = me.data?.data.workspace.id
   const first = useRef<string>(undefined)
   useEffect(() => {
-    if (!workspaceId || isOut) first.current = undefined
-    else if (first.current && workspaceId !== first.current) {
+    if (workspaceId && !isOut && first.current && workspaceId !== first.current) {
       // Another tab has gone on in another workspace: nothing that is shown here is of that one.
       location.assign('/dashboard')
-    } else first.current = workspaceId
+      return
+    }
+    first.current = isOut ? undefined : workspaceId
+    showWorkspace(first.current)
   }, [workspaceId, isOut])
   if (isOut) return <Login />
   if (!me.data) return <main className="p-8">{me.error ? <Problem error={me.error} /> : texts.loading}</main>

@@ -1,3 +1,4 @@
+import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
@@ -18,6 +19,7 @@ export function Names({
   agent: { agentId: string; name: string } & Record<'emoji' | 'description' | 'vibe', string | null>
 }) {
   const { agentId } = agent
+  const queries = useQueryClient()
   const before: Told = {
     name: agent.name,
     emoji: agent.emoji ?? '',
@@ -32,16 +34,25 @@ export function Names({
   if (Object.keys(unsaved).length < Object.keys(draft).length) setDraft(unsaved)
   const told = { ...before, ...unsaved }
   const isChanged = NAMES.some((name) => told[name] !== before[name])
-  const save = useChange(() => {
-    const { name, emoji, description, vibe } = told
-    const body = { name, emoji: emoji || null, description: description || null, vibe: vibe || null }
-    return unwrap(
-      api.PATCH('/v0/agents/{agentId}/platform/metadata', { params: { path: { agentId } }, body }),
-    )
-  })
+  const save = useChange(
+    async (sent: Told) => {
+      const { name, emoji, description, vibe } = sent
+      const body = { name, emoji: emoji || null, description: description || null, vibe: vibe || null }
+      await unwrap(
+        api.PATCH('/v0/agents/{agentId}/platform/metadata', { params: { path: { agentId } }, body }),
+      )
+      await queries.invalidateQueries()
+      return sent
+    },
+    // What was typed in the meantime stays.
+    (sent) =>
+      setDraft((now) =>
+        Object.fromEntries(Object.entries(now).filter(([name, text]) => text !== sent[name as keyof Told])),
+      ),
+  )
   const send = (event: FormEvent) => {
     event.preventDefault()
-    save.mutate()
+    save.mutate(told)
   }
   const field = (name: keyof Told) => ({
     label: t.fields[name],

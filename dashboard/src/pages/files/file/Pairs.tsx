@@ -17,14 +17,14 @@ interface Pair {
 
 /** The metadata of a file, edited in place. */
 export function Pairs({ file, network }: { file: FileRecord; network: Network }) {
-  /** What was typed and is not saved; undefined where there is none. */
-  const [draft, setPairs] = useState<Pair[]>()
-  const stored = Object.entries(file.keyvalues).map(([key, value], id) => ({ id, key, value }))
-  const pairs = draft ?? stored
+  /** What was typed and is not saved, and the metadata to which it is a change: others may change theirs meanwhile. */
+  const [draft, setDraft] = useState<{ pairs: Pair[]; before: Record<string, string> }>()
+  const before = draft?.before ?? file.keyvalues
+  const pairs = draft?.pairs ?? Object.entries(before).map(([key, value], id) => ({ id, key, value }))
+  const setPairs = (pairs: Pair[]) => setDraft({ pairs, before })
   const saving = useChange(network, file.id)
   const kept = Object.fromEntries(pairs.filter(({ key }) => key).map(({ key, value }) => [key, value]))
-  const isChanged = !isSame(kept, file.keyvalues) || pairs.some(({ key }) => !key)
-  if (draft && !isChanged && draft.length === stored.length) setPairs(undefined)
+  const isChanged = !isSame(kept, before) || pairs.some(({ key }) => !key)
   const twice = pairs.find(
     ({ key }, index) => key && pairs.findIndex((pair) => pair.key === key) < index,
   )?.key
@@ -33,8 +33,16 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
   const save = (event: FormEvent) => {
     event.preventDefault()
     // The API keeps keys that a change leaves out, so removed ones are sent as null.
-    const gone = Object.keys(file.keyvalues).filter((key) => !(key in kept))
-    saving.mutate({ keyvalues: { ...Object.fromEntries(gone.map((key) => [key, null])), ...kept } })
+    const gone = Object.keys(before).filter((key) => !(key in kept))
+    const changed = Object.entries(kept).filter(([key, value]) => value !== before[key])
+    const keyvalues = {
+      ...Object.fromEntries(gone.map((key) => [key, null])),
+      ...Object.fromEntries(changed),
+    }
+    // What was typed in the meantime is a change to what was sent.
+    const onSuccess = () =>
+      setDraft((now) => (now && now.pairs !== pairs ? { pairs: now.pairs, before: kept } : undefined))
+    saving.mutate({ keyvalues }, { onSuccess })
   }
   return (
     <Card title={words.pairs}>

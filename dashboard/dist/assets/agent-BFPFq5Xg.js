@@ -1,1 +1,0 @@
-import{a as e,o as t,s as n}from"./me-B2IrNRDF.js";import{X as r}from"./index-BWE_2ZSi.js";function i(){let{agentId:i}=r({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=n({queryKey:[`agents`,i],queryFn:()=>t(e.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

@@ -1,1 +1,0 @@
-import{$ as e}from"./index-BWE_2ZSi.js";import{M as t}from"./me-B2IrNRDF.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

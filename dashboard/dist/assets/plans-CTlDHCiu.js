@@ -1,1 +1,0 @@
-import{a as e,o as t,s as n}from"./me-B2IrNRDF.js";function r(){let{data:r,error:i}=n({queryKey:[`plans`],queryFn:()=>t(e.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};

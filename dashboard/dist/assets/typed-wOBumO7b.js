@@ -1,1 +1,0 @@
-import{L as e,P as t}from"./me-B2IrNRDF.js";var n=e(t(),1),r=250;function i(e,t){let[i,a]=(0,n.useState)(e),o=(0,n.useRef)(e);return(0,n.useEffect)(()=>{e!==o.current&&(o.current=e,a(e))},[e]),(0,n.useEffect)(()=>{let e=i.trim();if(e===o.current)return;let n=setTimeout(()=>{o.current=e,t(e)},r);return()=>clearTimeout(n)}),[i,a]}export{i as t};

@@ -1,1 +1,0 @@
-import{L as e,P as t}from"./me-B2IrNRDF.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};
