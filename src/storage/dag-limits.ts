@@ -31,7 +31,7 @@ export const BYTES_PER_BLOCK = 1024
  * Bytes of the blocks of a DAG beside its content, such as names and links, that its size leaves out. What is more than
  * this and than the content counts as size: a directory can have anything in its nodes, and would cost its owner nothing.
  */
-export const FREE_STRUCTURE_BYTES = 256 * 1024
+export const FREE_STRUCTURE_BYTES = 512 * 1024
 
 /** Fields that the UnixFS part of a node may have: a file has one for each of its links, and a few more. */
 export const UNIXFS_FIELDS = 65_536

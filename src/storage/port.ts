@@ -191,9 +191,9 @@ export interface Storage {
 
   /**
    * Retrieves the whole DAG and keeps it, as one step: no GC can run in between. Idempotent: a DAG
-   * that is pinned already returns at once. An attempt that fails keeps nothing that GC cannot collect,
-   * and leaves no harm to another pin of the same CID; blocks that arrived stay for the next attempt. A small DAG
-   * that is `too_large` may be pinned all the same: whoever knows that nobody else keeps it releases it.
+   * that is pinned already returns at once. An attempt that fails leaves no harm to another
+   * pin of the same CID, and keeps nothing that GC cannot collect, but for a small DAG that is `too_large`, which Kubo may
+   * have pinned: whoever knows that nobody else keeps it releases it. Blocks that arrived stay for the next attempt.
    * @returns the blocks and bytes of the DAG; both are 0 when it was pinned already.
    */
   pin(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }>

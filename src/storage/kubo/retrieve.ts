@@ -9,11 +9,13 @@ import { asStorageError } from './kubo-errors.ts'
 const CONNECT_MS = 10_000
 /**
  * While no block arrives for this long, host nodes are dialled again: a connection may have dropped. One that stands is
- * given up once in each such silence, as Kubo does three things for as long as a connection lasts: it sends nothing more
- * to a peer that has not taken a message or whose bitswap hangs; it does not ask again for a block whose request or
- * answer was lost; and it asks a peer for nothing more in a session that has dropped it for 16 late answers (Kubo 0.43).
+ * given up once in such a silence, and twice in all, since other pins may be using it: for as long as a connection lasts,
+ * Kubo sends nothing more to a peer that has not taken a message or whose bitswap hangs, does not ask again for a block
+ * whose request or answer was lost, and asks a peer for nothing more in a session that has dropped it for 16 late answers
+ * (Kubo 0.43).
  */
 const REDIAL_MS = 15_000
+const MOST_HANG_UPS = 2
 /** How long providers are looked for when no host node could be reached, and how long connected peers then get. */
 const FIND_PROVIDERS_MS = 20_000
 const GRACE_MS = 2_000
@@ -56,11 +58,13 @@ export async function retrieveAndPin(
   // Where blocks have arrived, the next one may be large and the line slow.
   const patience = stallMs < 4 * REDIAL_MS ? 1 : 2
   let redials = 0
+  let hangUps = 0
   const redial = setInterval(
     async () => {
       if (offline) return
       redials++
-      if (redials === (total.blocks === 0 ? 1 : patience)) await hangUp(kubo.client, origins, signal)
+      if (redials === (total.blocks === 0 ? 1 : patience) && hangUps++ < MOST_HANG_UPS)
+        await hangUp(kubo.client, origins, signal)
       await connect(kubo.client, origins, signal)
     },
     Math.min(REDIAL_MS, stallMs / 2),
