@@ -128,7 +128,7 @@ function explain(
   if (code === 'unavailable' || code === 'no_space' || code === 'not_found')
     return new RetryLater(code, message, { cause: error })
   const untilExpiry = mode === 'add' ? Math.max(0, expiryMs - ageMs) : Number.POSITIVE_INFINITY
-  // Attempts that found the node away count as well, and are quick: the age bounds what they add.
+  // Attempts that found the node away count as well, and are quick: the wait is at most twice the time until then.
   const longest = Math.min(MAX_RETRY_MS, untilExpiry, Math.max(retryMs, 2 * ageMs))
   const backoff = { firstMs: retryMs, factor: 4, maxMs: longest }
   return new RetryLater(code, message, { delayMs: backoffMs(backoff, attempts), cause: error })
