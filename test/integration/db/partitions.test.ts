@@ -5,6 +5,7 @@ import { uuidv7 } from 'uuidv7'
 import { migrate } from '../../../src/db/migrate.ts'
 import { dropPartitions, makePartition, makePartitions, partitionsOf } from '../../../src/db/partitions.ts'
 import { transaction } from '../../../src/db/pool.ts'
+import { auditRow, writeAudit } from '../../../src/db/statements/audit.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 let database: TestDatabase
@@ -41,6 +42,33 @@ describe('tables by day', () => {
     await database.pool.query(`DROP TABLE ${first}`)
     await Promise.all(Array.from({ length: 8 }, () => makePartitions(database.pool)))
     assert.equal((await partitionsOf(database.pool, 'audit'))[0], first)
+  })
+
+  it('a partition is made by an entry of the audit that finds none, as after a week asleep', async () => {
+    const names = await partitionsOf(database.pool, 'audit')
+    await database.pool.query(`DROP TABLE ${names.join(', ')}`)
+    const { pool } = database
+    const nobody = {
+      workspaceId: null,
+      userId: null,
+      keyId: null,
+      agentId: null,
+      address: null,
+      userAgent: null,
+    }
+    const nothing = {
+      method: null,
+      route: null,
+      resource: '',
+      status: null,
+      errorCode: null,
+      requestId: null,
+    }
+    const entry = () => auditRow({ via: 'terminal', action: 'awake', ...nobody, ...nothing })
+    await Promise.all(Array.from({ length: 4 }, () => writeAudit(pool, [entry()])))
+    const { rows } = await pool.query("SELECT FROM audit WHERE action = 'awake'")
+    assert.equal(rows.length, 4)
+    assert.equal((await partitionsOf(database.pool, 'audit')).length, 9)
   })
 
   it('a partition is made and another dropped beside an open transaction that writes', async () => {
