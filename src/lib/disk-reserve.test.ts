@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../../test/support/processes.ts'
 import type { Room } from './disk.ts'
 import { DiskReserve } from './disk-reserve.ts'
 
@@ -29,6 +30,28 @@ test('the reserve that is set counts, also none', async () => {
   await assert.rejects(none.admit(GIB + 1), { status: 507 })
   const large = new DiskReserve({ folders, reserveBytes: 2 * GIB }, reading(rooms))
   assert.equal(await large.findShort(), 'data')
+})
+
+test('bytes that are being written when the disk is looked at count beside what is free', async () => {
+  let looks = 0
+  const read = async () => {
+    looks++
+    return { free: 10 * GIB, size: 100 * GIB }
+  }
+  const reserve = new DiskReserve({ folders: { data: '/data' }, reserveBytes: 8 * GIB }, read)
+  const again = async () => {
+    const before = looks
+    await until('the disk is looked at again', async () => {
+      await reserve.findShort()
+      return looks > before
+    })
+  }
+  assert.equal(await reserve.take(1.5 * GIB), undefined)
+  await again()
+  assert.equal(await reserve.findShort(GIB), 'data')
+  reserve.written(1.5 * GIB)
+  await again()
+  assert.equal(await reserve.findShort(GIB), undefined)
 })
 
 test('a disk that cannot be looked at refuses nothing', async () => {

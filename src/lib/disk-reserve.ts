@@ -10,8 +10,10 @@ export class DiskReserve {
   readonly #read: (folder: string) => Promise<Room>
   #rooms: Promise<[FolderName, Room][]> | undefined
   #readAt = 0
-  /** Bytes that were let through since then by `take`. */
+  /** Bytes that `take` has let through and of which that look may not know. */
   #taken = 0
+  /** Those of them that are being written. */
+  #underWay = 0
 
   /** @param read another way to look, for tests. */
   constructor(disks: Disks, read: (folder: string) => Promise<Room> = readRoom) {
@@ -23,7 +25,7 @@ export class DiskReserve {
   async findShort(bytes = 0): Promise<FolderName | undefined> {
     if (!this.#rooms || performance.now() - this.#readAt > FRESH_MS) {
       this.#readAt = performance.now()
-      this.#taken = 0
+      this.#taken = this.#underWay
       // A disk that cannot be looked at is the health check's to report, and the write's to fail.
       this.#rooms = this.#look().catch(() => [])
     }
@@ -33,11 +35,18 @@ export class DiskReserve {
     return (await this.#rooms).find(([, room]) => isShort(room))?.[0]
   }
 
-  /** Like `findShort`, for bytes that are written at once: they count until the next look at the disk. */
+  /** Like `findShort`, for bytes that are written at once: they count until the first look at the disk after `written`. */
   async take(bytes: number): Promise<FolderName | undefined> {
     const short = await this.findShort(bytes)
-    if (!short) this.#taken += bytes
-    return short
+    if (short) return short
+    this.#taken += bytes
+    this.#underWay += bytes
+    return undefined
+  }
+
+  /** Says that bytes which were taken are on the disk, or come no more. */
+  written(bytes: number): void {
+    this.#underWay -= bytes
   }
 
   /**

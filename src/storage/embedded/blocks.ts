@@ -118,6 +118,8 @@ export class BlockFolder {
       } catch (error) {
         await rm(temp, { force: true }).catch(() => {})
         throw error
+      } finally {
+        this.#reserve?.written(bytes.length)
       }
     })
   }

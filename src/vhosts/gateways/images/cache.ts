@@ -46,6 +46,8 @@ export class ImageCache {
       if (this.#unchecked > maxBytes / 10) await this.#removeOldest()
     } catch (error) {
       log.warn({ err: error }, 'a converted image was not kept')
+    } finally {
+      disk.written(bytes.length)
     }
   }
 
