@@ -154,7 +154,9 @@ export const settings = z.object({
     .describe('An attempt ends when no block arrives for this long.'),
   BERTH_PIN_RETRY_SECONDS: seconds(0.05, 86_400)
     .default(60)
-    .describe('Wait before content that was not found is looked for again; it grows fourfold up to an hour.'),
+    .describe(
+      'Wait before content that was not found is looked for again; it grows fourfold, up to an hour and to twice the age of the pin.',
+    ),
   BERTH_PIN_EXPIRY_SECONDS: seconds(0.1, 31_536_000)
     .default(86_400)
     .describe('A pin whose content is not found within this time is `expired`.'),

@@ -101,7 +101,9 @@ export class AgentCheck {
     await this.#services.prisma.agent.updateMany({
       where: asRead(agent),
       data: {
-        ...{ status, statusReason, address: sandbox.address },
+        status,
+        statusReason,
+        address: sandbox.address,
         ...(isKnown && { scripts: { build: { ...scripts.build }, start: { ...scripts.start } } }),
       },
     })
