@@ -2,14 +2,14 @@
  * The runtime of agents: Docker containers, pods of a cluster, or processes of this machine. A sandbox holds one agent's agentd and all
  * that it starts; its volume is the agent's home, which outlives it. Every call may be made twice.
  */
-
 import { createHash } from 'node:crypto'
 import type { AgentdConfig } from '../../agentd/protocol.ts'
 import { hasCode } from '../lib/files.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import type { Tidying } from '../openclaw/tidy.ts'
 
-export type SandboxDriver = 'docker' | 'process' | 'kubernetes'
+export const SANDBOX_DRIVERS = ['docker', 'process', 'kubernetes'] as const
+export type SandboxDriver = (typeof SANDBOX_DRIVERS)[number]
 
 /** The specification of a sandbox. */
 export interface SandboxSpec {

@@ -6,6 +6,8 @@ import { describe, it } from 'node:test'
 import { readStatus } from '../../../src/agents/agentd-status.ts'
 import { createPool } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
+import { keepVersions } from '../../../src/db/statements/worker-agents.ts'
+import { SANDBOX_DRIVERS } from '../../../src/sandboxes/port.ts'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
 import { until } from '../../support/processes.ts'
 import { startReconciled } from './reconciled.ts'
@@ -257,6 +259,14 @@ describe('the reconciler of agents', () => {
       Object.values(STAND_IN).sort(),
     )
   })
+
+  for (const driver of SANDBOX_DRIVERS)
+    it(`the database takes the engine versions of workers whose agents run by ${driver}`, async () => {
+      await keepVersions.run(world.database.pool, driver, ['2020.1.2'])
+      const rows = await sql(`SELECT FROM engine_version WHERE version = '2020.1.2'`)
+      await keepVersions.run(world.database.pool, driver, [])
+      assert.equal(rows.length, 1)
+    })
 
   it('the reconciler of agents sees at once that a sandbox has ended', async () => {
     const { agentId } = await up()

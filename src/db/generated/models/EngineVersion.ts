@@ -303,7 +303,7 @@ export type $EngineVersionPayload<ExtArgs extends runtime.Types.Extensions.Inter
     engine: string
     version: string
     /**
-     * One of: docker, process
+     * The driver of the worker that has it: docker, process or kubernetes.
      */
     runtime: string
   }, ExtArgs["result"]["engineVersion"]>
