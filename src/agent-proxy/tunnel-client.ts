@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, loadAgentProxyKey } from '../config.ts'
 
 /** Port of the agent proxy when no setting says it. */
@@ -41,10 +40,11 @@ export interface AgentProxyFacts {
 
 /** Longer than the agent proxy takes to give up, so that its reason arrives. */
 const OPEN_MS = 5000
-/** A machine that was lost answers nothing at all. */
+/** Until another attempt begins beside one that has not connected. */
 const CONNECT_MS = 1000
-/** Time in which the Service of agent proxies forgets one that is gone, and pauses between the tries. */
+/** Time in which the Service of agent proxies forgets one that is gone. */
 const RETRY_MS = 2500
+/** Pauses between the tries. */
 const FIRST_PAUSE_MS = 10
 const LAST_PAUSE_MS = 250
 
@@ -88,34 +88,55 @@ export async function askAgentProxy({ key, ...place }: AgentProxyAddress): Promi
 
 /**
  * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. Whoever gets the connection closes it. Behind one
- * address may be several agent proxies: where one is gone, or goes before it has opened the tunnel, others are tried.
+ * address may be several agent proxies: where one is gone, or goes before it has opened the tunnel, others are tried. An
+ * attempt that takes long to connect goes on beside the next one, and the first that connects is taken: the machine of that
+ * proxy may be lost, or the names and policies of the cluster slow.
  * @throws TunnelError, or another Error that says why there is none, within 5 s.
  */
 export async function openTunnel(way: AgentProxyAddress, address: string): Promise<Socket> {
-  const bound = new AbortController()
-  const giveUp = () => bound.abort(noAnswer())
-  let mayRetry = true
-  const timers = [setTimeout(giveUp, OPEN_MS), setTimeout(() => (mayRetry = false), RETRY_MS)]
-  try {
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
-      try {
-        return await tryTunnel(way, address, bound.signal)
-      } catch (error) {
-        if (error instanceof TunnelError || !mayRetry) throw error
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+  const over = new AbortController()
+  const tryUntil = performance.now() + RETRY_MS
+  let pauseMs = FIRST_PAUSE_MS
+  let underWay = 0
+  let next: NodeJS.Timeout | undefined
+  const attempt = async () => {
+    underWay++
+    next = setTimeout(attempt, CONNECT_MS)
+    try {
+      const socket = await tryTunnel(way, address, over.signal, () => clearTimeout(next))
+      if (over.signal.aborted) socket.destroy()
+      else resolve(socket)
+    } catch (error) {
+      underWay--
+      if (over.signal.aborted) return
+      if (error instanceof TunnelError) return reject(error)
+      if (performance.now() > tryUntil) {
+        if (underWay === 0) reject(error)
+        return
       }
-      await sleep(pauseMs)
+      clearTimeout(next)
+      next = setTimeout(attempt, pauseMs)
+      pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)
     }
+  }
+  const late = setTimeout(() => reject(new Error('the agent proxy does not answer')), OPEN_MS)
+  void attempt()
+  try {
+    return await promise
   } finally {
-    for (const timer of timers) clearTimeout(timer)
+    over.abort()
+    clearTimeout(next)
+    clearTimeout(late)
   }
 }
 
-const noAnswer = () => new Error('the agent proxy does not answer')
-
+/** @param onConnect called once a proxy has taken the connection. */
 function tryTunnel(
   { key, ...place }: AgentProxyAddress,
   address: string,
   signal: AbortSignal,
+  onConnect: () => void,
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const sent = request({
@@ -125,9 +146,8 @@ function tryTunnel(
       path: address,
       headers: { host: address, 'proxy-authorization': `Bearer ${key}` },
     })
-    signal.addEventListener('abort', () => sent.destroy(signal.reason), { once: true })
-    const unconnected = setTimeout(() => sent.destroy(noAnswer()), CONNECT_MS)
-    sent.once('socket', (socket) => socket.once('connect', () => clearTimeout(unconnected)))
+    signal.addEventListener('abort', () => sent.destroy(), { once: true })
+    sent.once('socket', (socket) => socket.once('connect', onConnect))
     sent.once('connect', (response, socket: Socket, head: Buffer) => {
       // A later error ends in `close`, which the user of the connection sees.
       socket.on('error', () => {})
@@ -144,10 +164,7 @@ function tryTunnel(
       sent.destroy()
     })
     sent.on('error', reject)
-    sent.once('close', () => {
-      clearTimeout(unconnected)
-      reject(new Error('the agent proxy closed the connection'))
-    })
+    sent.once('close', () => reject(new Error('the agent proxy closed the connection')))
     sent.end()
   })
 }

@@ -45,6 +45,8 @@ export interface AgentdRequest {
   json?: unknown
   body?: Buffer | NodeJS.ReadableStream
   headers?: Record<string, string>
+  /** Whether doing it twice is doing it once. Default: by its method. */
+  isRepeatable?: boolean
   /** Sent where the request changes the agent: agentd refuses a lower one than it has seen. */
   epoch?: number
   /** Until the answer is complete, or begins where it is a stream; to connect takes 5 s at most. Default 10 s. */
@@ -168,10 +170,9 @@ export class AgentdClient {
    */
   async send(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
     if (!target.address) throw noAddress()
-    const isRepeatable =
-      IDEMPOTENT.includes(options.method ?? 'GET') &&
-      (options.body === undefined || Buffer.isBuffer(options.body))
-    if (!isRepeatable) return this.#send(target, options, this.#single)
+    const { method = 'GET', body, isRepeatable = IDEMPOTENT.includes(method) } = options
+    const isWhole = body === undefined || Buffer.isBuffer(body)
+    if (!isRepeatable || !isWhole) return this.#send(target, options, this.#single)
     try {
       return await this.#send(target, options, this.#kept)
     } catch (error) {

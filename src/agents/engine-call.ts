@@ -69,6 +69,18 @@ const rpcResponse = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(false), error: z.object({ code: z.string(), message: z.string() }) }),
 ])
 
+/** Methods that change nothing: each may be called twice, so it can take a kept connection. */
+const READING = new Set([
+  'channels.status',
+  'chat.history',
+  'config.schema.lookup',
+  'cron.get',
+  'cron.list',
+  'cron.runs',
+  'device.pair.list',
+  'sessions.list',
+])
+
 export interface EngineCall<T> {
   method: string
   params?: Record<string, unknown>
@@ -91,6 +103,7 @@ export async function callEngine<T>(
     agentd.json<unknown>(agent, {
       method: 'POST',
       path: '/v1/rpc',
+      isRepeatable: READING.has(method),
       json: { method, params, timeoutMs: ENGINE_MS },
       timeoutMs: ENGINE_MS + MARGIN_MS,
       maxBytes: ENGINE_BYTES,

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { openTunnel } from '../../../src/agent-proxy/tunnel-client.ts'
 import { serveTcp, statusOf, talk } from '../../support/egress.ts'
-import { until } from '../../support/processes.ts'
+import { holdUp, run, until } from '../../support/processes.ts'
 import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.ts'
 
 const key = AGENT_PROXY_KEY
@@ -116,4 +116,29 @@ test('a client is told why there is no tunnel, and never waits for long', async 
   const waiting = assert.rejects(way(silent), /does not answer/)
   t.mock.timers.tick(5000)
   await waiting
+})
+
+/** Passes connections on to the port of its argument, and prints its own: one that waits is as many as it lets wait. */
+const GATE = `import { connect, createServer } from 'node:net'
+createServer((client) => {
+  const upstream = connect(Number(process.argv[1]), '127.0.0.1')
+  client.on('error', () => {}).pipe(upstream).on('error', () => {}).pipe(client)
+}).listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () { console.log('port', this.address().port) })`
+
+test('a client waits for an agent proxy to which connections take longer than an attempt', async (t) => {
+  const { port } = await startTunnelServer(t)
+  const agent = await serveTcp(t, (socket) => socket.end('hello'))
+  const gate = run(process.execPath, ['--input-type=module', '--eval', GATE, String(port)])
+  t.after(() => gate.end('SIGKILL'))
+  const [, at] = await until('it listens', () => /port (\d+)/.exec(gate.output()) ?? undefined)
+  await holdUp(gate.process.pid ?? 0)
+  // They fill the queue of those that wait: the next one connects to nobody, and is refused by nobody.
+  const waiting = [1, 2, 3].map(() => connect(Number(at), '127.0.0.1').on('error', () => {}))
+  t.after(() => waiting.map((socket) => socket.destroy()))
+  await until('two wait', () => waiting.filter(({ readyState }) => readyState === 'open').length === 2)
+  const beganAt = performance.now()
+  const opening = openTunnel({ hostname: '127.0.0.1', port: Number(at), key }, `127.0.0.1:${agent}`)
+  await until('some attempts have passed', () => performance.now() - beganAt > 3300)
+  gate.process.kill('SIGCONT')
+  assert.equal(await text(await opening), 'hello')
 })

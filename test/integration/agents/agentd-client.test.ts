@@ -163,6 +163,10 @@ test('connections are used again; one that died unnoticed costs an attempt, and 
   server.once('request', (req) => req.socket.destroy())
   server.on('request', (_req, res) => res.end('{"again": true}'))
   assert.deepEqual(await client.json(target(port), { path: '/' }), { again: true })
+  await client.json(target(port), { path: '/' })
+  server.prependOnceListener('request', (req) => req.socket.destroy())
+  const reading = { method: 'POST', path: '/', json: {}, isRepeatable: true }
+  assert.deepEqual(await client.json(target(port), reading), { again: true }, 'a POST that changes nothing')
   server.removeAllListeners('request')
   server.on('request', (req) => {
     requests.push('lost')
