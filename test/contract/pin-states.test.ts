@@ -1,4 +1,4 @@
-/** The states of a pin request, each reached for real. `backfilled` and `expired` are in settings.test.ts. */
+/** The states of a pin request, each reached for real. `backfilled` and `expired` are in settings.processes.test.ts. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'

@@ -16,7 +16,7 @@ export const messages: Section[] = [
       ],
       [
         '400 `Storage not configured`, sync',
-        'agents/own-settings > a web process > a web process without a network for snapshots > a web process without a network for snapshots answers 400 to a sync: Storage not configured',
+        'agents/own-settings.processes > a web process > a web process without a network for snapshots > a web process without a network for snapshots answers 400 to a sync: Storage not configured',
       ],
       [
         '500 `Sync failed`, sync',
@@ -54,7 +54,7 @@ export const messages: Section[] = [
       ],
       [
         '500 `Execution failed`, console',
-        'agents/own-settings > a web process > a web process fails a command whose end nobody tells: Execution failed',
+        'agents/own-settings.processes > a web process > a web process fails a command whose end nobody tells: Execution failed',
       ],
       [
         '400 `Invalid JSON or invalid config`, validating and writing the config',
@@ -102,11 +102,11 @@ export const messages: Section[] = [
       ],
       [
         '500 `Token generation failed`, platform token',
-        'agents/own-settings > a web process > a web process answers 500 when it cannot sign a platform token',
+        'agents/own-settings.processes > a web process > a web process answers 500 when it cannot sign a platform token',
       ],
       [
         '503 `Secrets not configured`, creating a secret',
-        'agents/own-settings > a web process > a web process without a SECRETS_KEY > a web process without a SECRETS_KEY answers 503 where a value has to be encrypted, after authentication and validation',
+        'agents/own-settings.processes > a web process > a web process without a SECRETS_KEY > a web process without a SECRETS_KEY answers 503 where a value has to be encrypted, after authentication and validation',
       ],
       [
         '409 `Duplicate secret name`, creating a secret',

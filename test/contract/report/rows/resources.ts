@@ -30,7 +30,7 @@ export const resources: Section[] = [
         'pin-states > a pin request > a pin request is invalid_object when its root does not decode',
         'pin-states > a pin request on a plan with limits > a pin request on a plan with limits is over_max_size above the size of one file',
         'pin-states > a pin request on a plan with limits > a pin request on a plan with limits is over_free_limit above what the workspace has left',
-        'settings > a pin request > a pin request is backfilled while as many searches run as a workspace may have, and expired when nobody came',
+        'settings.processes > a pin request > a pin request is backfilled while as many searches run as a workspace may have, and expired when nobody came',
       ],
       ['`date_queued` is when it was queued', PIN],
       ['`hose_nodes`: the answer spells it so; Berth sends `host_nodes` as well', PIN],

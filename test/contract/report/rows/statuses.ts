@@ -35,7 +35,7 @@ const bad: Row[] = [
   ],
   [
     'sync: no storage is configured',
-    'agents/own-settings > a web process > a web process without a network for snapshots > a web process without a network for snapshots answers 400 to a sync: Storage not configured',
+    'agents/own-settings.processes > a web process > a web process without a network for snapshots > a web process without a network for snapshots answers 400 to a sync: Storage not configured',
   ],
   [
     'config/validate: no valid JSON',
@@ -210,7 +210,7 @@ export const statuses: Section[] = [
     rows: [
       [
         'secrets: the server has no key to encrypt them',
-        'agents/own-settings > a web process > a web process without a SECRETS_KEY > a web process without a SECRETS_KEY answers 503 where a value has to be encrypted, after authentication and validation',
+        'agents/own-settings.processes > a web process > a web process without a SECRETS_KEY > a web process without a SECRETS_KEY answers 503 where a value has to be encrypted, after authentication and validation',
       ],
       [
         'snapshots: IPFS cannot be reached',
