@@ -48,8 +48,8 @@ describe('the config', () => {
     const root = await api.get(`${CONFIG}/schema`)
     assert.equal(root.status, 200, JSON.stringify(root.body))
     assert.ok(root.body.children.some(({ key, hasChildren }: Json) => key === 'agents' && hasChildren))
-    const { body } = await api.get(`${CONFIG}/schema`, { path: 'agents.defaults' })
-    assert.equal(body.path, 'agents.defaults')
+    const { status, body } = await api.get(`${CONFIG}/schema`, { path: 'agents.defaults' })
+    assert.deepEqual([status, body.path], [200, 'agents.defaults'], JSON.stringify(body))
     const thinking = body.children.find(({ key }: Json) => key === 'thinkingDefault')
     assert.deepEqual([thinking.path, thinking.hasChildren], ['agents.defaults.thinkingDefault', false])
     const leaf = (await api.get(`${CONFIG}/schema`, { path: thinking.path })).body
