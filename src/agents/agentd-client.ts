@@ -171,8 +171,7 @@ export class AgentdClient {
   async send(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
     if (!target.address) throw noAddress()
     const { method = 'GET', body, isRepeatable = IDEMPOTENT.includes(method) } = options
-    const isWhole = body === undefined || Buffer.isBuffer(body)
-    if (!isRepeatable || !isWhole) return this.#send(target, options, this.#single)
+    if (!isRepeatable || (body && !Buffer.isBuffer(body))) return this.#send(target, options, this.#single)
     try {
       return await this.#send(target, options, this.#kept)
     } catch (error) {
