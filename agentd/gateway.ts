@@ -157,6 +157,7 @@ export class Gateway implements GatewayHandle {
     const { log } = this.#options
     const deaths: number[] = []
     let delay = BACKOFF_MS.first
+    let lastRefusal: string | null = null
     while (!run.aborted) {
       await this.#prepare(run)
       if (run.aborted) return
@@ -167,7 +168,10 @@ export class Gateway implements GatewayHandle {
       if (now - (deaths.at(-1) ?? run.startedAt) > STABLE_MS) delay = BACKOFF_MS.first
       deaths.push(now)
       const recent = deaths.filter((at) => now - at < GIVE_UP.withinMs).length
-      const hopeless = life.exitCode === EXIT_REFUSED || (life.late && !run.wasReady)
+      const refusal = life.exitCode === EXIT_REFUSED ? life.reason : null
+      const refusesAgain = refusal !== null && refusal === lastRefusal
+      lastRefusal = refusal
+      const hopeless = refusesAgain || (life.late && !run.wasReady)
       if (hopeless || recent >= GIVE_UP.deaths) {
         // An engine on a full disk may fail in any way, so the disk is checked first.
         const refused = await this.#options.refusal()

@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { apiPath, type Paths } from './paths.ts'
 import type { AgentdConfig, LogLine } from './protocol.ts'
 
-/** The engine's exit code for a configuration or a state that it refuses: it would refuse it again. */
+/**
+ * The engine's exit code for a configuration or a state that it refuses. A busy machine can be the cause: a migration whose
+ * thread has not started within 5 s is refused as well. Only a refusal that the next start repeats word for word is final.
+ */
 export const EXIT_REFUSED = 78
 const PROBE_MS = 2000
 const PROBE_BYTES = 65_536

@@ -80,12 +80,23 @@ describe('a gateway', { timeout: 600_000 }, () => {
     await startReady({}, 'y')
   })
 
-  test('a gateway that refuses its configuration has failed at once', async () => {
+  test('a gateway that refuses its configuration twice for one reason has failed', async () => {
     await agentd.start({
       env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '78', AGENT_SAY: 'Invalid config:\n bogus' },
     })
     const { gateway } = await agentd.until('failed', 60_000, failed)
-    assert.deepEqual([gateway.exitCode, gateway.restarts, gateway.reason], [78, 0, 'Invalid config: bogus'])
+    assert.deepEqual([gateway.exitCode, gateway.restarts, gateway.reason], [78, 1, 'Invalid config: bogus'])
+  })
+
+  test('a gateway that refuses to start for reasons that change is started again', async () => {
+    const said = { AGENT_EXIT_CODE: '78', AGENT_SAY: 'not ready, says {pid}' }
+    const status = await startReady({
+      ...said,
+      AGENT_DEATHS: '3',
+      AGENT_DIE_AFTER_MS: '50',
+      AGENT_READY_AFTER_MS: '1000',
+    })
+    assert.equal(status.gateway.restarts, 3)
   })
 
   test('a gateway that is not ready in time has failed', async () => {

@@ -1,11 +1,14 @@
 /** Stands in the place of the engine where a test needs one that misbehaves; told how by its environment
  * (by names that are not hidden in the log). */
 import { execSync, spawn } from 'node:child_process'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 
 const {
   AGENT_READY_AFTER_MS = '0',
   AGENT_DIE_AFTER_MS,
+  AGENT_DEATHS,
   AGENT_EXIT_CODE = '1',
   AGENT_SAY,
   AGENT_FLOOD_BYTES,
@@ -16,7 +19,7 @@ const say = (level, message) =>
   console.log(JSON.stringify({ time: new Date().toISOString(), level, subsystem: 'gateway', message }))
 
 say('info', `environment: ${JSON.stringify(process.env)}`)
-if (AGENT_SAY) say('error', AGENT_SAY)
+if (AGENT_SAY) say('error', AGENT_SAY.replace('{pid}', process.pid))
 if (AGENT_IGNORE_SIGTERM) process.on('SIGTERM', () => say('info', 'SIGTERM is not for me'))
 // A helper in a session of its own, as the engine's spawn broker is.
 if (AGENT_HELPER) spawn('sleep', [AGENT_HELPER], { detached: true, stdio: 'ignore' })
@@ -39,4 +42,13 @@ server.on('error', (error) => {
   process.exit(1)
 })
 server.listen(Number(process.argv[process.argv.indexOf('--port') + 1]), '127.0.0.1')
-if (AGENT_DIE_AFTER_MS) setTimeout(() => process.exit(Number(AGENT_EXIT_CODE)), Number(AGENT_DIE_AFTER_MS))
+if (AGENT_DIE_AFTER_MS && mayDie())
+  setTimeout(() => process.exit(Number(AGENT_EXIT_CODE)), Number(AGENT_DIE_AFTER_MS))
+
+/** Whether this start is one of the first AGENT_DEATHS; without a number all are. */
+function mayDie() {
+  if (!AGENT_DEATHS) return true
+  const file = join(process.env.TMPDIR, 'starts')
+  appendFileSync(file, '.')
+  return readFileSync(file, 'utf8').length <= Number(AGENT_DEATHS)
+}
