@@ -11,8 +11,11 @@ import type { AgentdConfig, LogLine } from './protocol.ts'
 /** The engine itself may take 5.5 minutes over its end; its state survives SIGKILL. */
 const STOP_MS = 8000
 const POLL_MS = { starting: 100, ready: 1000 }
-/** How often in a row a ready gateway may fail to answer in time before it counts as not ready. */
-const STALLS = 3
+/**
+ * How often in a row a ready gateway may fail to answer in time before it counts as not ready: it hangs for 14 s then. On a
+ * busy machine one that works may stand still for ten.
+ */
+const STALLS = 5
 const LAST_LINES = 20
 
 export interface GatewayRunOptions {

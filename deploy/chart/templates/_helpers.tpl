@@ -118,7 +118,8 @@ readinessProbe:
   initialDelaySeconds: 5
   periodSeconds: 2
   timeoutSeconds: 5
-  failureThreshold: 2
+  # One slow look at PostgreSQL or Redis counts twice, as its answer is kept for two seconds.
+  failureThreshold: 4
 {{- end }}
 
 {{- define "berth.host" -}}
