@@ -1,14 +1,19 @@
 /** Asking an agent's agentd, and through it the engine: where their failures become answers of the API. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { ApiError, contractError, messages } from '../errors.ts'
 import type { Agent } from './agent.ts'
-import { type AgentdClient, AgentdError } from './agentd-client.ts'
+import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
+import { readStatus } from './agentd-status.ts'
 
 /** Time of an engine for one call. agentd gives up a little earlier than Berth does, and says why. */
 const ENGINE_MS = 20_000
 const MARGIN_MS = 3000
 /** A page of runs with their summaries is the longest answer. */
 const ENGINE_BYTES = 8_388_608
+
+/** For an engine that is not ready: between two calls, for its status, and in all where its gateway is said to be ready. */
+const PATIENCE_MS = { pause: 1000, status: 10_000, up: 5000 }
 
 /** The engine understood the call, and says no. */
 export class EngineRefusal extends Error {
@@ -62,6 +67,41 @@ export const restartNeeded = (cause: AgentdError): ApiError =>
 function notThere({ status }: Agent, cause: AgentdError): ApiError {
   const message = status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady
   return new ApiError(503, 'agent_not_ready', message, { cause, headers: { 'retry-after': '5' } })
+}
+
+/** True for a call that did not reach the engine, which stalls or starts. */
+export const isNotReady = (error: unknown): boolean =>
+  (error instanceof ApiError && error.code === 'agent_not_ready') ||
+  (error instanceof AgentdError && error.code === 'not_ready')
+
+/**
+ * Repeats what the engine was not ready for, as it may be for many seconds on a busy machine, above all after its start.
+ * Not where the gateway has failed, or is up and takes no calls all the same. For work in which nobody waits at a page.
+ * @param options.ms the time in which it is repeated.
+ */
+export async function whenReady<T>(
+  agentd: AgentdClient,
+  target: AgentdTarget,
+  { ms, signal }: { ms: number; signal: AbortSignal },
+  call: () => Promise<T>,
+): Promise<T> {
+  const deadline = performance.now() + ms
+  let upSince = Number.POSITIVE_INFINITY
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (signal.aborted || !isNotReady(error)) throw error
+      const asked = { timeoutMs: PATIENCE_MS.status, signal }
+      const live = await readStatus(agentd, target, asked).catch(() => undefined)
+      const state = live?.gateway.state
+      const now = performance.now()
+      upSince = state === 'ready' ? Math.min(upSince, now) : Number.POSITIVE_INFINITY
+      const isDown = state === 'failed' || state === 'stopped'
+      if (isDown || now > deadline || now - upSince > PATIENCE_MS.up) throw error
+      await delay(PATIENCE_MS.pause, undefined, { signal })
+    }
+  }
 }
 
 const rpcResponse = z.discriminatedUnion('ok', [

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
+import { whenReady } from './engine-call.ts'
 
 /** How long an engine that works may take until it has ended what it does. */
 const WAIT_MS = 20_000
@@ -44,7 +45,8 @@ export async function suspendEngine(
   const deadline = performance.now() + WAIT_MS
   try {
     for (;;) {
-      const prepared = await call('prepare', { requestId }, signal)
+      const patience = { ms: deadline - performance.now(), signal }
+      const prepared = await whenReady(agentd, target, patience, () => call('prepare', { requestId }, signal))
       if (prepared?.status === 'ready') {
         const { suspensionId } = prepared
         const resume = async () =>

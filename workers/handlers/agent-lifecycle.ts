@@ -11,6 +11,9 @@ import { launchBuild } from '../agents/launch.ts'
 import { type StartedAgent, startAgent, writeNotRunning, writeRunning } from '../agents/start.ts'
 import { type AgentWorkerServices, defineHandler } from '../services.ts'
 
+/** A busy machine may take seconds to answer, and who restarts an agent is told which process it had. */
+const LIVE_MS = 5000
+
 /** Starts a new agent for the first time. */
 export const provision = agentHandler('agent.provision', 'starting', (services) => ({
   async handle(run, agent) {
@@ -30,7 +33,7 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
   async handle(run, agent) {
     const previousVersion = agent.engineVersion
     const { version = previousVersion } = run.input
-    const live = await fetchLiveStatus(services.agentd, agent, run.signal)
+    const live = await fetchLiveStatus(services.agentd, agent, run.signal, LIVE_MS)
     // An agentd whose gateway has not been ready yet knows nothing of scripts: as if there were none.
     const knows = live !== undefined && live.scripts.build.state !== 'not_configured'
     const scripts = run.input.scripts ?? scriptsToRun(knows ? live.scripts : agent.scripts)

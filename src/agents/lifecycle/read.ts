@@ -18,14 +18,18 @@ export async function listAgents(
   return (await listAgentRows.run(db, workspaceId, after ?? null, limit)).rows
 }
 
-/** The state of an agent as agentd has it; undefined where it cannot be reached, or its answer does not parse. */
+/**
+ * The state of an agent as agentd has it; undefined where it cannot be reached, or its answer does not parse.
+ * @param timeoutMs longer where no reader waits for it.
+ */
 export async function fetchLiveStatus(
   agentd: AgentdClient,
   agent: Agent,
   signal: AbortSignal,
+  timeoutMs = LIVE_MS,
 ): Promise<AgentStatus | undefined> {
   if (!agent.address) return undefined
-  return readStatus(agentd, agent, { timeoutMs: LIVE_MS, signal }).catch(() => undefined)
+  return readStatus(agentd, agent, { timeoutMs, signal }).catch(() => undefined)
 }
 
 /** How the gateway is, in the words that agents have for it: one that comes up cannot be asked yet. */

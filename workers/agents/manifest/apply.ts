@@ -12,6 +12,7 @@ import {
 import type { Agent } from '../../../src/agents/agent.ts'
 import { AgentdError, type AgentdTarget } from '../../../src/agents/agentd-client.ts'
 import { installMissing } from '../../../src/agents/clawhub/install.ts'
+import { isNotReady, whenReady } from '../../../src/agents/engine-call.ts'
 import { setRoutes } from '../../../src/agents/ports/port-route-store.ts'
 import { attachedSecrets } from '../../../src/agents/secrets/attachments.ts'
 import { attachSkills } from '../../../src/agents/skills/attach.ts'
@@ -35,6 +36,8 @@ export interface Applied {
 }
 
 const NOTHING: Applied = { applied: [], problems: [] }
+/** What a part needs of a gateway that is not ready is a problem after this time. */
+const STALL_MS = 60_000
 
 /**
  * Applies a manifest, the folders of its skills included. A manifest that is not valid is a problem; so is what the agent lacks
@@ -142,10 +145,12 @@ async function applyPart<P extends Part>(
   value: NonNullable<Manifest[P]>,
 ): Promise<PartResult> {
   const apply = PARTS[part] as (applying: Applying, value: NonNullable<Manifest[P]>) => Promise<PartResult>
+  const { services, target } = applying
+  const { signal } = applying.run
   try {
-    return await apply(applying, value)
+    return await whenReady(services.agentd, target, { ms: STALL_MS, signal }, () => apply(applying, value))
   } catch (error) {
-    applying.run.signal.throwIfAborted()
+    signal.throwIfAborted()
     return { problems: [problemOf(error)] }
   }
 }
@@ -247,6 +252,8 @@ async function applyTasks(
       if (!known) await tasks.create(reached, task)
       else if (!isIn(task, known)) await tasks.update(reached, known.id, task)
     } catch (error) {
+      // All are applied again, and those that are there by then are found.
+      if (isNotReady(error)) throw error
       problems.push(`[${index}]: ${problemOf(error)}`)
     }
   }
