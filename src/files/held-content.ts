@@ -25,7 +25,7 @@ const NODE_MS = 30_000
 /**
  * Makes sure that content which was just added is pinned, in the transaction that writes the row which keeps it: nobody
  * can release the pin in between.
- * @throws StorageError `unavailable`, or `not_found` where its blocks were collected meanwhile.
+ * @throws StorageError `unavailable`, or `not_found` where its blocks were collected meanwhile; 55P03.
  */
 export async function holdContent(client: Queryable, storage: Storage, cid: CID): Promise<void> {
   await lockCid(client, cid)

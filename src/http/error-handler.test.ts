@@ -12,6 +12,7 @@ const failures: Record<string, Error> = {
   bug: new Error('secret'),
   database: Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }),
   node: new StorageError('unavailable', 'secret'),
+  'node for which others wait': Object.assign(new Error('secret'), { code: '55P03' }),
   "database's disk": Object.assign(new Error('secret'), { code: '53100' }),
   "node's disk": new NodeFullError('the disk of Kubo is full', { cause: new Error('secret') }),
 }
@@ -37,6 +38,7 @@ describe('a failure', () => {
     ['bug', 500, 'internal', 'Internal server error'],
     ['database', 503, 'unavailable', 'Database unreachable'],
     ['node', 503, 'unavailable', 'IPFS node unreachable'],
+    ['node for which others wait', 503, 'unavailable', 'IPFS node unreachable'],
     ["database's disk", 503, 'no_space', 'No space left: the disk of PostgreSQL is full'],
     ["node's disk", 503, 'no_space', 'the disk of Kubo is full'],
   ]
