@@ -86,7 +86,7 @@ export async function checkQueue(ping: (() => Promise<unknown>) | undefined): Pr
 
 /** @param node as the process that uses it saw it last. */
 export function checkNode(node: IpfsStatus | undefined): Finding {
-  if (!node) return { status: 'down', detail: 'nobody has reported it' }
+  if (!node) return { status: 'down', detail: 'nobody has reported it', advice: 'Check that a worker runs.' }
   if (node.shortage) return shortOf(node.driver, node.shortage)
   if (!node.error) return { status: 'ok', detail: node.driver }
   const advice =

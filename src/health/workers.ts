@@ -12,6 +12,9 @@ const NO_WORKER = {
   advice: 'Run `npm start`, or `node src/main.ts worker`.',
 }
 
+/** The row of a worker has no advice: its log does, with the cause. */
+const SEE_LOG = 'See the log of the worker.'
+
 /** `workers`, both IPFS networks, and `docker`, `kubernetes` or `processes` where a worker serves agents. Never rejects. */
 export async function observeWorkers(workers: WorkerStatus): Promise<Record<string, Finding>> {
   const found: Record<string, Finding> = {}
@@ -27,8 +30,8 @@ export async function observeWorkers(workers: WorkerStatus): Promise<Record<stri
     return summarizeOwn(parts) ?? { status: 'ok', detail: `${count} running` }
   })
   if (found.ipfs) return { workers: all, ...found }
-  const unknown: Finding = { status: 'down', detail: 'unknown' }
-  return { workers: { ...all, detail: 'unknown' }, ipfs: unknown, ipfs_private: unknown }
+  const unknown: Finding = { ...all, detail: 'unknown' }
+  return { workers: unknown, ipfs: unknown, ipfs_private: unknown }
 }
 
 /** Down when it is so for all of them; undefined where nobody has the part. */
@@ -36,14 +39,16 @@ function summarize(seen: Part[]): Finding | undefined {
   const bad = seen.filter(({ status }) => status !== 'ok')
   const [first] = bad
   if (!first) return seen[0]
-  if (bad.length === seen.length) return first
-  return { status: 'degraded', detail: `${bad.length} of ${seen.length} workers: ${first.detail}` }
+  if (bad.length === seen.length) return { ...first, advice: SEE_LOG }
+  const detail = `${bad.length} of ${seen.length} workers: ${first.detail}`
+  return { status: 'degraded', detail, advice: SEE_LOG }
 }
 
 function summarizeOwn(workers: Record<string, Part>[]): Finding | undefined {
   for (const name of OWN) {
     const part = workers.map((own) => own[name]).find((own) => own && own.status !== 'ok')
-    if (part) return { status: 'degraded', detail: `a worker reports ${name}: ${part.detail}` }
+    if (!part) continue
+    return { status: 'degraded', detail: `a worker reports ${name}: ${part.detail}`, advice: SEE_LOG }
   }
   return undefined
 }

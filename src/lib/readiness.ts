@@ -15,10 +15,13 @@ export interface Part {
 export interface Finding extends Part {
   cause?: string
   advice?: string
+  /** Nothing is wrong, as where a process is told to stop: it is not logged. */
+  isExpected?: boolean
 }
 
 /** A part that has not answered by then does not answer. */
 const CHECK_MS = 2000
+const LOOK_AGAIN = 'Look again: a busy machine answers late. Else check that it runs, and can be reached.'
 const CACHE_MS = 2000
 
 export interface Check {
@@ -94,7 +97,8 @@ export class Readiness {
     return asked
   }
 
-  #logChange(part: string, { status, detail, cause, advice }: Finding): void {
+  #logChange(part: string, { status, detail, cause, advice, isExpected }: Finding): void {
+    if (isExpected) return
     const { seen, said } = this.#before.get(part) ?? { seen: 'ok', said: 'ok' }
     // At the second look: while all start at once, parts are away for a moment.
     const isNews = status === seen && status !== said
@@ -114,7 +118,7 @@ export async function look(find: Check['find']): Promise<Finding> {
   try {
     return await Promise.race([find(), late])
   } catch (error) {
-    return { status: 'down', detail: 'does not answer', cause: reasonOf(error) }
+    return { status: 'down', detail: 'does not answer', cause: reasonOf(error), advice: LOOK_AGAIN }
   } finally {
     clearTimeout(timer)
   }

@@ -15,7 +15,7 @@ import { addPartMetrics } from '../health/process-metrics.ts'
 import { isBridgeOf, isFormerBridge } from '../lib/agent-id.ts'
 import { Closers } from '../lib/closers.ts'
 import { fromContainer, modelFromContainer } from '../lib/net/host-machine.ts'
-import { type Check, Readiness } from '../lib/readiness.ts'
+import { type Check, type Finding, Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 import { openOperatorPorts } from './operator-ports.ts'
 import type { RunningRole } from './running-role.ts'
@@ -207,12 +207,10 @@ function proxyReadiness(services: {
   log: Logger
 }): Readiness {
   const { address, egress, stopping, log } = services
+  const stops: Finding = { status: 'down', detail: 'is stopping', isExpected: true }
   const checks: Record<string, Check> = {
     way_in: { find: () => checkAgentProxy(address), essential: true },
-    egress: {
-      find: () => (stopping.aborted ? { status: 'down', detail: 'is stopping' } : checkEgress(egress)),
-      essential: true,
-    },
+    egress: { find: () => (stopping.aborted ? stops : checkEgress(egress)), essential: true },
   }
   return new Readiness({ checks, log })
 }

@@ -13,7 +13,7 @@ import { createPool } from '../../../src/db/pool.ts'
 import { checkDatabase, checkRuntime, checkSchema } from '../../../src/health/checks.ts'
 import { checkClock, checkNames, checkPermissions } from '../../../src/health/machine.ts'
 import { checkDisk, judgeRoom } from '../../../src/lib/disk.ts'
-import { Readiness } from '../../../src/lib/readiness.ts'
+import { type Finding, Readiness } from '../../../src/lib/readiness.ts'
 import { createLogger } from '../../../src/log.ts'
 import { openRuntime } from '../../../src/sandboxes/open.ts'
 import { NOBODY } from '../../../src/sandboxes/owner.ts'
@@ -239,7 +239,7 @@ describe('a process', () => {
     const logged = createLogger('test', 'info', {
       write: (line: string) => void lines.push(JSON.parse(line)),
     })
-    let finding: typeof ok | typeof down = down
+    let finding: Finding = down
     const readiness = new Readiness({ checks: { ipfs: { find: () => finding } }, log: logged })
     const look = async () => {
       await readiness.read()
@@ -252,6 +252,10 @@ describe('a process', () => {
     assert.deepEqual(await look(), [wrong])
     finding = ok
     assert.deepEqual(await look(), [wrong])
-    assert.deepEqual(await look(), [wrong, ['a part is well again', undefined]])
+    const all = [wrong, ['a part is well again', undefined]]
+    assert.deepEqual(await look(), all)
+    finding = { ...down, isExpected: true }
+    assert.deepEqual(await look(), all)
+    assert.deepEqual(await look(), all)
   })
 })

@@ -52,29 +52,36 @@ for (const { queues, status, code } of [
     const ask = (path: string) => fetch(`http://127.0.0.1:${env.BERTH_HEALTH_PORT}${path}`)
 
     it(`a worker of ${queues || 'all queues'} without Docker runs, and is not ready where it can do nothing else`, async () => {
-      const { answer, body } = await until('it has looked at its nodes', async () => {
+      // A part that does not answer in time, on a busy machine, is down for a moment.
+      await until('it has looked at its nodes, and all parts have answered', async () => {
         const answer = await ask('/readyz')
         const body = (await answer.json()) as Report
-        return body.parts.ipfs?.status === 'ok' && { answer, body }
+        assert.equal(body.parts.ipfs?.status, 'ok')
+        assert.deepEqual([answer.status, body.status], [code === 0 ? 200 : 503, status])
+        assert.deepEqual(body.parts.docker, { status: 'down', detail: 'is not at DOCKER_HOST' })
+        return true
       })
-      assert.deepEqual([answer.status, body.status], [code === 0 ? 200 : 503, status])
-      assert.deepEqual(body.parts.docker, { status: 'down', detail: 'is not at DOCKER_HOST' })
       assert.equal((await ask('/healthz')).status, 200)
     })
     it(`a worker of ${queues || 'all queues'} without Docker tells the others`, async () => {
-      const { docker } = await until('it has written its row', async () => {
-        const parts = await observeWorkers(new WorkerStatus(database.pool))
-        return parts.docker && parts
+      const advice = 'See the log of the worker.'
+      await until('it has written so into its row', async () => {
+        const { docker } = await observeWorkers(new WorkerStatus(database.pool))
+        assert.deepEqual(docker, { status: 'down', detail: 'is not at DOCKER_HOST', advice })
+        return true
       })
-      assert.deepEqual(docker, { status: 'down', detail: 'is not at DOCKER_HOST' })
     })
     it(`a worker of ${queues || 'all queues'} without Docker is told from a healthy one by \`berth health\`, and by \`berth health docker\``, async () => {
-      const plain = await runCli(env, 'health')
-      assert.deepEqual([plain.code, plain.stdout.split('\n')[0]], [code, status])
-      const named = await runCli(env, 'health', 'docker')
-      assert.equal(named.code, 1)
-      assert.match(named.stdout, /^docker: is not at DOCKER_HOST$/m)
-      assert.equal((await runCli(env, 'health', 'database', 'a part that it does not have')).code, code)
+      // As above.
+      await until('`berth health` and its like say so', async () => {
+        const plain = await runCli(env, 'health')
+        assert.deepEqual([plain.code, plain.stdout.split('\n')[0]], [code, status])
+        const named = await runCli(env, 'health', 'docker')
+        assert.equal(named.code, 1)
+        assert.match(named.stdout, /^docker: is not at DOCKER_HOST$/m)
+        assert.equal((await runCli(env, 'health', 'database', 'a part that it does not have')).code, code)
+        return true
+      })
     })
     it(`a worker of ${queues || 'all queues'} without Docker is not taken for \`web\` by \`berth doctor\``, async () => {
       const { stdout } = await runCli(
