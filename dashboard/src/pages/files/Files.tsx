@@ -33,7 +33,8 @@ export function Files() {
   const mayChange = useMayChange()
   const set = (changes: FileSearch) => {
     setSelected(new Set())
-    void navigate({ search: { ...search, ...changes }, replace: true })
+    // From where the page is about to be: what was chosen a moment ago may not be drawn yet.
+    void navigate({ search: (before: FileSearch) => ({ ...before, ...changes }), replace: true })
   }
   const clear = () => set({ name: undefined, group: undefined, type: undefined })
   const list = useInfiniteQuery({

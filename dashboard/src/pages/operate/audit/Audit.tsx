@@ -59,7 +59,10 @@ function Entries() {
       <AuditFilters
         asked={{ ...asked, of: isAll ? 'instance' : undefined }}
         mayChoose={isOwner && isInstanceAdmin}
-        onChange={(change) => void go({ search: { ...asked, ...change }, replace: true })}
+        // From where the page is about to be: what was chosen a moment ago may not be drawn yet.
+        onChange={(change) =>
+          void go({ search: (before: AuditSearch) => ({ ...before, ...change }), replace: true })
+        }
       />
       <Problem error={error} />
       {!items && !error && <Loading />}
