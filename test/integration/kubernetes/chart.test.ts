@@ -63,7 +63,7 @@ describe('a Berth in a cluster', { skip }, () => {
     ;[outside, model] = await Promise.all([startOutside(), startModel()])
   })
   after(async () => {
-    await kubectl('delete', 'namespace', NAMESPACE, AGENTS, '--ignore-not-found')
+    await kubectl('delete', 'namespace', NAMESPACE, AGENTS, '--ignore-not-found', '--wait=false')
     await registry?.close()
     await model?.stop()
     await outside?.stop()
@@ -136,9 +136,8 @@ describe('a Berth in a cluster', { skip }, () => {
       payload: { kind: 'agentTurn', message: 'from a task' },
     })
     await client.ofAgent(agent, `/tasks/${id}/run`, {})
-    await until('the model is asked', async () =>
-      model.requests.some((one) => one.text.includes('from a task')),
-    )
+    const isAsked = () => model.requests.some((one) => one.text.includes('from a task'))
+    await until('the model is asked', isAsked, 240_000)
   })
 
   it('an agent in the cluster whose pod is deleted starts again with its home', async () => {
@@ -152,9 +151,13 @@ describe('a Berth in a cluster', { skip }, () => {
 
   it('all that Berth needs is there, as its doctor sees it', async () => {
     const inside = ['--namespace', NAMESPACE, 'exec', 'deployment/berth-worker', '--']
-    await kubectl(...inside, 'node', 'bin/berth.mjs', 'doctor')
-    const ready = (await client.call('/readyz')).body
-    assert.equal(ready.parts.kubernetes.status, 'ok', JSON.stringify(ready))
+    // A check that takes two seconds on a busy machine finds its part down.
+    await until('the doctor finds all well', () => kubectl(...inside, 'node', 'bin/berth.mjs', 'doctor'))
+    await until('/readyz has it so', async () => {
+      const ready = (await client.call('/readyz')).body
+      assert.equal(ready.parts.kubernetes.status, 'ok', JSON.stringify(ready))
+      return true
+    })
   })
 
   it('an update of Berth fails no request, and agents run on', async () => {
@@ -181,7 +184,7 @@ describe('a Berth in a cluster', { skip }, () => {
     )
     const release = ['berth', CHART, '--namespace', NAMESPACE, '--reuse-values', '--wait', '--timeout', '4m']
     // The node is small: agents to come reserve less of it.
-    const changes = `image.tag=${BERTH_IMAGE.next},settings.BERTH_KUBERNETES_REQUEST_PERCENT=1`
+    const changes = `image.tag=${BERTH_IMAGE.next},settings.BERTH_KUBERNETES_REQUEST_PERCENT=10`
     await helm('upgrade', ...release, '--set-string', changes).finally(() => {
       goesOn = false
     })
