@@ -8,6 +8,7 @@ import { describe, it } from 'node:test'
 import { insertAgent } from '../../test/contract/agents/rows.ts'
 import { newAgent } from '../../test/contract/openclaw/context.ts'
 import { Device } from '../../test/contract/openclaw/device.ts'
+import { until } from '../../test/support/processes.ts'
 import { actionsOn, HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
 /** A start takes half a minute, and more on a busy machine. */
@@ -16,7 +17,7 @@ const UP_MS = 3 * HOST_MS
 const context = await openDashboard()
 const { url, own, page, complaints, look, signIn, newPage } = context
 
-const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row } = actionsOn(page)
+const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row, insist } = actionsOn(page)
 const { agentId } = await newAgent(own.api, { name: 'Archivist' })
 const tab = async (name: string) => {
   await page.getByRole('navigation', { name: agentId }).getByRole('link', { name, exact: true }).click()
@@ -196,11 +197,13 @@ describe('an agent in the dashboard', () => {
     await tab('Devices')
     await page.getByText('None waits').waitFor()
     const host = `${agentId}.agents.localhost:${new URL(url).port}`
-    assert.equal((await device.connect({ url, host, token: body.token })).error?.code, 'NOT_PAIRED')
+    // While the engine is held up the answer is 503, and there is no WebSocket.
+    const answer = await until('it is answered', () => device.connect({ url, host, token: body.token }))
+    assert.equal(answer.error?.code, 'NOT_PAIRED')
     await page.reload()
     await page.getByRole('list', { name: 'Waiting' }).getByText('linux').waitFor()
     await look('devices')
-    await button('Approve').click()
+    await insist(() => button('Approve').click())
     await page.getByRole('list', { name: 'Paired' }).getByText('operator.write').waitFor()
     await page.getByText('None waits').waitFor()
   })

@@ -19,7 +19,7 @@ const context = await openDashboard()
 const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage } = context
 await ensureEngines()
 
-const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row } = actionsOn(page)
+const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row, insist } = actionsOn(page)
 /** A task, not one of the runs that are listed in it. */
 const task = (text: string) => page.locator('ul[aria-label="Tasks"] > li').filter({ hasText: text })
 
@@ -105,11 +105,11 @@ describe('agents in the dashboard', () => {
     await dialog.getByLabel('When').selectOption('At an interval')
     await dialog.getByText('Runs every hour.').waitFor()
     await look('tasks-new')
-    await inDialog('New task').click()
+    await insist(() => inDialog('New task').click())
     await isGone()
     const made = task(`say ${HOSTILE}`)
     await made.getByText(/every hour · next in/).waitFor()
-    await made.getByRole('button', { name: 'Run now' }).click()
+    await insist(() => made.getByRole('button', { name: 'Run now' }).click())
     await made.getByRole('button', { name: /^done/ }).click({ timeout: 2 * HOST_MS })
     await made.getByRole('list', { name: 'Last runs' }).getByText(/pong/).waitFor()
     await ranNothing()
@@ -119,14 +119,18 @@ describe('agents in the dashboard', () => {
     await choose('Weekly review', 'Change')
     await dialog.getByLabel('Time', { exact: true }).fill('18:30')
     await dialog.getByRole('button', { name: 'Monday' }).click()
-    await inDialog('Save').click()
+    await insist(() => inDialog('Save').click())
     await isGone()
     await task('Weekly review').getByText('at 18:30 on Monday and Friday').waitFor()
     const made = task(`say ${HOSTILE}`)
-    await made.getByRole('switch').click()
+    await insist(() => made.getByRole('switch').click())
     await made.getByText(/· off/).waitFor()
-    await choose(HOSTILE, 'Delete')
-    await confirmByName(HOSTILE, 'Delete')
+    await insist(async () => {
+      // An engine that is away takes the list with it, and the dialog.
+      await page.reload()
+      await choose(HOSTILE, 'Delete')
+      await confirmByName(HOSTILE, 'Delete')
+    })
     await made.waitFor({ state: 'detached' })
   })
   it('three agents are seen with their states, and searched by what is said of them', async () => {

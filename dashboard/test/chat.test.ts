@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { sharedAgent } from '../../test/contract/openclaw/context.ts'
 import { until } from '../../test/support/processes.ts'
-import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
+import { actionsOn, HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
 const dashboard = await openDashboard({ isShared: true })
 const { url, own, page, complaints, signIn, look } = dashboard
@@ -13,12 +13,19 @@ await signIn()
 const home = `${url}/dashboard/agents/${agent.agentId}`
 const box = page.getByLabel('Message to the agent')
 const log = page.getByRole('log')
+const { insist } = actionsOn(page)
+
+/** Says something. The button is back where nothing was said. */
+const begin = (text: string) =>
+  insist(async () => {
+    await box.fill(text)
+    await page.getByRole('button', { name: 'Send' }).waitFor()
+    await page.keyboard.press('Enter')
+  })
 
 /** Says something, and waits until the agent has answered. */
 async function say(text: string) {
-  await box.fill(text)
-  await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Stop' }).waitFor()
+  await begin(text)
   await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 2 * HOST_MS })
 }
 
@@ -60,6 +67,9 @@ describe('chat', () => {
     await look('chat')
   })
   it('a call of a tool is said to run until it has ended, whatever is read of the conversation meanwhile', async () => {
+    await page.evaluate(recordCall, 'nine ships')
+    const end = `/tmp/${randomUUID()}`
+    await begin(`run and wait: echo nine ships; until [ -e ${end} ]; do sleep 0.1; done; true`)
     // What is read during the reply arrives behind it: it is older than what the page has been told.
     const replied = Promise.withResolvers<void>()
     const reads = /\/conversations\/[0-9a-f-]+\?/
@@ -70,17 +80,15 @@ describe('chat', () => {
       await replied.promise
       await route.fulfill({ response }).catch(() => {})
     })
-    await page.evaluate(recordCall, 'nine ships')
-    const end = `/tmp/${randomUUID()}`
-    await box.fill(`run and wait: echo nine ships; until [ -e ${end} ]; do sleep 0.1; done; true`)
-    await page.keyboard.press('Enter')
     const call = log.locator('summary').filter({ hasText: 'nine ships' })
     await call.getByText('runs').waitFor()
+    await page.getByRole('button', { name: 'Stop' }).waitFor()
     await until('the conversation was read', async () => {
       await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange', { bubbles: true })))
       return held > 0
     })
-    await own.api.post(`${agent.path}/console/exec`, { command: `touch ${end}` })
+    const touch = () => own.api.post(`${agent.path}/console/exec`, { command: `touch ${end}` })
+    await until('the command may end', async () => (await touch()).status === 200)
     await log.getByText('ran: nine ships').waitFor()
     await call.getByText('done', { exact: true }).waitFor()
     replied.resolve()
@@ -100,18 +108,20 @@ describe('chat', () => {
     assert.equal(await page.evaluate('window.ran'), undefined)
   })
   it('a reply is followed after a reload, and stopped', async () => {
-    await box.fill('run and wait: sleep 300')
-    await page.getByRole('button', { name: 'Send' }).click()
+    await insist(async () => {
+      await box.fill('run and wait: sleep 300')
+      await page.getByRole('button', { name: 'Send' }).click()
+    })
     await log.locator('summary').filter({ hasText: 'sleep 300' }).getByText('runs').waitFor()
     await page.reload()
-    await page.getByRole('button', { name: 'Stop' }).click()
+    await insist(() => page.getByRole('button', { name: 'Stop' }).click())
     await page.getByRole('button', { name: 'Send' }).waitFor()
   })
   it('a conversation is gone back to, and deleted', async () => {
     await page.getByRole('link', { name: /Three/ }).click()
     await log.getByRole('cell', { name: '2' }).waitFor()
     await page.getByRole('button', { name: /Delete the conversation .*Three/ }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await insist(() => page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click())
     await page.getByRole('link', { name: /Three/ }).waitFor({ state: 'detached' })
     await log.getByText('Nothing was said yet').waitFor()
   })

@@ -1,6 +1,6 @@
 /** The pages of files, against a real Berth: uploads of folders, the list, a file, pins, groups and gateways. */
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
@@ -9,9 +9,9 @@ import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { uuidv7 } from 'uuidv7'
 import { until } from '../../test/support/processes.ts'
-import { HOST_MS, openDashboard } from './support.ts'
+import { HOST_MS, noteShown, openDashboard } from './support.ts'
 
-const { url, own, page, complaints, signIn, look, sql } = await openDashboard()
+const { url, env, own, page, complaints, signIn, look, sql } = await openDashboard()
 const { api } = own
 await signIn()
 
@@ -87,10 +87,12 @@ describe('uploads', () => {
     await page.getByRole('button', { name: 'Resume site' }).click()
     await row.getByText('Offline: goes on by itself').waitFor()
     assert.equal(await share(), paused)
+    // It is gone when all is sent.
+    const bar = await progress.elementHandle()
     await limit(MIB)
     await page.waitForFunction(
       ([bar, before]) => (bar as HTMLProgressElement).value > Number(before),
-      [await progress.elementHandle(), paused],
+      [bar, paused],
     )
     await limit(-1)
     await row.getByText('Done, with the CID that was computed here').waitFor()
@@ -116,8 +118,13 @@ describe('uploads', () => {
     await writeFile(path, Buffer.alloc(6 * MIB, `film of ${own.id}`))
     await limit(MIB / 4)
     const input = page.getByLabel('Choose files')
+    const begun = page.waitForResponse((answer) => answer.request().method() === 'POST')
     await input.setInputFiles(path)
     await page.getByText(/^Sending [1-9]/).waitFor()
+    // What the browser has sent may still be on its way. HEAD would have the upload make way for it.
+    const id = (await begun).headers().location?.split('/').at(-2)
+    const arrived = join(`${env.BERTH_DATA_DIR}`, 'uploads', `${id}`)
+    await until('some of it has arrived', async () => (await stat(arrived)).size > 0)
     await page.getByRole('button', { name: 'Pause film.bin' }).click()
     await page.getByText('Paused').waitFor()
     page.once('dialog', (dialog) => dialog.accept())
@@ -173,8 +180,10 @@ describe('the list', () => {
     await page.getByRole('link', { name: 'row 10000' }).waitFor()
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
     const row = page.getByRole('row', { name: 'row 10000' })
-    await row.getByRole('button', { name: 'Copy' }).click()
-    await row.getByRole('button', { name: 'Copied' }).waitFor()
+    const copy = row.getByRole('button', { name: 'Copy' })
+    const isCopied = await noteShown(copy, 'Copied')
+    await copy.click()
+    await isCopied()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), cid)
     const last = page.getByRole('link', { name: 'row 00001' })
     const most = await until(

@@ -26,8 +26,9 @@ async function open(
     form.append('file', new Blob([content as BlobPart], { type }), name)
   const headers = { authorization: `Bearer ${own.api.key}` }
   const answer = await fetch(`${url}/v3/files`, { method: 'POST', body: form, headers })
-  const { data } = (await answer.json()) as { data: { id: string } }
-  const address = `${url}/dashboard/files/${network}/${data.id}`
+  const body = (await answer.json()) as { data: { id: string } }
+  assert.equal(answer.status, 200, JSON.stringify(body))
+  const address = `${url}/dashboard/files/${network}/${body.data.id}`
   await page.goto(address)
   return address
 }

@@ -102,6 +102,8 @@ async function withPasskey() {
   })
   assert.equal(made.status, 201, JSON.stringify(made.body))
   await page.context().clearCookies()
+  // The dashboard would load anew where it sees that a session goes on in another workspace.
+  await page.goto(`${home}/login`)
   return { member, page, device, passkey: made.body.data, options }
 }
 

@@ -4,7 +4,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after } from 'node:test'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core'
 import { findBrowser } from '../../scripts/demo/browser.ts'
 import { type Context, openContext, type Workspace } from '../../test/contract/context.ts'
 import { until } from '../../test/support/processes.ts'
@@ -140,6 +140,25 @@ export async function openDashboard({
 export const withSecrets = (asked: string[]) =>
   asked.filter((address) => /eyJ[\w-]+\.eyJ|whsec_|[?&](token|key|secret)=/.test(address))
 
+/**
+ * Has the page note whether a text is shown in a place from now on, as that of an element or as its label: what stays for
+ * seconds may be gone again before a busy machine looks.
+ * @returns what waits until it was.
+ */
+export async function noteShown(place: Locator, text: string): Promise<() => Promise<unknown>> {
+  const noted = await place.evaluateHandle((place, text) => {
+    const noted = { isShown: false }
+    const has = (one: Element) => one.textContent === text || one.ariaLabel === text
+    const changes = { subtree: true, childList: true, characterData: true, attributeFilter: ['aria-label'] }
+    new MutationObserver(() => {
+      const all = [place, ...place.querySelectorAll('*')]
+      noted.isShown ||= all.some((one) => has(one) && one.checkVisibility())
+    }).observe(place, changes)
+    return noted
+  }, text)
+  return () => place.page().waitForFunction(({ isShown }) => isShown, noted)
+}
+
 /** What the tests do on a page with things that have a menu, and with dialogs. */
 export function actionsOn(page: Page) {
   const dialog = page.getByRole('dialog')
@@ -157,6 +176,18 @@ export function actionsOn(page: Page) {
       await page.getByRole('button', { name: `More about ${thing}`, exact: true }).click()
       await page.getByRole('menuitem', { name: item, exact: true }).click()
     },
+    /**
+     * Does what asks an engine for a change, and does it again while the answer is 503: an engine that is held up counts as
+     * away for a moment, and nothing was done then.
+     */
+    insist: (ask: () => Promise<void>) =>
+      until('the engine takes it', async () => {
+        const [answer] = await Promise.all([
+          page.waitForResponse((response) => response.request().method() !== 'GET'),
+          ask(),
+        ])
+        return answer.status() !== 503
+      }),
     async confirmByName(name: string, word: string): Promise<void> {
       assert.ok(await inDialog(word).isDisabled())
       await dialog.getByLabel('Type its name').fill(name)

@@ -36,9 +36,9 @@ describe('a user of several workspaces', () => {
     await page.getByText('No agents yet').waitFor()
     const body = await page.evaluate(async () => (await fetch('/v0/sessions')).json())
     assert.deepEqual([body.data.sessions.length, body.data.sessions[0].current], [1, true])
-    // The browser shows it to the other tab when somebody looks there.
+    // The browser shows it to the other tab when somebody looks there; it may be loading anew already.
     await tab.bringToFront()
-    await tab.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+    await tab.locator('body').dispatchEvent('visibilitychange')
     await isIn(hostile, tab)
     await tab.close()
     await page.keyboard.press('Control+k')
@@ -59,8 +59,11 @@ describe('a user of several workspaces', () => {
       assert.equal((await route.fetch()).status(), 200)
       await route.abort('connectionreset')
     })
+    const loaded = page.waitForEvent('domcontentloaded')
     await choice.selectOption(own.name)
     await isIn(own.name)
+    // The choice shows it before the whole page is loaded anew there.
+    await loaded
     await page.unroute('**/v0/sessions/move')
     await choice.selectOption(hostile)
     await isIn(hostile)
