@@ -27,6 +27,8 @@ import {
 const NOTE = 'clawd/workspace/note.txt'
 /** A file of the engine's, which is in no snapshot. */
 const STATE = '.openclaw/state-of-the-engine'
+/** A busy machine may take longer than the time after which an operation that goes on is 202. */
+const AT_LENGTH = { prefer: 'wait=120' }
 
 describe('a part of a backup', { timeout: 400_000 }, () => {
   let root: string
@@ -79,7 +81,8 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     const { secrets } = (await filled.api.get('/v0/secrets')).body
     const secretIds = secrets.map(({ id }: { id: string }) => id)
     assert.equal((await filled.api.post(`/v0/agents/${agentId}/secrets`, { secretIds })).status, 200)
-    assert.equal((await filled.api.post(`/v0/agents/${agentId}/snapshots/sync`, {})).status, 200)
+    const synced = await filled.api.post(`/v0/agents/${agentId}/snapshots/sync`, {}, AT_LENGTH)
+    assert.equal(synced.status, 200)
     await command('workspaces', 'create', 'other', '--plan', 'unlimited', '--owner', 'somebody')
     otherKey = await createKey('--workspace', 'other')
     const other = await clientOf(url, otherKey)
@@ -129,7 +132,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     const api = await clientOf(url, filled.key)
     const { secrets } = (await api.get('/v0/secrets')).body
     const gone = secrets.find(({ name }: { name: string }) => name === 'GONE')
-    assert.equal((await api.delete(`/v0/agents/${agentId}`)).status, 200)
+    assert.equal((await api.delete(`/v0/agents/${agentId}`, AT_LENGTH)).status, 200)
     assert.equal((await api.delete(`/v0/secrets/${gone.id}`)).status, 200)
     filled.contents.push(await upload(api, 'private', randomBytes(70_000), { name: 'after the backup' }))
     await stop()
@@ -282,8 +285,11 @@ async function agentRuns(api: Filled['api'], agentId: string): Promise<void> {
   })
 }
 
-async function exec(api: Filled['api'], agentId: string, command: string): Promise<string> {
-  const { status, body } = await api.post(`/v0/agents/${agentId}/console/exec`, { command })
-  if (status !== 200) throw new Error(JSON.stringify(body))
-  return body.stdout
+/** Runs a command, as soon as the agent can be reached. */
+function exec(api: Filled['api'], agentId: string, command: string): Promise<string> {
+  return until(`\`${command}\` runs`, async () => {
+    const { status, body } = await api.post(`/v0/agents/${agentId}/console/exec`, { command })
+    if (status !== 200) throw new Error(JSON.stringify(body))
+    return body.stdout
+  })
 }

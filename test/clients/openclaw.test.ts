@@ -68,6 +68,9 @@ async function run(...args: string[]): Promise<Ran> {
   }
 }
 
+/** A call of OpenClaw's own, which would wait for 10 s only: a gateway on a busy machine takes longer. */
+const call = (method: string) => ['gateway', 'call', method, '--timeout', '100000']
+
 const waits = ({ stdout, stderr }: Ran) => /pairing required|scope upgrade/.test(stdout + stderr)
 const approveAll = async (): Promise<string[]> =>
   (await agent.api.post(`${agent.path}/devices/approve-all`, {})).body.approved
@@ -82,7 +85,7 @@ async function succeeds(...args: string[]): Promise<any> {
 
 describe("OpenClaw's command line", () => {
   it("OpenClaw's command line calls the gateway with the token that it is given", async () => {
-    const health = ['gateway', 'call', 'health', '--url', url, '--json', '--token']
+    const health = [...call('health'), '--url', url, '--json', '--token']
     const [{ stdout, stderr, failed }, wrong] = await Promise.all([
       run(...health, token),
       run(...health, '11111111-1111-4111-8111-111111111111'),
@@ -116,7 +119,7 @@ describe("OpenClaw's command line", () => {
     calls.push('agent')
   })
   it("OpenClaw's command line asks for what it shows, and changes what it is told to", async () => {
-    const { sessions } = await succeeds('gateway', 'call', 'sessions.list')
+    const { sessions } = await succeeds(...call('sessions.list'))
     assert.ok(sessions.length > 0)
     const { paired } = await succeeds('devices', 'list')
     assert.equal(paired.length, 1)
@@ -243,7 +246,7 @@ describe("OpenClaw's web client", () => {
 
 it("OpenClaw's clients have talked to the agent", async () => {
   const params = JSON.stringify({ sessionKey: 'main' })
-  const { messages } = await succeeds('gateway', 'call', 'chat.history', '--params', params)
+  const { messages } = await succeeds(...call('chat.history'), '--params', params)
   const said = messages.filter(({ role }: { role: string }) => role === 'assistant')
   const texts = JSON.stringify(said)
   for (const text of ['from outside', 'from a terminal', 'typed by hand', 'from a browser'])

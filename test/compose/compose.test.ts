@@ -71,12 +71,15 @@ async function makeAgent(berth: ComposeStack, apiKey: string): Promise<Agent> {
   return { agentId, gatewayToken }
 }
 
-/** A chat turn through the agent's host. */
+/** A chat turn through the agent's host; a request that gets 503 is repeated. */
 async function chat(berth: ComposeStack, { agentId, gatewayToken }: Agent, domain: string): Promise<string> {
-  const answer = await berth.call('/v1/chat/completions', {
-    host: `${agentId}.${domain}`,
-    key: gatewayToken,
-    json: { model: 'openclaw/default', messages: [{ role: 'user', content: 'hello' }] },
+  const answer = await until('the agent is ready', async () => {
+    const one = await berth.call('/v1/chat/completions', {
+      host: `${agentId}.${domain}`,
+      key: gatewayToken,
+      json: { model: 'openclaw/default', messages: [{ role: 'user', content: 'hello' }] },
+    })
+    return one.status !== 503 && one
   })
   assert.equal(answer.status, 200, answer.text)
   return answer.body.choices[0].message.content

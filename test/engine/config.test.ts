@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test'
 import { REDACTED } from '../../agentd/config-redaction.ts'
 import type { ConfigCheck } from '../../agentd/protocol.ts'
 import { until } from '../integration/agentd/agentd.ts'
-import { type EngineTest, GATEWAY_TOKEN, startEngine } from './engine.ts'
+import { type EngineTest, GATEWAY_TOKEN, startEngine, whenReady } from './engine.ts'
 
 const SECRET = 'a-secret-of-the-workspace'
 let engine: EngineTest
@@ -38,9 +38,8 @@ async function validate(json: object): Promise<ConfigCheck> {
 
 /** The configuration that the running engine uses. */
 async function applied(): Promise<any> {
-  const { body } = await engine.agentd.call<any>('POST', '/v1/rpc', {
-    json: { method: 'config.get', params: {}, timeoutMs: 20_000 },
-  })
+  const json = { method: 'config.get', params: {}, timeoutMs: 20_000 }
+  const { body } = await whenReady(() => engine.agentd.call<any>('POST', '/v1/rpc', { json }))
   return body.payload.config
 }
 
@@ -76,7 +75,8 @@ test('a config that was read can be written, with changes; nothing of it is lost
   assert.equal((await stored()).models.providers.mine.apiKey, 'a key of my own')
   assert.equal((await stored()).messages.responsePrefix, `x ${SECRET} y`)
   const { gateway } = await engine.agentd.status()
-  assert.deepEqual([gateway.pid, gateway.restarts, gateway.state], [before.gateway.pid, 0, 'ready'])
+  const { pid, restarts } = before.gateway
+  assert.deepEqual([gateway.pid, gateway.restarts, gateway.state], [pid, restarts, 'ready'])
 })
 
 test('keys that the operator owns cannot be taken over, and are put back when they are left out', async () => {

@@ -1,7 +1,7 @@
 /** A real agentd with the real engine and a model, for tests of what agentd does with them. */
 import { join } from 'node:path'
 import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/openclaw/config.ts'
-import { TestAgentd } from '../integration/agentd/agentd.ts'
+import { type HttpResponse, TestAgentd, until } from '../integration/agentd/agentd.ts'
 import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
 import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../support/model.ts'
 
@@ -13,6 +13,15 @@ export interface EngineTest {
   /** Starts the gateway, or another run of it, as a worker does; resolves when it is ready. */
   run(): Promise<void>
   close(): Promise<void>
+}
+
+/** Asks agentd again where it has not called the gateway, which stalls on a busy machine, above all after its start. */
+export function whenReady<T extends object>(ask: () => Promise<HttpResponse<T>>): Promise<HttpResponse<T>> {
+  return until('the gateway takes the call', 60_000, async () => {
+    const answer = await ask()
+    const isStalled = answer.status === 503 && 'error' in answer.body && answer.body.error === 'not_ready'
+    return isStalled ? undefined : answer
+  })
 }
 
 /** @param env secrets of the agent. */

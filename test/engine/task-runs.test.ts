@@ -1,9 +1,10 @@
 /** Runs of scheduled tasks as agentd notices and tells them, with the real engine. */
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, type TestContext, test } from 'node:test'
+import { Connection } from '../../agentd/gateway-client.ts'
 import type { RpcResponse, TaskRunPage } from '../../agentd/protocol.ts'
 import { until } from '../integration/agentd/agentd.ts'
-import { type EngineTest, startEngine } from './engine.ts'
+import { type EngineTest, GATEWAY_TOKEN, startEngine, whenReady } from './engine.ts'
 
 const SECRET = 'a-secret-of-the-agent-5417'
 /** Runs of a page. */
@@ -16,12 +17,13 @@ after(() => engine.close())
 
 async function payload(method: string, params = {}): Promise<any> {
   const json = { method, params, timeoutMs: 20_000 }
-  const { body } = await engine.agentd.call<RpcResponse>('POST', '/v1/rpc', { json })
+  const { body } = await whenReady(() => engine.agentd.call<RpcResponse>('POST', '/v1/rpc', { json }))
   assert.ok(body.ok, JSON.stringify(body))
   return body.payload
 }
 const page = async (offset = 0) => {
-  const { status, body } = await engine.agentd.call<TaskRunPage>('GET', `/v1/task-runs?offset=${offset}`)
+  const path = `/v1/task-runs?offset=${offset}`
+  const { status, body } = await whenReady(() => engine.agentd.call<TaskRunPage>('GET', path))
   assert.equal(status, 200, JSON.stringify(body))
   return body
 }
@@ -29,6 +31,22 @@ const count = async () => (await engine.agentd.status()).taskRuns
 const run = async (id: string): Promise<string> => (await payload('cron.run', { id, mode: 'force' })).runId
 const told = (runId: string) =>
   until('the run is told', 120_000, async () => (await page()).runs.find((one) => one.runId === runId))
+
+/** Connects to the gateway as agentd does, and counts what that tells of its tasks from then on. */
+const followTasks = (t: TestContext): Promise<() => number> =>
+  until('the gateway takes a connection', 60_000, async () => {
+    let events = 0
+    const opened = Promise.withResolvers<boolean>()
+    const connection = new Connection(engine.agentd.config.gatewayPort, GATEWAY_TOKEN, {
+      onOpen: () => opened.resolve(true),
+      onEvent: ({ event }) => {
+        if (event === 'cron') events++
+      },
+      onClose: () => opened.resolve(false),
+    })
+    t.after(() => connection.close())
+    return (await opened.promise) ? () => events : undefined
+  })
 
 const job = {
   schedule: { kind: 'every', everyMs: 3_600_000 },
@@ -38,13 +56,15 @@ const job = {
   delivery: { mode: 'none' },
 }
 
-test('the status says that there may be runs when one has ended', async () => {
+test('the status says that there may be runs when one has ended', async (t) => {
+  await until('what ran before it looked is counted twice', 60_000, async () => (await count()) > 1)
+  const before = await count()
+  const events = await followTasks(t)
   const { id } = await payload('cron.add', { ...job, name: 'one' })
   const runId = await run(id)
   await told(runId)
-  const before = await count()
-  // A moment after the engine told of it, in case its history was behind.
-  await until('it is counted once more', 60_000, async () => (await count()) > before)
+  // Each event counts, and once more a moment after the last of them, in case the engine's history was behind.
+  await until('it is counted once more', 60_000, async () => (await count()) - before > events())
   const { name, status, error } = await told(runId)
   assert.deepEqual({ name, status, error }, { name: 'one', status: 'ok', error: null })
 })

@@ -87,12 +87,15 @@ export class ServiceClient {
     assert.equal(ended.state, 'succeeded', JSON.stringify(ended))
   }
 
-  /** The agent's reply to a message, asked at its own host. */
+  /** The agent's reply to a message, asked at its own host; a request that gets 503 is repeated. */
   async chat({ agentId, gatewayToken }: Agent, content: string): Promise<string> {
-    const answer = await this.call('/v1/chat/completions', {
-      host: `${agentId}.agents.localhost`,
-      token: gatewayToken,
-      json: { model: 'openclaw/default', messages: [{ role: 'user', content }] },
+    const answer = await until('the agent is ready', async () => {
+      const one = await this.call('/v1/chat/completions', {
+        host: `${agentId}.agents.localhost`,
+        token: gatewayToken,
+        json: { model: 'openclaw/default', messages: [{ role: 'user', content }] },
+      })
+      return one.status !== 503 && one
     })
     assert.equal(answer.status, 200, JSON.stringify(answer.body))
     return answer.body.choices[0].message.content

@@ -98,6 +98,18 @@ export class AgentWorld {
     }
   }
 
+  /** As {@link insist}, and again while the agent is not ready: OpenClaw stands still for seconds, and was not asked. */
+  async insistOnEngine(method: string, path: string, body?: unknown): Promise<Response> {
+    return await until(
+      `the engine takes ${method} ${path}`,
+      async () => {
+        const response = await this.insist(method, path, body)
+        return response.status !== 503 && response
+      },
+      INSIST_MS,
+    )
+  }
+
   /** Asks for an agent, once however often it is sent. */
   async create(version?: string): Promise<string> {
     const headers = { 'idempotency-key': randomUUID(), prefer: 'respond-async' }

@@ -106,7 +106,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
         const schedule = { kind: 'every', everyMs: 86_400_000 }
         const payload = { kind: 'agentTurn', message: 'Good morning' }
         const tasks = `/v0/agents/${one()}/tasks`
-        const created = await agents.insist('POST', tasks, { name: 'Morning', schedule, payload })
+        const created = await agents.insistOnEngine('POST', tasks, { name: 'Morning', schedule, payload })
         const { id } = (await created.json()) as { id: string }
         const runs = () =>
           agents.world.query<{ run: string }>(
@@ -115,7 +115,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
           )
         const mark = point && (await agents.world.arm(worker(), point))
         const ask = async () =>
-          (await (await agents.insist('POST', `${tasks}/${id}/run`)).json()) as { runId: string }
+          (await (await agents.insistOnEngine('POST', `${tasks}/${id}/run`)).json()) as { runId: string }
         if (!mark) worker().pause()
         const first = await ask()
         if (mark) await crashed(mark)
@@ -132,20 +132,25 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
         const second = await ask()
         await until('the other run is told', async () => (await runs()).length > 1)
         assert.deepEqual(await runs(), [{ run: first.runId }, { run: second.runId }])
-        await agents.insist('DELETE', `${tasks}/${id}`)
+        await agents.insistOnEngine('DELETE', `${tasks}/${id}`)
         await agents.assertSettled(kept)
       },
     )
 
   fault('a gateway that is killed comes back', async () => {
-    const token = (await agents.exec(one(), 'echo $OPENCLAW_GATEWAY_TOKEN'))?.trim()
-    const response = await agents.insist('GET', `/v0/agents/${one()}/status`)
-    const { gateway } = (await response.json()) as { gateway: { pid: number } }
-    await agents.exec(one(), `kill -9 ${gateway.pid}`)
+    // agentd is waited for: on a busy machine it may not answer in time.
+    const exec = (command: string) => until(`\`${command}\` runs`, () => agents.exec(one(), command))
+    const token = (await exec('echo $OPENCLAW_GATEWAY_TOKEN')).trim()
+    const pid = await until('agentd says how the gateway is', async () => {
+      const response = await agents.insist('GET', `/v0/agents/${one()}/status`)
+      const { gateway } = (await response.json()) as { gateway: { pid: number | null } | null }
+      return gateway?.pid ?? undefined
+    })
+    await exec(`kill -9 ${pid}`)
     const ms = await agents.answers(one())
     note('answers again', 'gateway', runtime, ms)
     // It has its secrets as before.
-    assert.equal((await agents.exec(one(), 'echo $OPENCLAW_GATEWAY_TOKEN'))?.trim(), token)
+    assert.equal((await exec('echo $OPENCLAW_GATEWAY_TOKEN')).trim(), token)
     await agents.assertSettled(kept)
   })
 

@@ -114,10 +114,13 @@ async function newAgent({ api }: Filled, { output }: Stack): Promise<string> {
   return agentId
 }
 
-async function exec({ api }: Pick<Filled, 'api'>, agentId: string, command: string): Promise<string> {
-  const { status, body } = await api.post(`/v0/agents/${agentId}/console/exec`, { command })
-  if (status !== 200) throw new Error(JSON.stringify(body))
-  return body.stdout
+/** Runs a command, as soon as the agent can be reached. */
+function exec({ api }: Pick<Filled, 'api'>, agentId: string, command: string): Promise<string> {
+  return until(`\`${command}\` runs`, async () => {
+    const { status, body } = await api.post(`/v0/agents/${agentId}/console/exec`, { command })
+    if (status !== 200) throw new Error(JSON.stringify(body))
+    return body.stdout
+  })
 }
 
 /** Uploads one file after the other, and deletes every third one again. */

@@ -6,7 +6,7 @@ import { clientOf, makeDir } from '../../backup/world.ts'
 import { ensureEngines } from '../../support/engines.ts'
 import { until } from '../../support/processes.ts'
 import { cli, type Stack, startStack } from '../../support/stack.ts'
-import { remove, running } from './context.ts'
+import { live, remove, running } from './context.ts'
 import { Device } from './device.ts'
 
 const stops: (() => Promise<unknown>)[] = []
@@ -32,13 +32,14 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
   const api = await clientOf(stack.url, key)
   const { agentId } = (await api.post('/v0/agents', { name: 'Moved' }, { prefer: 'respond-async' })).body
     .agent
-  const { path, record } = await running(api, agentId)
+  // Its own client takes each 503 as it comes; this one waits for an engine that stalls.
+  const { path, record, api: patient } = await running(api, agentId)
   const exec = async (client: typeof api, command: string): Promise<string> =>
     (await client.post(`${path}/console/exec`, { command })).body.stdout
   await exec(api, 'echo mine > ~/clawd/workspace/note.txt; echo draft > ~/clawd/.unsaved')
   const schedule = { kind: 'cron', expr: '0 9 * * *', tz: 'Europe/Berlin' }
   const task = { name: 'Morning', schedule, payload: { kind: 'agentTurn', message: 'Good morning' } }
-  assert.equal((await api.post(`${path}/tasks`, task)).status, 200)
+  assert.equal((await patient.post(`${path}/tasks`, task)).status, 200)
   const way = (url: string) => ({
     url,
     host: `${agentId}.agents.localhost:${new URL(url).port}`,
@@ -46,15 +47,16 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
   })
   const device = new Device()
   const { error } = await device.connect(way(stack.url))
-  assert.equal((await api.post(`${path}/devices/${error?.details.requestId}/approve`, {})).status, 200)
-  const namesOf = async (client: typeof api): Promise<string[]> =>
-    (await client.get(`${path}/tasks`)).body.jobs.map(
-      ({ id, name }: Record<string, string>) => `${id} ${name}`,
-    )
-  const tasks = await namesOf(api)
+  assert.equal((await patient.post(`${path}/devices/${error?.details.requestId}/approve`, {})).status, 200)
+  const namesOf = async (client: typeof api): Promise<string[]> => {
+    const { status, body } = await client.get(`${path}/tasks`)
+    assert.equal(status, 200, JSON.stringify(body))
+    return body.jobs.map(({ id, name }: Record<string, string>) => `${id} ${name}`)
+  }
+  const tasks = await namesOf(patient)
   // Enough for the engine to be asked for its tasks while its home is read.
   await exec(api, 'head -c 100000000 /dev/urandom > ~/large')
-  const processOf = async () => (await api.get(path)).body.processId
+  const processOf = async () => (await live(api, path)).body.processId
   const before = await processOf()
   const statuses = new Set<number>()
   const passphrase = { BERTH_BACKUP_PASSPHRASE: 'a passphrase of the tests' }
@@ -68,7 +70,7 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
   );
   assert.doesNotMatch(await backup, /was not suspended/)
   assert(statuses.has(503), 'the engine takes no calls while its home is read')
-  assert.deepEqual(await namesOf(api), tasks, 'and goes on at once')
+  assert.deepEqual(await namesOf(patient), tasks, 'and goes on at once')
   assert.equal(await processOf(), before)
   await stack.stop()
   stack = undefined
@@ -84,9 +86,9 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
   // Until a worker has looked, its row says that it runs, as it did at the backup.
   const { url } = stack
   await until('its gateway answers', async () => (await device.connect(way(url))).ok, 300_000)
-  await running(again, agentId)
+  const moved = await running(again, agentId)
   assert.equal(await exec(again, 'cat ~/clawd/workspace/note.txt ~/clawd/.unsaved'), 'mine\ndraft\n')
   assert.equal(tasks.length, 1)
-  assert.deepEqual(await namesOf(again), tasks)
+  assert.deepEqual(await namesOf(moved.api), tasks)
   await remove(again, agentId)
 })

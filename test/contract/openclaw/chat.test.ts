@@ -6,15 +6,16 @@ import { describe, it } from 'node:test'
 import { AgentHost, type AgentSocket } from '../../support/agent-host.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { openChat, patientHost, sharedAgent, whenReady } from './context.ts'
 
 /** The first turn of a gateway takes seconds, on a busy machine many. */
 const TURN_MS = 120_000
 
 const context = await openContext()
-const { agentId, record } = await sharedAgent(context)
+const agent = await sharedAgent(context)
+const { agentId, record } = agent
 const token: string = record.gatewayToken
-const host = new AgentHost(context.url, agentId, token)
+const host = patientHost(context.url, agent)
 
 /** Says hello to the gateway as the official command line does. */
 async function greet(
@@ -22,10 +23,6 @@ async function greet(
   maxProtocol: number,
   auth: object,
 ): Promise<AgentSocket['messages'][0]> {
-  await socket.opened
-  await until('the gateway asks who it is', () =>
-    socket.messages.find(({ event }) => event === 'connect.challenge'),
-  )
   socket.send({
     type: 'req',
     id: 'connect-1',
@@ -45,10 +42,12 @@ async function greet(
   return until('it answers', () => socket.messages.find(({ id }) => id === 'connect-1'))
 }
 
-async function connect(socket: AgentSocket, maxProtocol: number): Promise<void> {
+async function connect(open: () => AgentSocket, maxProtocol: number): Promise<AgentSocket> {
+  const socket = await openChat(open)
   const hello = await greet(socket, maxProtocol, { token })
   assert.equal(hello.ok, true, JSON.stringify(hello))
   assert.equal(hello.payload.type, 'hello-ok')
+  return socket
 }
 
 /** Sends a message, and resolves to the agent's words once it is done. */
@@ -71,22 +70,20 @@ describe('chat by WebSocket', () => {
       ['/chat', 3],
       [`/?token=${token}`, 3],
     ] as const) {
-      const socket = host.socket(path, { origin: 'https://agents.example' })
-      await connect(socket, maxProtocol)
+      const socket = await connect(() => host.socket(path, { origin: 'https://agents.example' }), maxProtocol)
       assert.match(await say(socket, 'ping'), /pong: .*ping/s)
       socket.raw.close(1000)
       assert.equal((await socket.closed).code, 1000)
     }
   })
   it('chat by WebSocket takes the token in its first message as well', async () => {
-    const socket = new AgentHost(context.url, agentId).socket('/')
-    await connect(socket, 4)
+    const socket = await connect(() => new AgentHost(context.url, agentId).socket('/'), 4)
     assert.match(await say(socket, 'ping'), /pong: .*ping/s)
     socket.raw.close()
   })
   it('chat by WebSocket is closed with 1008 without a good token in its first message', async () => {
     for (const auth of [{}, { token: randomUUID() }]) {
-      const socket = new AgentHost(context.url, agentId).socket('/')
+      const socket = await openChat(() => new AgentHost(context.url, agentId).socket('/'))
       const { ok, error } = await greet(socket, 4, auth)
       assert.deepEqual([ok, error.details.code], [false, 'AUTH_TOKEN_MISMATCH'])
       assert.equal((await socket.closed).code, 1008)
@@ -110,7 +107,12 @@ describe('chat by HTTP', () => {
   })
   it('chat by HTTP answers as it thinks', async () => {
     const json = { model: 'openclaw/default', messages, stream: true }
-    const response = await host.stream('POST', '/v1/chat/completions', { json })
+    const response = await whenReady(async () => {
+      const begun = await host.stream('POST', '/v1/chat/completions', { json })
+      // Nobody reads what is refused, which would hold its connection.
+      if (begun.statusCode !== 200) begun.resume()
+      return begun
+    })
     assert.equal(response.statusCode, 200)
     assert.match(response.headers['content-type'] ?? '', /^text\/event-stream/)
     let chunks = 0

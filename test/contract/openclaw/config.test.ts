@@ -12,9 +12,9 @@ const REDACTED = '__OPENCLAW_REDACTED__'
 
 const context = await openContext()
 const { workspace } = context
-const { api } = await workspace()
 // These tests change the configuration, so other files must not share the agent.
-const agent = await newAgent(api)
+const agent = await newAgent((await workspace()).api)
+const { api } = agent
 const CONFIG = `${agent.path}/config`
 
 type Json = Record<string, any>

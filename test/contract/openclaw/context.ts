@@ -1,7 +1,10 @@
 /** The agent that the files of a run share, and agents of a file's own. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { after } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { AgentHost, type AgentSocket } from '../../support/agent-host.ts'
 import type { Client, Reply } from '../../support/client.ts'
 import { ensureEngines } from '../../support/engines.ts'
 import { until } from '../../support/processes.ts'
@@ -12,6 +15,9 @@ import type { Context } from '../context.ts'
 const UP_MS = 300_000
 const GONE_MS = 180_000
 const OPERATION_MS = 240_000
+/** An engine that has just started, or has its hands full, stalls for that long on a busy machine. */
+const STALL_MS = 60_000
+const PAUSE_MS = 250
 
 /** A request with these headers does not wait for its operation. */
 export const AT_ONCE = { prefer: 'respond-async' }
@@ -22,7 +28,7 @@ export interface TestAgent {
   path: string
   /** The agent's record when it was up. */
   record: Reply['body']
-  /** A client of its workspace. */
+  /** A client of its workspace; both wait for an engine that stalls. */
   api: Client
   /** A client with its gateway token. */
   gateway: Client
@@ -77,8 +83,65 @@ export async function running(api: Client, agentId: string): Promise<TestAgent> 
     UP_MS,
   )
   assert.equal(record.status, 'running', record.statusReason)
-  return { agentId, path, record, api, gateway: api.as(record.gatewayToken) }
+  return { agentId, path, record, api: patient(api), gateway: patient(api.as(record.gatewayToken)) }
 }
+
+/** A client of an agent's own host which waits for an engine that stalls. */
+export function patientHost(url: string, agent: TestAgent): AgentHost {
+  const host = new AgentHost(url, agent.agentId, agent.record.gatewayToken)
+  const ask = host.ask.bind(host)
+  host.ask = (...asked) => whenReady(() => ask(...asked))
+  return host
+}
+
+function patient(client: Client): Client {
+  const one = client.as(client.key)
+  one.request = (method, path, options) => {
+    const ask = () => client.request(method, path, options)
+    // A command is not for the engine, and runs once.
+    return path.endsWith('/console/exec') ? ask() : whenReady(ask)
+  }
+  return one
+}
+
+/**
+ * The first answer that is not 503 because the engine is not ready; after a minute, that as well. Berth says so before the
+ * engine has the request, but where agentd ends meanwhile, or a request takes several calls: only for what may run twice.
+ */
+export async function whenReady<
+  T extends {
+    status?: number
+    statusCode?: number | undefined
+    headers: Headers | IncomingHttpHeaders
+  },
+>(ask: () => Promise<T>): Promise<T> {
+  for (const deadline = performance.now() + STALL_MS; ; await delay(PAUSE_MS)) {
+    const answer = await ask()
+    const { headers, status = answer.statusCode } = answer
+    const code = headers instanceof Headers ? headers.get('error-code') : headers['error-code']
+    if (status !== 503 || code !== 'agent_not_ready' || performance.now() > deadline) return answer
+  }
+}
+
+/** A WebSocket of the gateway once that asks who we are: one that is not ready closes it with 1013. */
+export async function openChat(open: () => AgentSocket): Promise<AgentSocket> {
+  for (const deadline = performance.now() + STALL_MS; ; await delay(PAUSE_MS)) {
+    const socket = open()
+    await socket.opened
+    const isAsked = () => socket.messages.some(({ event }) => event === 'connect.challenge')
+    await until('the gateway asks who it is', () => isAsked() || socket.raw.readyState === socket.raw.CLOSED)
+    if (isAsked()) return socket
+    const { code, reason } = await socket.closed
+    assert.ok(code === 1013 && performance.now() < deadline, `closed: ${code} ${reason}`)
+  }
+}
+
+/** What a GET says of an agent once agentd has answered in time, for which it waits two seconds. */
+export const live = (api: Client, path: string): Promise<Reply> =>
+  until('agentd answers in time', async () => {
+    const reply = await api.get(path)
+    return (reply.status !== 200 || reply.body.disk !== null) && reply
+  })
 
 /** The operation of a reply once it has ended. */
 export const ended = (api: Client, reply: Reply): Promise<Reply['body']> =>

@@ -6,14 +6,15 @@ import { assertError, type Client } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { sharedAgent, whenReady } from './context.ts'
 
 /** The first turn of a gateway takes seconds, on a busy machine many. */
 const TURN_MS = 120_000
 
 const context = await openContext()
-const { url, shared, workspace } = context
+const { url, workspace } = context
 const agent = await sharedAgent(context)
+const { api: shared } = agent
 const ALL = `${agent.path}/conversations`
 
 interface Event {
@@ -32,11 +33,13 @@ async function eventsOf(response: Response): Promise<Event[]> {
 }
 
 const ask = (id: string, path: string, text?: string, { key } = shared, signal?: AbortSignal) =>
-  fetch(`${url}${ALL}/${id}/${path}`, {
-    ...(text !== undefined && { method: 'POST', body: JSON.stringify({ text }) }),
-    headers: { authorization: `Bearer ${key}` },
-    signal: signal ?? AbortSignal.timeout(TURN_MS),
-  })
+  whenReady(() =>
+    fetch(`${url}${ALL}/${id}/${path}`, {
+      ...(text !== undefined && { method: 'POST', body: JSON.stringify({ text }) }),
+      headers: { authorization: `Bearer ${key}` },
+      signal: signal ?? AbortSignal.timeout(TURN_MS),
+    }),
+  )
 
 /** Says something, and resolves to all events of the reply. */
 async function say(id: string, text: string, client: Client = shared): Promise<Event[]> {

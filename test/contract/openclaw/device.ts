@@ -1,9 +1,25 @@
 /** A client of an agent's gateway with a key of its own: a device (OpenClaw's protocol 4). */
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 
 const CLIENT = { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli', displayName: 'Test phone' }
 const ANSWER_MS = 60_000
+const PAUSE_MS = 250
+/** With this code Berth closes the WebSocket of a gateway that is not ready. */
+const TRY_AGAIN_LATER = 1013
+
+interface Way {
+  url: string
+  host: string
+  token: string
+}
+
+interface Answer {
+  ok: boolean
+  payload?: any
+  error?: { code: string; details?: any }
+}
 
 export class Device {
   readonly #key: KeyObject
@@ -21,10 +37,15 @@ export class Device {
   }
 
   /** Connects to an agent's own host, asks for `scopes`, and resolves to what the gateway answers. */
-  async connect(
-    { url, host, token }: { url: string; host: string; token: string },
-    scopes = ['operator.read', 'operator.write'],
-  ): Promise<{ ok: boolean; payload?: any; error?: { code: string; details?: any } }> {
+  async connect(way: Way, scopes = ['operator.read', 'operator.write']): Promise<Answer> {
+    for (const deadline = performance.now() + ANSWER_MS; ; await delay(PAUSE_MS)) {
+      const answer = await this.#connect(way, scopes, deadline)
+      if (answer) return answer
+    }
+  }
+
+  /** Resolves to undefined where the gateway is not ready yet. */
+  async #connect({ url, host, token }: Way, scopes: string[], deadline: number): Promise<Answer | undefined> {
     const headers = { host, authorization: `Bearer ${token}` }
     const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers, handshakeTimeout: ANSWER_MS })
     try {
@@ -33,7 +54,8 @@ export class Device {
         socket.on('error', reject)
         socket.on('close', (code, reason) => {
           clearTimeout(late)
-          reject(new Error(`closed: ${code} ${reason}`))
+          if (code === TRY_AGAIN_LATER && performance.now() < deadline) resolve(undefined)
+          else reject(new Error(`closed: ${code} ${reason}`))
         })
         socket.on('message', (data) => {
           const frame = JSON.parse(String(data))

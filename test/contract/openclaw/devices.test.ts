@@ -8,9 +8,10 @@ import { sharedAgent } from './context.ts'
 import { Device } from './device.ts'
 
 const context = await openContext()
-const { workspace, shared: api } = context
+const { workspace } = context
 // No other file has to do with its devices.
 const agent = await sharedAgent(context)
+const { api } = agent
 const DEVICES = `${agent.path}/devices`
 const way = {
   url: context.url,

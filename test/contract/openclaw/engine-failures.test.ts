@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { newAgent } from './context.ts'
+import { live, newAgent } from './context.ts'
 
 const TASK = {
   name: 'Morning',
@@ -15,7 +15,7 @@ const TASK = {
 const context = await openContext()
 const { api } = await context.workspace()
 const agent = await newAgent(api)
-const { processId } = (await api.get(agent.path)).body
+const { processId } = (await live(api, agent.path)).body
 const exec = async (command: string) => {
   const { body } = await api.post(`${agent.path}/console/exec`, { command })
   assert.equal(body.exitCode, 0, body.stderr)
@@ -23,7 +23,7 @@ const exec = async (command: string) => {
 const resume = () => exec(`kill -CONT ${processId}`)
 /** A call shortly before keeps a connection: on a new one, the engine would count as not ready. */
 const hang = async () => {
-  assert.equal((await api.get(`${agent.path}/tasks`)).status, 200)
+  assert.equal((await agent.api.get(`${agent.path}/tasks`)).status, 200)
   await exec(`kill -STOP ${processId}`)
 }
 
@@ -56,11 +56,8 @@ describe('an engine that has enough', () => {
   })
 })
 
-describe('an engine that hangs', { concurrency: true }, () => {
-  before(hang)
-  after(resume)
-
-  for (const [what, message, ask] of [
+describe('an engine that hangs', () => {
+  const cases: [what: string, message: string, ask: () => Promise<Reply>][] = [
     ['listing devices', 'CLI error', () => api.get(`${agent.path}/devices`)],
     ['approving a device', 'CLI error', () => api.post(`${agent.path}/devices/some/approve`, {})],
     ['approving all devices', 'CLI error', () => api.post(`${agent.path}/devices/approve-all`, {})],
@@ -68,9 +65,22 @@ describe('an engine that hangs', { concurrency: true }, () => {
     ['creating a task', 'Failed to create cron job', () => api.post(`${agent.path}/tasks`, TASK)],
     ['reading a task', 'CLI error', () => api.get(`${agent.path}/tasks/some`)],
     ['running a task', 'CLI error', () => api.post(`${agent.path}/tasks/some/run`, {})],
-  ] as [string, string, () => Promise<Reply>][])
-    it(`an engine that hangs fails ${what}: ${message}`, async () => {
-      const reply = await ask()
+  ]
+  let replies: Reply[] = []
+  // After a while it counts as not ready. A busy machine may ask later than that, and then once more.
+  before(async () => {
+    for (let tries = 0; tries < 3; tries++) {
+      await hang()
+      replies = await Promise.all(cases.map(([, , ask]) => ask()))
+      if (replies.every(({ status }) => status !== 503)) return
+      await resume()
+    }
+  })
+  after(resume)
+
+  for (const [index, [what, message]] of cases.entries())
+    it(`an engine that hangs fails ${what}: ${message}`, () => {
+      const reply = replies[index] as Reply
       assertError(reply, 500, message)
       assert.equal(reply.headers.get('error-code'), 'agent_failed')
       assert.ok(reply.headers.get('error-detail'))

@@ -222,7 +222,7 @@ describe('git push', () => {
       primary: 'anthropic/claude-sonnet-4-6',
       fallbacks: ['berth/default'],
     })
-    const { jobs } = (await own.api.get(`${agent.path}/tasks`)).body
+    const { jobs } = (await agent.api.get(`${agent.path}/tasks`)).body
     assert.deepEqual(
       jobs.map(({ name }: { name: string }) => name),
       ['daily'],
@@ -238,7 +238,7 @@ describe('git push', () => {
     await commit(dir, { 'manifest.json': await manifest(dir, { tasks: changed }) })
     // The manifest names the skills that the agent has by now: none.
     assert.deepEqual((await takenOver(await push(dir))).applied, ['skills', 'tasks'])
-    const { jobs } = (await own.api.get(`${agent.path}/tasks`)).body
+    const { jobs } = (await agent.api.get(`${agent.path}/tasks`)).body
     assert.deepEqual(
       jobs.map(({ name, schedule }: Record<string, { expr: string }>) => [name, schedule?.expr]),
       [['daily', '0 10 * * *']],

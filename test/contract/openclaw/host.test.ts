@@ -4,12 +4,13 @@ import { describe, it } from 'node:test'
 import { AgentHost } from '../../support/agent-host.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { patientHost, sharedAgent, whenReady } from './context.ts'
 
 const context = await openContext()
-const { agentId, record, path, api } = await sharedAgent(context)
+const agent = await sharedAgent(context)
+const { agentId, record, path, api } = agent
 const token: string = record.gatewayToken
-const host = new AgentHost(context.url, agentId, token)
+const host = patientHost(context.url, agent)
 const stranger = new AgentHost(context.url, agentId)
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 
@@ -62,12 +63,12 @@ describe('?token=', () => {
     assert.deepEqual([page.status, page.headers.location], [303, '/'])
     const [cookie = ''] = page.headers['set-cookie'] ?? []
     assert.match(cookie, /; HttpOnly; SameSite=Strict/)
-    const shown = await stranger.get('/', { cookie: cookie.split(';')[0] ?? '' })
+    const shown = await whenReady(() => stranger.get('/', { cookie: cookie.split(';')[0] ?? '' }))
     assert.equal(shown.status, 200)
   })
   it('?token= is taken as it is by programs', async () => {
     assert.equal((await stranger.get(`/v0/status?token=${token}`)).status, 200)
-    assert.equal((await stranger.get(`/v1/models?token=${token}`)).status, 200)
+    assert.equal((await whenReady(() => stranger.get(`/v1/models?token=${token}`))).status, 200)
     const socket = stranger.socket(`/v0/logs?token=${token}`)
     await socket.opened
     socket.raw.close()

@@ -7,7 +7,7 @@ import { assertError, type Reply } from '../../support/client.ts'
 import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
 import { stackKind } from '../../support/stack.ts'
 import { openContext } from '../context.ts'
-import { AT_ONCE, ended, finalAnswer, newAgent, remove, running } from './context.ts'
+import { AT_ONCE, ended, finalAnswer, live, newAgent, remove, running } from './context.ts'
 
 const AGENTS = '/v0/agents'
 const NO_AGENT = 'There is no such agent'
@@ -228,10 +228,10 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     const { agents, ...rest } = (await api.get(AGENTS)).body
     assert.deepEqual(rest, { agentLimit: null, timeCredits: null })
     assert.deepEqual(agents.map(unsaved), [unsaved(record)])
-    const { processId } = (await api.get(path)).body
+    const { processId } = (await live(api, path)).body
     assert.match(processId, /^\d+$/)
     for (const client of [api, gateway]) {
-      const { status, body } = await client.get(path)
+      const { status, body } = await live(client, path)
       assert.equal(status, 200)
       const { agent, snapshots, disk, ...detail } = body
       assert.deepEqual(unsaved(agent), unsaved(record))
@@ -244,7 +244,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
   })
   it('an agent says how it is', async () => {
     for (const client of [api, gateway]) {
-      const { status, body } = await client.get(`${path}/status`)
+      const { status, body } = await live(client, `${path}/status`)
       assert.equal(status, 200)
       assert.deepEqual([body.status, body.reachable, body.gateway.state], ['running', true, 'ready'])
       assert.equal(body.scripts.build.state, 'not_configured')
@@ -297,7 +297,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     assertError(await api.post(`${path}/restart`, { version: 7 }), 400, 'Invalid version')
   })
   it('a restart of an agent answers 202 at once, and gives it another process', async () => {
-    const before = (await api.get(path)).body.processId
+    const before = (await live(api, path)).body.processId
     const key = { 'idempotency-key': randomUUID() }
     const first = await api.post(`${path}/restart`, {}, { ...AT_ONCE, ...key })
     assert.equal(first.status, 202, JSON.stringify(first.body))
@@ -313,7 +313,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       message: `Agent ${agentId} restarted`,
       previousProcessId: before,
     })
-    assert.notEqual((await api.get(path)).body.processId, before)
+    assert.notEqual((await live(api, path)).body.processId, before)
   })
   it('an agent refuses a version that cannot read what a newer one wrote, and goes on', async () => {
     const body = { version: OLDER_ENGINE_VERSION }

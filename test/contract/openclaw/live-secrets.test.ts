@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { AgentHost } from '../../support/agent-host.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { newAgent } from './context.ts'
+import { newAgent, whenReady } from './context.ts'
 
 /** The longest start, while several others slow it down. */
 const RESTART_MS = 180_000
@@ -99,7 +99,7 @@ describe('a running agent', () => {
     await ended(rotated.headers.get('operation-id'))
     assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN'), rotated.body.token)
     const fresh = new AgentHost(context.url, agent.agentId, rotated.body.token)
-    assert.equal((await fresh.get('/')).status, 200)
+    assert.equal((await whenReady(() => fresh.get('/'))).status, 200)
     assert.equal((await host.get('/')).status, 401)
   })
 

@@ -6,7 +6,7 @@ import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { skillMd, uploadFolder } from '../agents/skill-folders.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { live, openChat, sharedAgent } from './context.ts'
 
 /** The engine looks after its folders about every second; on a busy machine later. */
 const SEEN_MS = 180_000
@@ -46,7 +46,7 @@ async function exec(command: string): Promise<string> {
   assert.deepEqual([status, body.exitCode], [200, 0], JSON.stringify(body))
   return body.stdout
 }
-const processId = async () => (await api.get(path)).body.processId
+const processId = async () => (await live(api, path)).body.processId
 
 /** The names of skills that the engine knows, asked of its gateway. */
 async function engineSkills(socket: AgentSocket): Promise<string[]> {
@@ -68,9 +68,7 @@ async function removeAll(): Promise<void> {
 describe('a skill in a running agent', () => {
   let socket: AgentSocket
   before(async () => {
-    socket = new AgentHost(context.url, agentId, record.gatewayToken).socket('/')
-    await socket.opened
-    await until('the gateway asks', () => socket.messages.find(({ event }) => event === 'connect.challenge'))
+    socket = await openChat(() => new AgentHost(context.url, agentId, record.gatewayToken).socket('/'))
     const params = {
       minProtocol: 3,
       maxProtocol: 4,

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { WebSocket } from 'ws'
+import { GATEWAY_PORT } from '../../../agentd/protocol.ts'
 import { AgentHost } from '../../support/agent-host.ts'
 import { assertError } from '../../support/client.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { sharedAgent, whenReady } from './context.ts'
 
 const context = await openContext()
 const { anonymous, workspace } = context
@@ -229,11 +230,14 @@ describe('a program of an agent', async () => {
     assert.deepEqual([shown.status, shown.text], [200, '<title>Hello</title>'])
     // Chat and the API are where they were.
     assert.equal((await host.get('/v0/status', { authorization: `Bearer ${token}` })).status, 200)
-    assert.equal((await host.get('/', { authorization: `Bearer ${token}` })).body.ok, true)
+    const health = await whenReady(() => host.get('/', { authorization: `Bearer ${token}` }))
+    assert.equal(health.body.ok, true)
   })
   it('a program of an agent that is not there is answered with an error that says so', async () => {
-    const free = await freePort()
-    await api.put(`${path}/domains/${id}`, { targetPort: free })
+    let free = await freePort()
+    // A domain cannot have this one.
+    while (free === GATEWAY_PORT) free = await freePort()
+    assert.equal((await api.put(`${path}/domains/${id}`, { targetPort: free })).status, 200)
     await becomes(502, () => page.get('/'))
     assert.deepEqual((await page.get('/')).body, { error: `Nothing listens on port ${free} of the agent` })
     await api.put(`${path}/domains/${id}`, { targetPort: port })

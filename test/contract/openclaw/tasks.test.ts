@@ -18,8 +18,9 @@ const HOSTILE = '<img src=x onerror=alert(1)>'
 const TASK = { name: 'Morning', schedule: DAILY, payload: TURN }
 
 const context = await openContext()
-const { shared, workspace } = context
+const { workspace } = context
 const agent = await sharedAgent(context)
+const { api: shared } = agent
 const TASKS = `${agent.path}/tasks`
 const own = await workspace()
 

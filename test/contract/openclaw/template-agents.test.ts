@@ -133,7 +133,7 @@ describe('an agent from a template of a snapshot', async () => {
     assert.deepEqual(log.slice(0, 2), [`feat: begin from ${template.slug}`, ''])
   })
   it('an agent from a template of a snapshot has what its manifest asks for', async () => {
-    const { jobs } = (await api.get(`${agent.path}/tasks`, { includeDisabled: 'true' })).body
+    const { jobs } = (await agent.api.get(`${agent.path}/tasks`, { includeDisabled: 'true' })).body
     assert.deepEqual(
       jobs.map(({ name, enabled }: { name: string; enabled: boolean }) => [name, enabled]),
       [['Count', false]],

@@ -137,13 +137,23 @@ test('a link swapped in at any moment leads nowhere', async () => {
   await writeFile(join(home, 'secret/file'), 'SECRET')
   await put('race/file', 'fine')
   let stop = false
+  /** False where a PUT has made the folder anew in the gap, or something in it. */
+  const putBack = async () => {
+    try {
+      await rm(join(root, 'race'), { recursive: true, force: true })
+      await rename(join(root, 'race.kept'), join(root, 'race'))
+      return true
+    } catch (error) {
+      if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+      return false
+    }
+  }
   const swap = async () => {
     while (!stop) {
       await rename(join(root, 'race'), join(root, 'race.kept'))
       // A PUT may make the folder anew in the gap.
       await symlink('../secret', join(root, 'race')).catch(() => {})
-      await rm(join(root, 'race'), { recursive: true, force: true })
-      await rename(join(root, 'race.kept'), join(root, 'race'))
+      while (!(await putBack()));
     }
   }
   const swapping = swap()

@@ -119,7 +119,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
 
   test('a gateway that stands still is ended and started again', async () => {
     // Long enough for the two starts on a busy machine.
-    await agentd.start({ readyMs: 15_000 })
+    await agentd.start({ readyMs: 40_000 })
     const { gateway } = await agentd.until('ready', 60_000, ready)
     process.kill(gateway.pid as number, 'SIGSTOP')
     const again = await agentd.until(

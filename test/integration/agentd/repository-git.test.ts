@@ -163,18 +163,23 @@ test('a push keeps out of the way of files that the agent is writing', async () 
   let writing = true
   let count = 0
   let attempt = 0
+  let lastMs = 0
   const writer = (async () => {
     while (writing) {
       await world.put('log', `${count++}\n`)
-      // A push loses where the file has changed since the pull: on a slow machine it needs longer rests.
-      await new Promise((resolve) => setTimeout(resolve, 1 + attempt * 60))
+      // A push loses where the file has changed since the pull: on a slow machine it needs longer rests, in the end
+      // twice as long as it takes itself.
+      const rest = Math.max(attempt * 60, Math.min(attempt / 4, 2) * lastMs)
+      await new Promise((resolve) => setTimeout(resolve, 1 + rest))
     }
   })()
   let done = false
   for (; attempt < 100 && !done; attempt++) {
+    const began = performance.now()
     await ok('c', 'pull', '-q', '--rebase')
     await change('c', { [`b${attempt}`]: 'b' })
     done = (await client('c', 'push', '-q')).code === 0
+    lastMs = performance.now() - began
   }
   writing = false
   await writer

@@ -14,7 +14,7 @@ import { makeRoot } from '../../../agentd/workspace.ts'
 async function newScripts(
   t: TestContext,
   manifest: Record<string, string>,
-  env: Record<string, string> = {},
+  { env = {}, ...bound }: { env?: Record<string, string>; buildMs?: number } = {},
 ) {
   const home = await mkdtemp(join(tmpdir(), 'home-'))
   const paths = agentPaths(home, join(home, 'tmp'))
@@ -23,7 +23,7 @@ async function newScripts(
   const log = new Log()
   const [name, state] = agentMark(paths).split('=') as [string, string]
   const base = { PATH: process.env.PATH as string, [name]: state }
-  const scripts = new Scripts({ paths, log, onChange() {}, env: () => ({ ...base, ...env }), buildMs: 500 })
+  const scripts = new Scripts({ paths, log, onChange() {}, env: () => ({ ...base, ...env }), ...bound })
   t.after(async () => {
     await scripts.stop()
     assert.deepEqual(await markedProcesses([agentMark(paths)]), [])
@@ -41,10 +41,8 @@ async function newScripts(
 }
 
 test('a build that takes too long is ended, with all that it started', async (t) => {
-  const { scripts, log, reach } = await newScripts(t, {
-    build: 'trap "" TERM; sleep 300 & wait',
-    start: 'true',
-  })
+  const manifest = { build: 'trap "" TERM; sleep 300 & wait', start: 'true' }
+  const { scripts, log, reach } = await newScripts(t, manifest, { buildMs: 500 })
   scripts.run('build')
   await reach('running pending')
   await reach('failed failed')
@@ -52,7 +50,8 @@ test('a build that takes too long is ended, with all that it started', async (t)
 })
 
 test('a script whose environment is too large has failed, and the log says so', async (t) => {
-  const { scripts, log, reach } = await newScripts(t, { start: 'true' }, { BIG: 'x'.repeat(200_000) })
+  const env = { BIG: 'x'.repeat(200_000) }
+  const { scripts, log, reach } = await newScripts(t, { start: 'true' }, { env })
   scripts.run('start')
   await reach('not_configured failed')
   assert.match(log.lines(1)[0]?.message ?? '', /E2BIG/)

@@ -17,6 +17,8 @@ export const STAND_IN = {
   slow: '2026.1.4',
   /** Ready three seconds after its start. */
   late: '2026.1.7',
+  /** Ready as soon as {@link openGate} was called, before its start or after. */
+  gated: '2026.1.8',
   /** Ends at once, each time. */
   dies: '2026.1.5',
   /** Ends at once, with the longest last words in characters that nobody can store or show. */
@@ -24,7 +26,9 @@ export const STAND_IN = {
 } as const
 
 const PROGRAM = `
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
+const gate = new URL('../../open', import.meta.url)
 const started = Date.now()
 const version = process.argv[1].match(/(\\d+\\.\\d+\\.\\d+)\\/node_modules/)[1]
 const port = Number(process.argv[process.argv.indexOf('--port') + 1])
@@ -39,11 +43,16 @@ if (version === '${STAND_IN.babbles}') {
   process.exitCode = 78
 } else
 createServer((request, response) => {
-  const isStarting = version === '${STAND_IN.slow}' || (version === '${STAND_IN.late}' && Date.now() < started + 3000)
+  const isLate = version === '${STAND_IN.late}' && Date.now() < started + 3000
+  const isShut = version === '${STAND_IN.gated}' && !existsSync(gate)
+  const isStarting = version === '${STAND_IN.slow}' || isLate || isShut
   response.writeHead(isStarting ? 503 : 200).end(JSON.stringify(process.env.GREETING ?? null))
 }).listen(port, '127.0.0.1')
 process.on('SIGTERM', () => process.exit(0))
 `
+
+/** Has the engines of `gated` in a folder become ready. */
+export const openGate = (dir: string): Promise<void> => writeFile(join(dir, STAND_IN.gated, 'open'), '')
 
 /** Puts every version into a folder, as if they were installed there. */
 export async function installStandIns(dir: string): Promise<void> {
