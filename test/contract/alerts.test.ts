@@ -66,9 +66,11 @@ describe('metrics that alerts and the dashboard name', () => {
   it('metrics that alerts and the dashboard name are there, once operations have ended', async () => {
     const { api } = await workspace()
     await api.pin({ cid: `${inlineCid('alerts')}` }, { wait: 120 })
-    await until('an attempt is counted', async () => {
+    await until('an attempt is counted, and the database was read in time', async () => {
       await readAll()
-      return known.get('berth_operation_attempts_total')?.has('state')
+      // The last that is read of the database.
+      const isRead = known.get('berth_reconcile_repairs_total')?.has('reason')
+      return isRead && known.get('berth_operation_attempts_total')?.has('state')
     })
   })
   for (const { name, expr } of queries)

@@ -116,7 +116,7 @@ describe('a private file', async () => {
     const signed = await link(path)
     assertRefused(await open.get(path), 401, 'X-Signature: private content is read with a signed URL only')
     const changed = [
-      signed.replace(/X-Signature=.{4}/, 'X-Signature=0000'),
+      signed.replace(/(?<=X-Signature=)./, (digit) => (digit === '0' ? '1' : '0')),
       signed.replace('X-Expires=60', 'X-Expires=6000'),
       signed.replace(cid, (await upload('private')).cid),
       signed.replace(path, `${path}/`),

@@ -15,8 +15,8 @@ const workspace = await context.workspace()
 const gateway = await openGateway(context, workspace)
 const node = await context.provider()
 
-/** Several blocks, the last one not full. */
-const large = randomBytes(2_500_000)
+/** Several blocks, the last one not full. It begins as no type of file does. */
+const large = randomBytes(2_500_000).fill(7, 0, 2)
 const text = Buffer.from('Ein kleiner Text, größer als nichts.\n')
 const page = '<!doctype html><script>document.title = "ran"</script>'
 const files = {

@@ -17,10 +17,13 @@ describe('garbage', async () => {
   })
   const { env, workspace } = await openContext(berth)
   const { api } = await workspace()
-  const metric = async (name: string) => {
-    const text = await (await readMetrics(env, 'web')).text()
-    return Number(text.match(new RegExp(`^${name}\\{network="public"\\} (\\S+)$`, 'm'))?.[1])
-  }
+  /** Metrics have no figures of a database that is slow to answer. */
+  const metric = (name: string) =>
+    until(`there is ${name}`, async () => {
+      const text = await (await readMetrics(env, 'web')).text()
+      const [, figure] = text.match(new RegExp(`^${name}\\{network="public"\\} (\\S+)$`, 'm')) ?? []
+      return figure === undefined ? undefined : Number(figure)
+    })
   /** The lines of `berth gc` by network. */
   const gc = async (...args: string[]) => {
     const lines = (await berth.berth('gc', ...args)).split('\n')

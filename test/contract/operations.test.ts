@@ -82,7 +82,8 @@ describe('an operation', () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     const waiting = await until('a try has ended', async () => {
       const latest = await get(operation)
-      return latest.state === 'queued' && latest.attempts > 0 && latest
+      // One that is queued without a code was given back, as its worker was held up; it is claimed again.
+      return latest.state === 'queued' && latest.error_code !== null && latest
     })
     assert.equal(waiting.error_code, 'stalled')
     assert.ok(waiting.next_attempt_at > waiting.started_at)
@@ -114,12 +115,17 @@ describe('waiting for an operation', () => {
   })
   it('waiting for an operation ends when its time is over', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    const ask = async (wait: string) => (await api.get(`${OPERATIONS}/${operation}`, { wait })).body.data
+    let isOver = false
+    const tenSeconds = ask('10').finally(() => {
+      isOver = true
+    })
     const start = performance.now()
-    const { data } = (await api.get(`${OPERATIONS}/${operation}`, { wait: '1' })).body
-    assert.equal(data.finished_at, null)
-    const took = performance.now() - start
-    assert.ok(took >= 950 && took < 10_000, `${took} ms`)
+    assert.equal((await ask('1')).finished_at, null)
+    assert.ok(performance.now() - start >= 950)
+    assert.ok(!isOver, 'it waited as long as a request that may wait for ten seconds')
     await api.delete(`${QUEUE}/${record.id}`)
+    await tenSeconds
   })
   it('waiting for an operation for 0 seconds is no wait', async () => {
     const { operation } = await api.pin({ cid: `${inlineCid('now')}` })

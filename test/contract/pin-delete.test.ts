@@ -136,7 +136,7 @@ describe('the content of a deleted file', () => {
   it('the release of a deleted file’s content is waited for with Prefer: wait', async () => {
     const cid = await node.file(randomBytes(100))
     const id = await pinned(`${cid}`)
-    const { status } = await api.delete(`${FILES}/${id}`, { prefer: 'wait=30' })
+    const { status } = await api.delete(`${FILES}/${id}`, { prefer: 'wait=120' })
     assert.equal(status, 200)
     assert.equal(await isPinned(cid), false)
   })

@@ -91,7 +91,8 @@ describe('a webhook', () => {
     const url = 'https://other.invalid/'
     for (const change of [
       { url },
-      { events: ['*'] },
+      // None of these happens here: a delivery that failed would change the webhook as well.
+      { events: ['swap.*'] },
       { agentId: 'x1a2b3c4' },
       { groupId: randomUUID() },
       { agentId: null, groupId: null },

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, beforeEach, describe, it } from 'node:test'
-import { assertError } from '../../support/client.ts'
+import { assertError, type Reply, soon } from '../../support/client.ts'
 import { startDnsServer } from '../../support/dns.ts'
+import { until } from '../../support/processes.ts'
 import { openContext, startShared, type Workspace } from '../context.ts'
 import { insertAgent, type RowAgent } from './rows.ts'
 
@@ -22,6 +23,9 @@ const customDomain = () => `${unique()}.example.test`
 const PORT = { targetPort: 3000 }
 const NO_ID = '00000000-0000-0000-0000-000000000001'
 
+/** False where the answer of DNS came too late. */
+const isAnswered = ({ status }: Reply) => status !== 503
+
 /** An agent that is a row only, and its domains. */
 async function newAgent(of: Workspace = own) {
   const agent = await insertAgent(context, of)
@@ -31,7 +35,7 @@ async function newAgent(of: Workspace = own) {
     ...agent,
     list: async () => (await api.get(path)).body.domains,
     add: (body: object) => api.post(path, { ...PORT, ...body }),
-    verify: (id: string) => api.post(`${path}/${id}/verify`, undefined),
+    verify: (id: string) => soon(() => api.post(`${path}/${id}/verify`, undefined), isAnswered),
     change: (id: string, body: object) => api.put(`${path}/${id}`, body),
     remove: (id: string) => api.delete(`${path}/${id}`),
     challenge: (customDomain: unknown) => api.post(`${path}/challenge`, { customDomain }),
@@ -227,8 +231,12 @@ describe('a custom domain', () => {
     })
     dns.setCname(body.name, `proof.${name}`)
     dns.setTxt(`proof.${name}`, value)
-    const added = await agent.add({ customDomain: name })
-    assert.equal(added.body.domain.status, 'verified')
+    await until('it is verified at once', async () => {
+      const { domain } = (await agent.add({ customDomain: name })).body
+      // It is added once more where the answer of DNS came too late.
+      if (domain.status !== 'verified') await agent.remove(domain.id)
+      return domain.status === 'verified'
+    })
   })
   it('a custom domain has the same challenge for all agents of a workspace, and another for each other', async () => {
     const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
@@ -249,7 +257,8 @@ describe('a custom domain', () => {
     const claimed = (await agent.add({ customDomain: name })).body.domain
     assertError(await agent.add({ customDomain: name }), 409, 'The agent has this domain already')
     await prove(stranger, name)
-    assert.equal((await stranger.add({ customDomain: name })).body.domain.status, 'verified')
+    const { id } = (await stranger.add({ customDomain: name })).body.domain
+    assert.equal((await stranger.verify(id)).body.verified, true)
     const taken = 'This domain is already registered and verified'
     assertError(await agent.verify(claimed.id), 409, taken)
     assertError(await (await newAgent()).add({ customDomain: name }), 409, taken)
@@ -262,11 +271,8 @@ describe('a custom domain', () => {
     for (let round = 0; round < 5; round++) {
       const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
       const name = customDomain()
-      const [mine, theirs] = [
-        await agent.add({ customDomain: name }),
-        await stranger.add({ customDomain: name }),
-      ]
-      const records = [mine.body.domain, theirs.body.domain]
+      const records = []
+      for (const one of [agent, stranger]) records.push((await one.add({ customDomain: name })).body.domain)
       dns.setTxt(records[0].txtName, ...records.map(({ txtValue }) => txtValue))
       dns.behave({ delayMs: 50 })
       const replies = await Promise.all([agent.verify(records[0].id), stranger.verify(records[1].id)])
@@ -282,7 +288,7 @@ describe('a custom domain', () => {
       const began = performance.now()
       const { status, body } = await agent.add({ customDomain: name })
       assert.deepEqual([status, body.domain.status], [200, 'pending_ownership'], how)
-      const reply = await agent.verify(body.domain.id)
+      const reply = await own.api.post(`${agent.path}/domains/${body.domain.id}/verify`, undefined)
       assertError(reply, 503, 'DNS did not answer: try again')
       assert.equal(reply.headers.get('retry-after'), '5')
       assert.ok(performance.now() - began < 30_000, 'it is bounded')
@@ -298,11 +304,7 @@ describe('a custom domain', () => {
     await prove(agent, name)
     // The row says that the domain was made yesterday; the loop looks every ten seconds.
     await sql(`UPDATE domain SET created_at = now() - interval '1 day' WHERE id = $1`, [id])
-    const deadline = performance.now() + 120_000
-    while ((await agent.list())[0].status !== 'verified') {
-      assert.ok(performance.now() < deadline, 'it is still pending')
-      await new Promise((resolve) => setTimeout(resolve, 500))
-    }
+    await until('it is verified', async () => (await agent.list())[0].status === 'verified', 120_000)
   })
   it('a custom domain is 403 on the free plan, where a subdomain is not', async () => {
     const free = await newAgent(await workspace('free'))

@@ -217,7 +217,7 @@ describe('content that is not here', () => {
     assert.equal(first.status, 202)
     assert.equal(first.body.operation.id, operation, 'the pin that is under way')
     release()
-    const second = await api.post(SKILLS, { skillCid: `${cid}`, name })
+    const second = await api.post(SKILLS, { skillCid: `${cid}`, name }, { prefer: 'wait=120' })
     assert.equal(second.status, 200, JSON.stringify(second.body))
     assert.deepEqual([second.body.skill.network, second.body.skill.fileId], ['public', record.id])
   })

@@ -155,7 +155,7 @@ describe('archiving a template', () => {
     const kept = await sql('SELECT FROM template WHERE id = $1 AND archived_at IS NOT NULL', [templateId])
     assert.equal(kept.length, 1)
     assert.ok(await isPinnedOn(env, 'private', CID.parse(cid)))
-    assert.equal((await api.delete(user.path)).status, 200)
+    assert.equal((await api.delete(user.path, { prefer: 'wait=120' })).status, 200)
     await released(cid)
   })
   it('archiving a template that is not there, or is of another workspace, is 404', async () => {
