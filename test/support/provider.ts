@@ -15,6 +15,8 @@ export interface Provider {
   /** The multiaddr to name as host node: on loopback, with the peer's id. */
   readonly multiaddr: string
   readonly peerId: string
+  /** Its blocks are in `blocks` below this folder. */
+  readonly dir: string
   /** Adds a file (`unixfs-v1-2025`: leaves of 1 MiB) and returns its root. */
   file(content: Uint8Array): Promise<CID>
   /** Adds a folder of files by path. */
@@ -28,8 +30,11 @@ export interface Provider {
    * the other, so nothing else leaves this provider meanwhile: take one of its own for each such test.
    */
   hold(cid: CID): () => void
-  /** Loses the first request for a block: it is never answered, and neither is what follows it on the connection. */
-  lose(cid: CID): void
+  /**
+   * Loses the first request for a block: it is never answered, and neither is what follows it on the connection. Resolves
+   * when that has happened.
+   */
+  lose(cid: CID): Promise<void>
   /** Makes each block that leaves take this long. */
   pace(ms: number): void
   stop(): Promise<void>
@@ -54,6 +59,7 @@ export async function startProvider(): Promise<Provider> {
   return {
     multiaddr,
     peerId: network.peerId,
+    dir,
     file: (content) => add({ file: content }),
     folder: (files) => add(Object.fromEntries(Object.entries(files).map(([path, it]) => [`/${path}`, it]))),
     async block(bytes, codec = dagPb.code) {
@@ -93,7 +99,7 @@ async function* entries(files: Record<string, Uint8Array>) {
 class HeldBlocks extends BlockFolder {
   paceMs = 0
   readonly #gates = new Map<string, { open: Promise<void>; release: () => void }>()
-  readonly #lost = new Set<string>()
+  readonly #toLose = new Map<string, () => void>()
 
   async open(): Promise<void> {
     for (const dir of [this.dir, this.tempDir]) await mkdir(dir, { recursive: true })
@@ -105,8 +111,10 @@ class HeldBlocks extends BlockFolder {
     return resolve
   }
 
-  lose(cid: CID): void {
-    this.#lost.add(cid.toString())
+  lose(cid: CID): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#toLose.set(cid.toString(), resolve)
+    return promise
   }
 
   releaseAll(): void {
@@ -115,7 +123,12 @@ class HeldBlocks extends BlockFolder {
 
   override async read(cid: CID): Promise<Uint8Array | null> {
     if (this.paceMs > 0) await delay(this.paceMs)
-    if (this.#lost.delete(cid.toString())) await new Promise(() => {})
+    const lose = this.#toLose.get(cid.toString())
+    if (lose) {
+      this.#toLose.delete(cid.toString())
+      lose()
+      await new Promise(() => {})
+    }
     await this.#gates.get(cid.toString())?.open
     return super.read(cid)
   }

@@ -1,8 +1,10 @@
 /** Servers that take what they are asked, and do not answer. */
 import { createSocket } from 'node:dgram'
+import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
 
 export interface Silent {
@@ -52,4 +54,18 @@ export async function startSilent(): Promise<Silent> {
       dns.close()
     },
   }
+}
+
+/** Has a question for TXT records asked again when it had no answer in time, until the test has ended. */
+export function askSilentDnsForEver(t: TestContext): void {
+  const ask = Resolver.prototype.resolveTxt
+  t.mock.method(Resolver.prototype, 'resolveTxt', async function (this: Resolver, name: string) {
+    for (;;) {
+      try {
+        return await ask.call(this, name)
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ETIMEOUT') throw error
+      }
+    }
+  })
 }

@@ -33,6 +33,9 @@ async function assertNone(name: string | undefined): Promise<void> {
   if (name) assert.ok(!(await tls.caddy.names()).includes(name), name)
 }
 
+/** Resolves once a name has a certificate: on a busy machine Caddy is told 503 at first. */
+const certified = (name: string) => until(`${name} has a certificate`, () => tls.handshake(name))
+
 const addDomain = async (body: object) => {
   const added = await tls.api(`/v0/agents/${agent.agentId}/domains`, { targetPort: port, ...body })
   assert.equal(added.status, 200, added.text)
@@ -69,6 +72,7 @@ describe('a gateway', () => {
     const atGateway = () => tls.ask(`files.${GATEWAYS}`, `/ipfs/${cid}`)
     const served = await until('its name is known', () => atGateway().catch(() => undefined))
     assert.deepEqual([served.status, served.text], [200, 'a file behind TLS'])
+    await certified(`${cid}.ipfs.files.${GATEWAYS}`)
     const own = await tls.ask(`${cid}.ipfs.files.${GATEWAYS}`, '/')
     assert.deepEqual([own.status, own.text], [200, 'a file behind TLS'])
     await assertNone(`bafkqaaa.ipfs.files.${GATEWAYS}`)
@@ -76,7 +80,7 @@ describe('a gateway', () => {
   })
   it('a gateway that is deleted gets no certificate any more', async () => {
     const { body } = await tls.api('/v3/gateways', { domain: 'gone' })
-    await tls.handshake(`gone.${GATEWAYS}`)
+    await certified(`gone.${GATEWAYS}`)
     assert.equal((await tls.api(`/v3/gateways/${body.data.id}`, undefined, 'DELETE')).status, 200)
     await until('Caddy is told so', async () => {
       return (await fetch(`${tls.askUrl}?domain=gone.${GATEWAYS}`)).status === 404
@@ -85,17 +89,18 @@ describe('a gateway', () => {
     // Caddy uses a certificate in its memory until it has to renew it, and does not take one from its disk again.
     await tls.caddy.restart()
     await assert.rejects(tls.handshake(`gone.${GATEWAYS}`), REFUSED)
-    await tls.handshake(`files.${GATEWAYS}`)
+    await certified(`files.${GATEWAYS}`)
   })
 })
 
 describe('an agent', () => {
   it('an agent gets a certificate for its own host, its subdomain and its paths', async () => {
+    await certified(`${agent.agentId}.${AGENTS}`)
     const { status } = await tls.ask(`${agent.agentId}.${AGENTS}`, '/v1/models', {
       headers: { authorization: `Bearer ${agent.token}` },
     })
     assert.equal(status, 200)
-    await tls.handshake(AGENTS)
+    await certified(AGENTS)
     await assertNone(`xnobody1.${AGENTS}`)
 
     await assertNone(`${agent.agentId}.${APPS}`)

@@ -132,7 +132,7 @@ describe('a cluster of tests', { skip: whyNotKubernetes }, () => {
     const names = ['one', 'two', 'three']
     const spec = {
       restartPolicy: 'Never',
-      initContainers: [shell('guard', `while ${knock}; do usleep 100000; done`)],
+      initContainers: [shell('guard', `while ${knock} || ${knock}; do usleep 100000; done`)],
       containers: [shell('agent', `for _ in 1 2 3 4 5; do ${knock} && echo out; done; true`)],
     }
     await apply(...names.map((name) => pod(name, { app: DENY_ALL }, spec)))

@@ -97,7 +97,9 @@ test('a pod runs the engine and agentd of an image that was pushed without Docke
     const found = await read(namespace, 'pod/agent', '.status.podIP')
     return found !== '' && found
   })
-  const answer = await until('agentd answers', () => fetch(`http://${address}:${AGENTD_PORT}/v1/status`))
+  // Its image is pulled first.
+  const ask = () => fetch(`http://${address}:${AGENTD_PORT}/v1/status`)
+  const answer = await until('agentd answers', ask, 180_000)
   assert.equal(answer.status, 401)
   const image = await read(namespace, 'pod/agent', '.status.containerStatuses[0].imageID')
   assert.ok(image.endsWith(`@${digest}`), image)

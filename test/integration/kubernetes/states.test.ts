@@ -12,6 +12,7 @@ import {
   BUSYBOX,
   killPrograms,
   kubectl,
+  read,
   signalProgram,
   whyNotKubernetes,
 } from '../../support/kubernetes.ts'
@@ -58,11 +59,15 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     })
     const agentId = newAgent()
     await other.create(specOf(agentId))
-    const error = await other.start(agentId).then(
-      () => null,
-      (error) => error,
-    )
-    assert(error instanceof SandboxError, String(error))
+    // A cluster that is slow to answer is unreachable at first: a worker starts the agent again, too.
+    const error = await until('it says why', async () => {
+      const error = await other.start(agentId).then(
+        () => null,
+        (error) => error,
+      )
+      assert(error instanceof SandboxError, String(error))
+      return error.code !== 'unreachable' && error
+    })
     await other.remove(agentId, { volume: true })
     return error
   }
@@ -165,6 +170,10 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
       const metadata = { name: 'none', namespace: other.namespace }
       await apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: quota })
       const { cluster } = await newOptions(other)
+      await until(
+        'the cluster counts by it',
+        async () => (await read(other.namespace, 'resourcequota/none', '.status.hard.pods')) === '0',
+      )
       const error = await failureOf({ cluster })
       assert.equal(error.code, 'no_room')
       assert.match(error.message, /the quota of the cluster is used up.*exceeded quota: none/)

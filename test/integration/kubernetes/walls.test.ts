@@ -92,9 +92,11 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
   it('an agent reaches the egress of the agent proxy, and by it alone the outside', async () => {
     const fetched = `node -e 'require("http").get(process.env.HTTP_PROXY, (r) => r.pipe(process.stdout))'`
     assert.equal(await inside(`unset NODE_OPTIONS; ${fetched}`), 'from the outside')
-    const begin = performance.now()
-    assert.notEqual((await runIn(address, 'getent hosts example.com')).code, 0)
-    assert(performance.now() - begin < 5000, 'names fail fast')
+    await until('names fail fast', async () => {
+      const begin = performance.now()
+      assert.notEqual((await runIn(address, 'getent hosts example.com')).code, 0)
+      return performance.now() - begin < 5000
+    })
   })
 
   it('an agent is nobody, without capabilities, a token or a way to become more', async () => {

@@ -35,14 +35,15 @@ function suite(
     const queue = backend.queue('storage')
     const seen: string[] = []
     for (let i = 0; i < 2; i++) backend.consume('storage', 4, async (id) => void seen.push(id))
-    const jobs = Array.from({ length: 50 }, () => uuidv7()).map((id) => ({
-      id,
-      jobId: `${id}-1`,
-      priority: 1,
-    }))
-    await queue.add(jobs)
-    await until('all jobs seen', () => seen.length >= jobs.length)
-    assert.deepEqual(seen.toSorted(), jobs.map(({ id }) => id).toSorted())
+    // A job whose consumer is held up for 2 s is rightly handed to another one as well: a further round tells.
+    const jobs = await until('each job of a round was handed out once', async () => {
+      const ids = Array.from({ length: 50 }, () => uuidv7())
+      const jobs = ids.map((id) => ({ id, jobId: `${id}-1`, priority: 1 }))
+      await queue.add(jobs)
+      await until('all jobs seen', () => ids.every((id) => seen.includes(id)))
+      assert.deepEqual(seen.filter((id) => ids.includes(id)).toSorted(), ids.toSorted())
+      return jobs
+    })
     await until('all jobs forgotten', async () => {
       const left = await Promise.all(jobs.map(({ jobId }) => queue.has(jobId)))
       return left.every((there) => !there)
@@ -53,10 +54,11 @@ function suite(
     const queue = opened.backend.queue('repairs')
     const jobs = [30, 10, 20].map((priority) => ({ id: `job ${priority}`, jobId: uuidv7(), priority }))
     await queue.add(jobs)
-    const seen: string[] = []
-    opened.backend.consume('repairs', 1, async (id) => void seen.push(id))
-    await until('all jobs seen', () => seen.length === jobs.length)
-    assert.deepEqual(seen, ['job 10', 'job 20', 'job 30'])
+    // One may be handed out a second time, where its consumer is held up for 2 s.
+    const seen = new Set<string>()
+    opened.backend.consume('repairs', 1, async (id) => void seen.add(id))
+    await until('all jobs seen', () => seen.size === jobs.length)
+    assert.deepEqual([...seen], ['job 10', 'job 20', 'job 30'])
   })
 
   it('the queue knows a job that waits, and ignores a second one with its id', async () => {
@@ -90,16 +92,16 @@ describe('queue on PostgreSQL', () => {
       )
       return count
     }
-    const jobs = () => Array.from({ length: 20 }, () => ({ id: 'job', jobId: uuidv7(), priority: 1 }))
+    const jobs = () => Array.from({ length: 20 }, uuidv7).map((id) => ({ id, jobId: id, priority: 1 }))
     const web = createQueueBackend({ databaseUrl: database.url }, database.log)
     await Promise.all(QUEUES.map((name) => web.queue(name).add(jobs())))
     await web.close()
     await until('the connections of the web process are gone', async () => (await connections()) === 0)
     const backend = createQueueBackend({ databaseUrl: database.url }, database.log)
     t.after(() => backend.close())
-    const seen: string[] = []
-    for (const name of QUEUES) backend.consume(name, 4, async (id) => void seen.push(id))
-    await until('all jobs seen', () => seen.length === 20 * QUEUES.length)
+    const seen = new Set<string>()
+    for (const name of QUEUES) backend.consume(name, 4, async (id) => void seen.add(id))
+    await until('all jobs seen', () => seen.size === 20 * QUEUES.length)
     const count = await connections()
     assert.ok(count > QUEUES.length && count <= 3 + QUEUES.length, `${count} connections`)
   })

@@ -4,11 +4,12 @@ import { once } from 'node:events'
 import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { endProcess, processIdentity } from '../../../src/lib/process/process-identity.ts'
 import { postgresUrl } from '../../../src/standalone/postgres.ts'
 import { readRecord } from '../../../src/standalone/postgres-cluster.ts'
+import { holdUp } from '../../support/processes.ts'
 import { eventually, newFolder, query, runProgram, start } from './helpers.ts'
 
 const postmasterPid = async (location: string) =>
@@ -22,6 +23,28 @@ async function kill(location: string): Promise<void> {
   const postmaster = await processIdentity(await postmasterPid(location))
   assert.ok(postmaster)
   assert.ok(await endProcess(postmaster, [['SIGKILL', 60_000]]))
+}
+
+/** Starts a supervisor on a new folder, and holds it up in the middle of initdb, whose work it alone puts into place. */
+async function holdInInitdb(t: TestContext) {
+  for (let tries = 0; tries < 10; tries++) {
+    const dataDir = await newFolder()
+    const home = join(dataDir, 'postgres')
+    const program = runProgram(t, './start-postgres.program.ts', [dataDir])
+    const pid = program.child.pid as number
+    await eventually(async () => {
+      const names = await list(home)
+      const fresh = names.find((name) => /\.new-[0-9a-f]+$/.test(name))
+      return names.includes('pg18') || (fresh && (await list(join(home, fresh))).includes('base'))
+    }, 'initdb is at work')
+    await holdUp(pid)
+    if (!(await list(home)).includes('pg18')) return { dataDir, home, program, pid }
+    // This process was held up itself until initdb was over.
+    process.kill(pid, 'SIGCONT')
+    program.child.stdin?.end()
+    await program.ended
+  }
+  throw new Error('initdb was never seen at work')
 }
 
 test('a first start makes a database that the next start finds again', async (t) => {
@@ -153,14 +176,7 @@ for (const [what, group] of [
   ['alone', false],
 ] as const) {
   test(`a supervisor killed ${what} in the middle of initdb leaves nothing in the way`, async (t) => {
-    const dataDir = await newFolder()
-    const home = join(dataDir, 'postgres')
-    const program = runProgram(t, './start-postgres.program.ts', [dataDir])
-    await eventually(async () => {
-      const fresh = (await list(home)).find((name) => /\.new-[0-9a-f]+$/.test(name))
-      return fresh && (await list(join(home, fresh))).includes('base')
-    }, 'initdb is at work')
-    const pid = program.child.pid as number
+    const { dataDir, home, program, pid } = await holdInInitdb(t)
     process.kill(group ? -pid : pid, 'SIGKILL')
     await program.ended
     assert.ok(!(await readdir(home)).includes('pg18'))

@@ -12,6 +12,7 @@ import { OFFLINE } from '../../../src/storage/kubo/client.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { PROBE_CID } from '../../../src/storage/unixfs-write.ts'
+import { onDemand } from '../../support/clock.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { startProvider as startHeldProvider } from '../../support/provider.ts'
@@ -22,6 +23,8 @@ import { storageContract } from './contract.ts'
 import { startProvider } from './node-process.ts'
 
 const MIB = 1024 * 1024
+/** Without a block for so long, a pin has stalled by default, and host nodes are dialled again. */
+const [STALL_MS, REDIAL_MS] = [120_000, 15_000]
 const skip = kuboBinary
   ? false
   : 'BERTH_TEST_KUBO is not set: it names the Kubo binary, see scripts/ci/kubo.sh'
@@ -77,13 +80,16 @@ describe('kubo', { skip }, () => {
   }
   const pin = (cid: CID) => storage.pin(cid, { origins: [provider.address], stallMs: 20_000, signal })
 
-  test('a daemon that is killed in mid-pin is unavailable; the pin succeeds when it is back', async () => {
-    const cid = CID.parse(await provider.node.call('addFile', 'kubo killed', 150 * MIB))
+  test('a daemon that is killed in mid-pin is unavailable; the pin succeeds when it is back', async (t) => {
+    const held = await startHeldProvider()
+    t.after(() => held.stop())
+    const cid = await held.file(randomBytes(150 * MIB))
+    // The last leaf comes after the daemon was killed, however late that is.
+    const release = held.hold((await held.links(cid)).at(-1) as CID)
+    const options = { origins: [held.multiaddr], stallMs: 20_000, signal }
     let killed: Promise<void> | null = null
     const pinning = storage.pin(cid, {
-      origins: [provider.address],
-      stallMs: 20_000,
-      signal,
+      ...options,
       onProgress: ({ phase }) => {
         if (phase === 'retrieving') killed ??= kubo.kill()
       },
@@ -98,7 +104,8 @@ describe('kubo', { skip }, () => {
     await kubo.restart()
     await storage.start()
     assert.equal(await storage.isPinned(cid, { signal }), false)
-    await pin(cid)
+    release()
+    await storage.pin(cid, options)
     assert.equal((await storage.stat(cid, { signal })).size, 150 * MIB)
   })
 
@@ -126,7 +133,8 @@ describe('kubo', { skip }, () => {
     // The peer reads this block for ever, and nothing else of the connection meanwhile.
     deaf.hold(lost)
     await assert.rejects(storage.pin(lost, { ...options, stallMs: 1_000 }), failsWith('stalled'))
-    await storage.pin(wanted, { ...options, stallMs: 8_000 })
+    const redial = onDemand(t, REDIAL_MS)
+    await Promise.all([storage.pin(wanted, { ...options, stallMs: STALL_MS }), until('it redials', redial)])
   })
 
   test('a host node that loses a request in mid-pin is connected to anew', async (t) => {
@@ -135,10 +143,17 @@ describe('kubo', { skip }, () => {
     const files = { 'a.bin': randomBytes(100), 'b.bin': randomBytes(100), 'c.bin': randomBytes(100) }
     const root = await forgetful.folder(files)
     const leaves = await forgetful.links(root)
-    forgetful.lose(leaves[1] as CID)
+    const lost = forgetful.lose(leaves[1] as CID)
     const reports: number[] = []
     const onProgress = ({ blocks }: { blocks: number }) => void reports.push(blocks)
-    await storage.pin(root, { origins: [forgetful.multiaddr], stallMs: 10_000, signal, onProgress })
+    const redial = onDemand(t, REDIAL_MS)
+    const origins = [forgetful.multiaddr]
+    const pinning = storage.pin(root, { origins, stallMs: STALL_MS, signal, onProgress })
+    const reported = until('blocks are reported', () => reports.some((blocks) => blocks > 0))
+    await Promise.race([pinning, Promise.all([lost, reported])])
+    // Where blocks have arrived, only a second silence ends the connection.
+    for (const _ of [1, 2]) redial()
+    await pinning
     assert.ok(
       reports.some((blocks) => blocks > 0 && blocks < 4),
       `nothing was reported before the request was lost: ${reports}`,

@@ -1,9 +1,12 @@
 /** Several processes on one folder of the embedded node, some of which die. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import type { CID } from 'multiformats/cid'
 import { until } from '../../support/processes.ts'
+import { startProvider as startHeldProvider } from '../../support/provider.ts'
 import { Random, replay, seed } from '../../torture/seed.ts'
 import { failsWith } from './cases/context.ts'
 import { type NodeProcess, startNodeProcess, startProvider, temporaryFolder } from './node-process.ts'
@@ -37,15 +40,21 @@ describe(`embedded node: processes that share a folder (${replay})`, () => {
     await folder.remove()
   })
 
-  test('a pin goes on after a SIGKILL with what had arrived, which GC leaves alone', async () => {
-    const cid = await provider.node.call('addFile', 'killed', 80 * MIB)
+  test('a pin goes on after a SIGKILL with what had arrived, which GC leaves alone', async (t) => {
+    const held = await startHeldProvider()
+    t.after(() => held.stop())
+    const file = await held.file(randomBytes(80 * MIB))
+    const cid = `${file}`
+    // The last leaf comes after the SIGKILL, however late that is.
+    const release = held.hold((await held.links(file)).at(-1) as CID)
     const first = await start()
     const arrived = new Promise<void>((resolve) => {
       first.onProgress(({ blocks }) => blocks > 3 && resolve())
     })
-    const pinning = first.call('pin', cid, provider.address, STALL_MS)
+    const pinning = first.call('pin', cid, held.multiaddr, STALL_MS)
     await Promise.race([arrived, pinning])
     await Promise.all([first.kill(), assert.rejects(pinning)])
+    release()
     const partial = await blockFiles(folder.dir)
     assert.ok(partial.length > 3 && partial.length < 81, `${partial.length} blocks had arrived`)
 
@@ -57,8 +66,8 @@ describe(`embedded node: processes that share a folder (${replay})`, () => {
     for (const name of partial) assert.ok(kept.has(name), `${name} was removed`)
 
     // Only a pin that goes on can succeed now: the provider has forgotten what was retrieved before.
-    for (const name of partial) await rm(join(provider.dir, 'blocks', name))
-    await second.call('pin', cid, provider.address, STALL_MS)
+    for (const name of partial) await rm(join(held.dir, 'blocks', name))
+    await second.call('pin', cid, held.multiaddr, STALL_MS)
     assert.equal((await second.call('verify', cid)).blocks, 81)
     assert.deepEqual(
       (await readdir(join(folder.dir, 'pins'))).filter((name) => name === cid),

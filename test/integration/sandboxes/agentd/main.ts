@@ -12,7 +12,8 @@ const config = JSON.parse(process.env.AGENTD_CONFIG ?? '{}')
 // The test that wants it says so through the agent's home.
 if (existsSync(join(config.home, 'ends-at-once'))) process.exit(9)
 process.on('SIGTERM', () => {
-  if (!existsSync(join(config.home, 'ignores-sigterm'))) process.exit(0)
+  const isIgnored = existsSync(join(config.home, 'ignores-sigterm'))
+  setTimeout(() => process.exit(0), isIgnored ? 9000 : 0)
 })
 
 // A client that waits for long between two commands must not meet a connection that is being closed.

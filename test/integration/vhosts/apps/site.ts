@@ -17,7 +17,8 @@ export let port: number
 let program: (req: IncomingMessage, res: ServerResponse) => void
 export let sockets: WebSocketServer
 
-const server = createServer((req, res) => program(req, res))
+// It keeps an unused connection for longer than Berth does, also on a busy machine.
+const server = createServer({ keepAliveTimeout: 60_000 }, (req, res) => program(req, res))
 before(async () => {
   world = await startWorld()
   agent = await world.agent()
