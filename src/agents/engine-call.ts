@@ -69,14 +69,14 @@ function notThere({ status }: Agent, cause: AgentdError): ApiError {
   return new ApiError(503, 'agent_not_ready', message, { cause, headers: { 'retry-after': '5' } })
 }
 
-/** True for a call that did not reach the engine, which stalls or starts. */
+/** True for a call that the engine did not take, as it stalls or starts, or whose answer was lost on the way. */
 export const isNotReady = (error: unknown): boolean =>
   (error instanceof ApiError && error.code === 'agent_not_ready') ||
   (error instanceof AgentdError && error.code === 'not_ready')
 
 /**
- * Repeats what the engine was not ready for, as it may be for many seconds on a busy machine, above all after its start.
- * Not where the gateway has failed, or is up and takes no calls all the same. For work in which nobody waits at a page.
+ * Repeats what the engine was not ready for, as it may be for many seconds on a busy machine, above all after its start;
+ * only for what may run twice. Not where the gateway has failed, or is up and takes no calls all the same. For work in which nobody waits at a page.
  * @param options.ms the time in which it is repeated.
  */
 export async function whenReady<T>(

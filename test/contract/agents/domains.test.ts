@@ -22,8 +22,6 @@ const subdomain = () => `s${unique()}`
 const customDomain = () => `${unique()}.example.test`
 const PORT = { targetPort: 3000 }
 const NO_ID = '00000000-0000-0000-0000-000000000001'
-
-/** False where the answer of DNS came too late. */
 const isAnswered = ({ status }: Reply) => status !== 503
 
 /** An agent that is a row only, and its domains. */
@@ -35,6 +33,7 @@ async function newAgent(of: Workspace = own) {
     ...agent,
     list: async () => (await api.get(path)).body.domains,
     add: (body: object) => api.post(path, { ...PORT, ...body }),
+    /** Repeated where the answer of DNS came too late. */
     verify: (id: string) => soon(() => api.post(`${path}/${id}/verify`, undefined), isAnswered),
     change: (id: string, body: object) => api.put(`${path}/${id}`, body),
     remove: (id: string) => api.delete(`${path}/${id}`),
