@@ -75,8 +75,9 @@ export const isNotReady = (error: unknown): boolean =>
   (error instanceof AgentdError && error.code === 'not_ready')
 
 /**
- * Repeats what the engine was not ready for, as it may be for many seconds on a busy machine, above all after its start;
- * only for what may run twice. Not where the gateway has failed, or is up and takes no calls all the same. For work in which nobody waits at a page.
+ * Repeats what the engine was not ready for, as it may be for many seconds on a busy machine, above all after its start.
+ * Not where the gateway has failed, or is up and takes no calls all the same. Only for what may run twice, and for work in
+ * which nobody waits at a page.
  * @param options.ms the time in which it is repeated.
  */
 export async function whenReady<T>(
