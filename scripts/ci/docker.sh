@@ -54,6 +54,7 @@ if ! complete; then
   complete || { echo 'Docker 23 or newer, Compose 2 and buildx are needed, and are not all here' >&2; exit 1; }
 fi
 if ! answers; then
+  scripts/ci/cgroup.sh docker
   # It outlives this script, as a service would; what it says is for whoever looks why it does not start.
   setsid dockerd >/var/log/dockerd.log 2>&1 </dev/null &
   for _ in $(seq 150); do

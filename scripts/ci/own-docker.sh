@@ -61,6 +61,7 @@ start() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 procps >&2
   fi
   mkdir -p "$data" $state
+  "${BASH_SOURCE%/*}/cgroup.sh" $name
   connect
   setsid nsenter --net=/run/netns/$name unshare --mount --pid --fork --kill-child --mount-proc \
     bash -c "name=$name; $(declare -f serve); serve '$data'" >$state/dockerd.log 2>&1 </dev/null &

@@ -44,15 +44,7 @@ kubeconfig scheduler.conf system:kube-scheduler
 kubeconfig proxy.conf system:kube-proxy
 umask 022
 
-# Version 1 has a tree for each controller.
-trees=/sys/fs/cgroup
-[ -e $trees/cgroup.controllers ] || trees=$(ls -d $trees/*/)
-for tree in $trees; do
-  mkdir -p "$tree/$name"
-  # All pods together would have the weight of one of the processes beside them: here they have that of eight.
-  [ ! -e "$tree/$name/cpu.shares" ] || echo 8192 >"$tree/$name/cpu.shares"
-  [ ! -e "$tree/$name/cpu.weight" ] || echo 800 >"$tree/$name/cpu.weight"
-done
+"$here/../cgroup.sh" "$name"
 # The pods' limits are of the node's cgroup; its programs stay in that of who starts it.
 setsid unshare --net --mount --pid --fork --mount-proc --kill-child "$here/node.sh" >"$run/log/node" 2>&1 </dev/null &
 parent=$!
