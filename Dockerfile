@@ -27,11 +27,14 @@ RUN if ! command -v git >/dev/null || ! command -v btrfs >/dev/null || ! [ -e /e
       && apt-get install -y --no-install-recommends btrfs-progs ca-certificates git \
       && rm -rf /var/lib/apt/lists/* /var/cache/apt/*; \
     fi
-RUN install -d -o node -g node -m 700 /var/lib/berth /run/berth \
+RUN install -d -o node -g node -m 700 /var/lib/berth /run/berth /var/cache/berth \
  && install -d -o root -g node -m 750 /run/berth-disks
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY . .
 USER node
+# Compiled, so that no process strips the types of the program as it starts, and keeps what does that in memory.
+ENV NODE_COMPILE_CACHE=/var/cache/berth
+RUN node src/main.ts compile image && node bin/berth.mjs --version
 EXPOSE 3000
 CMD ["node", "--max-semi-space-size=8", "src/main.ts", "web"]

@@ -1,6 +1,7 @@
 /**
  * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile, and `disks`; `start`
- * prepares the database (`prepare`) and runs those of the Procfile. `compile` is a part of its first start.
+ * prepares the database (`prepare`) and runs those of the Procfile. `compile` is a part of its first start, and
+ * `compile image` of the image.
  */
 import { loadConfig } from './config.ts'
 import { DatabaseAwayError } from './db/database-errors.ts'
@@ -30,7 +31,7 @@ try {
       await (await import('./roles/start.ts')).start(config)
       break
     case 'compile':
-      await (await import('./roles/compile.ts')).compile()
+      await (await import('./roles/compile.ts')).compile(process.argv[3] === 'image' ? 'image' : 'start')
       process.exit(0)
       break
     case 'prepare':

@@ -102,6 +102,19 @@ describe('a stack in a clean clone', () => {
     key = (await stack.berth('web', 'keys', 'create')).trim()
   })
 
+  it('a stack in a clean clone finds its program compiled', async () => {
+    const tell = "process.once('exit', () => console.log(process.moduleLoadList.join()))"
+    const told = ['node', `--import=data:text/javascript,${encodeURIComponent(tell)}`]
+    for (const program of [
+      ['src/main.ts', 'compile', 'image'],
+      ['bin/berth.mjs', '--version'],
+    ]) {
+      const modules = await stack.compose('exec', '-T', 'web', ...told, ...program)
+      assert.match(modules, /NativeModule/)
+      assert.doesNotMatch(modules, /amaro/, 'what strips types is not loaded')
+    }
+  })
+
   it('a stack in a clean clone makes an agent that answers through its host', async () => {
     agent = await makeAgent(stack, key)
     assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)

@@ -1,6 +1,6 @@
 /**
  * The image of the Dockerfile without Docker, for a node that has no registry: its base from scripts/ci/base-image.sh, the
- * packages by its own command, the files that .dockerignore lets in, and its settings.
+ * packages and its compiled code by its own commands, the files that .dockerignore lets in, and its settings.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -26,15 +26,30 @@ export async function baseTar(): Promise<string> {
 export async function packBerthImage(archive: string, names: string[]): Promise<void> {
   const recipe = await readFile(join(ROOT, 'Dockerfile'), 'utf8')
   const work = await mkdtemp(`${archive}.`)
-  const app = join(work, 'root/app')
+  const app = join(work, 'app')
   await mkdir(app, { recursive: true })
   const packages = await installPackages(recipe)
   await cp(packages, join(app, 'node_modules'), { recursive: true, verbatimSymlinks: true })
   for (const file of await contextFiles()) await cp(file, join(app, file.slice(ROOT.length)))
-  const layer = join(work, 'app.tar')
-  await run('tar', ['-C', join(work, 'root'), '--owner=0', '--group=0', '-cf', layer, 'app'])
-  await writeImageArchive(archive, names, [await baseTar(), layer], configOf(recipe))
+  const base = await baseTar()
+  const layer = join(work, 'berth.tar')
+  await run('sh', ['-ec', MAKE_LAYER, 'sh', base, work, layer, commandOf(recipe, 'compile image')])
+  await writeImageArchive(archive, names, [base, layer], configOf(recipe))
   await rm(work, { recursive: true })
+}
+
+/** Runs a command of the Dockerfile on the base's file system, as its user, and packs the program and what that leaves. */
+const MAKE_LAYER = `
+  mkdir "$2/base"; tar -C "$2/base" -xf "$1"; mv "$2/app" "$2/base"; cd "$2/base"
+  install -d -o 1000 -g 1000 -m 700 var/cache/berth
+  chroot --userspec=1000:1000 . env NODE_COMPILE_CACHE=/var/cache/berth sh -ec "cd /app; $4"
+  tar --numeric-owner -cf "$3" app var/cache/berth`
+
+/** The RUN of the Dockerfile that has these words. */
+function commandOf(recipe: string, words: string): string {
+  const command = recipe.split('\n').find((line) => line.startsWith('RUN ') && line.includes(words))
+  if (!command) throw new Error(`The Dockerfile has no RUN with: ${words}`)
+  return command.slice('RUN '.length)
 }
 
 /** The node_modules that the first RUN of the Dockerfile leaves, from a cache. */
@@ -69,7 +84,8 @@ export async function contextFiles(): Promise<string[]> {
 
 function configOf(recipe: string): object {
   const last = recipe.slice(recipe.lastIndexOf('\nFROM '))
-  const of = (word: string) => new RegExp(`^${word} (.*)$`, 'm').exec(last)?.[1] ?? ''
+  const of = (word: string) =>
+    [...last.matchAll(new RegExp(`^${word} (.*)$`, 'gm'))].map(([, value]) => value).join(' ')
   return {
     User: of('USER'),
     WorkingDir: of('WORKDIR'),
