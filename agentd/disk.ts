@@ -19,7 +19,10 @@ interface DiskOptions {
   hardLimit: boolean
   log: Log
   onChange(): void
-  /** Called when the files take more than the limit and more than last time: an agent that makes room is left alone. */
+  /**
+   * Called when the files take more than the limit and more than last time: an agent that makes room is left alone. Not
+   * with a hard limit, over which files get only while the limit is raised for a reset: that must not be cut off.
+   */
   onFull(reason: string): void
 }
 
@@ -96,7 +99,8 @@ export class DiskWatch {
     const grown = bytes > this.#usedBytes
     this.#usedBytes = bytes
     if (news) this.#options.onChange()
-    if (grown && bytes > this.#options.limitBytes) this.#options.onFull(this.#reason())
+    const { limitBytes, hardLimit, onFull } = this.#options
+    if (grown && bytes > limitBytes && !hardLimit) onFull(this.#reason())
   }
 
   #reason(): string {

@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AgentStatus } from '../../../agentd/protocol.ts'
+import type { AgentStatus, ExecResult } from '../../../agentd/protocol.ts'
 import { processesOf, standInEngine, TestAgentd, until } from './agentd.ts'
 
 let engineDir: string
@@ -237,6 +237,27 @@ test('an agent whose files take too much is stopped, and starts again when there
     await agentd.until('refused', 60_000, (status) => failed(status) && status.gateway.run === 'no room')
     await rm(big)
     await startReady({}, 'room')
+  } finally {
+    await agentd.close()
+  }
+})
+
+test('an agent whose files take too much goes on where the file system keeps the limit, and so do its commands', {
+  timeout: 300_000,
+}, async () => {
+  agentd = await TestAgentd.start({ engineDir, diskBytes: 4_000_000, hardLimit: true })
+  try {
+    const { gateway } = await startReady()
+    const command = 'head -c 5000000 /dev/zero >~/big; until [ -e ~/go ]; do sleep 0.1; done; echo went on'
+    const json = { command, timeoutMs: 240_000, outputBytes: 1000 }
+    const running = agentd.call<ExecResult>('POST', '/v1/exec', { json })
+    await agentd.until('it is counted', 120_000, ({ disk }) => disk.usedBytes > 5_000_000)
+    // By the time that this is counted, all that the first count has stopped would have ended.
+    await writeFile(join(agentd.home, 'more'), Buffer.alloc(5_000_000, 1))
+    await agentd.until('more is counted', 120_000, ({ disk }) => disk.usedBytes > 10_000_000)
+    await writeFile(join(agentd.home, 'go'), '')
+    assert.equal((await running).body.stdout, 'went on\n')
+    assert.deepEqual((await agentd.status()).gateway, gateway)
   } finally {
     await agentd.close()
   }
