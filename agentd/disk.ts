@@ -21,7 +21,7 @@ interface DiskOptions {
   onChange(): void
   /**
    * Called when the files take more than the limit and more than last time: an agent that makes room is left alone. Not
-   * with a hard limit, over which files get only while the limit is raised for a reset: that must not be cut off.
+   * with a hard limit, which the file system keeps: it is raised for a reset, which must not be cut off.
    */
   onFull(reason: string): void
 }

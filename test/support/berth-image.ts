@@ -33,24 +33,21 @@ export async function packBerthImage(archive: string, names: string[]): Promise<
   for (const file of await contextFiles()) await cp(file, join(app, file.slice(ROOT.length)))
   const base = await baseTar()
   const layer = join(work, 'berth.tar')
-  await run('sh', ['-ec', MAKE_LAYER, 'sh', base, work, layer, commandOf(recipe, 'compile image')])
+  const [, cache = '', command = ''] = COMPILING.exec(recipe) ?? []
+  if (!command) throw new Error('The Dockerfile has no RUN that compiles the program')
+  await run('sh', ['-ec', MAKE_LAYER, 'sh', base, work, layer, cache, command])
   await writeImageArchive(archive, names, [base, layer], configOf(recipe))
   await rm(work, { recursive: true })
 }
 
-/** Runs a command of the Dockerfile on the base's file system, as its user, and packs the program and what that leaves. */
+/** The folder for compiled code, and the command that fills it, of the Dockerfile. */
+const COMPILING = /^ENV NODE_COMPILE_CACHE=(.*)\nRUN (.*)$/m
+/** Runs that command on the base's file system, as the image's user, and packs the program and what the command leaves. */
 const MAKE_LAYER = `
   mkdir "$2/base"; tar -C "$2/base" -xf "$1"; mv "$2/app" "$2/base"; cd "$2/base"
-  install -d -o 1000 -g 1000 -m 700 var/cache/berth
-  chroot --userspec=1000:1000 . env NODE_COMPILE_CACHE=/var/cache/berth sh -ec "cd /app; $4"
-  tar --numeric-owner -cf "$3" app var/cache/berth`
-
-/** The RUN of the Dockerfile that has these words. */
-function commandOf(recipe: string, words: string): string {
-  const command = recipe.split('\n').find((line) => line.startsWith('RUN ') && line.includes(words))
-  if (!command) throw new Error(`The Dockerfile has no RUN with: ${words}`)
-  return command.slice('RUN '.length)
-}
+  install -d -o 1000 -g 1000 -m 700 ".$4"
+  chroot --userspec=1000:1000 . env "NODE_COMPILE_CACHE=$4" sh -ec "cd /app; $5"
+  tar --numeric-owner -cf "$3" app ".$4"`
 
 /** The node_modules that the first RUN of the Dockerfile leaves, from a cache. */
 async function installPackages(recipe: string): Promise<string> {
