@@ -235,7 +235,7 @@ describe("OpenClaw's web client", () => {
       await browser.evaluate(`${input}.focus()`)
       await browser.type('hello from a browser')
       await browser.press('Enter', 13)
-      await browser.shows(/hello from a browser\s+Done in/, RUN_MS)
+      await browser.shows(/hello from a browser\s+Done in/)
       calls.push('chat of the web client')
     } finally {
       await browser.screenshot(process.env.BERTH_TEST_SCREENSHOT ?? join(home, 'screen.png'))

@@ -75,8 +75,8 @@ export class Browser {
     return result.value
   }
 
-  /** Resolves when the page shows a text, within `ms`. */
-  async shows(text: string | RegExp, ms = SHOWN_MS): Promise<void> {
+  /** Resolves when the page shows a text. */
+  async shows(text: string | RegExp): Promise<void> {
     let shown = ''
     const pattern = typeof text === 'string' ? new RegExp(RegExp.escape(text)) : text
     try {
@@ -86,7 +86,7 @@ export class Browser {
           shown = String(await this.evaluate('document.body.innerText'))
           return pattern.test(shown)
         },
-        ms,
+        SHOWN_MS,
       )
     } catch (error) {
       throw new Error(`the page shows no ${text}, but:\n${shown}`, { cause: error })
