@@ -64,10 +64,12 @@ export const restartNeeded = (cause: AgentdError): ApiError =>
   new ApiError(409, 'restart_needed', 'The agent was started by an earlier Berth: restart it', { cause })
 
 /** 503 for an agent that comes up, or does not run. */
-function notThere({ status }: Agent, cause: AgentdError): ApiError {
-  const message = status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady
-  return new ApiError(503, 'agent_not_ready', message, { cause, headers: { 'retry-after': '5' } })
-}
+const notThere = ({ status }: Agent, cause: AgentdError): ApiError =>
+  notReady(cause, status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady)
+
+/** 503 that asks the client to try again. */
+export const notReady = (cause: Error, message: string = messages.agentNotReady): ApiError =>
+  new ApiError(503, 'agent_not_ready', message, { cause, headers: { 'retry-after': '5' } })
 
 /** True for a call that the engine did not take, as it stalls or starts, or whose answer was lost on the way. */
 export const isNotReady = (error: unknown): boolean =>
@@ -129,6 +131,8 @@ export interface EngineCall<T> {
   shape: z.ZodType<T>
   /** The contract's message where it fails in a way of its own. */
   failure: string
+  /** What a failure of agentd means here, where that is not the 500 of the others. */
+  answers?: Answers
 }
 
 /**
@@ -138,18 +142,17 @@ export interface EngineCall<T> {
 export async function callEngine<T>(
   agentd: AgentdClient,
   agent: Agent,
-  { method, params = {}, shape, failure }: EngineCall<T>,
+  { method, params = {}, shape, failure, answers }: EngineCall<T>,
 ): Promise<T> {
-  const answer = await askAgent(agent, failure, () =>
-    agentd.json<unknown>(agent, {
-      method: 'POST',
-      path: '/v1/rpc',
-      isRepeatable: READING.has(method),
-      json: { method, params, timeoutMs: ENGINE_MS },
-      timeoutMs: ENGINE_MS + MARGIN_MS,
-      maxBytes: ENGINE_BYTES,
-    }),
-  )
+  const request = {
+    method: 'POST',
+    path: '/v1/rpc',
+    isRepeatable: READING.has(method),
+    json: { method, params, timeoutMs: ENGINE_MS },
+    timeoutMs: ENGINE_MS + MARGIN_MS,
+    maxBytes: ENGINE_BYTES,
+  }
+  const answer = await askAgent(agent, failure, () => agentd.json<unknown>(agent, request), answers)
   const response = rpcResponse.safeParse(answer)
   const strange = () =>
     contractError(500, 'agent_failed', failure, `the engine answered ${method} in an unknown shape`)
@@ -165,10 +168,11 @@ function refused({ code, message }: { code: string; message: string }): EngineRe
   const refusal = new EngineRefusal(code, message)
   if (code !== 'UNAVAILABLE') return refusal
   const seconds = /^rate limit exceeded .*retry after (\d{1,4})s/.exec(message)?.[1]
-  const options = { cause: refusal, headers: { 'retry-after': seconds ?? '5' } }
-  return seconds === undefined
-    ? new ApiError(503, 'agent_not_ready', messages.agentNotReady, options)
-    : new ApiError(429, 'rate_limited', "Too many requests for the agent's engine", options)
+  if (seconds === undefined) return notReady(refusal)
+  return new ApiError(429, 'rate_limited', "Too many requests for the agent's engine", {
+    cause: refusal,
+    headers: { 'retry-after': seconds },
+  })
 }
 
 /** 500 with the contract's message, for what the engine refuses though nothing is wrong with the request. */

@@ -13,6 +13,7 @@ import {
   callEngine,
   EngineRefusal,
   engineFailed,
+  notReady,
   restartNeeded,
 } from '../engine-call.ts'
 import type { Conversation, Message } from './conversation-schema.ts'
@@ -26,7 +27,6 @@ const MAX_TITLE = 120
 const BEGIN_MS = 60_000
 /** A reply that takes longer goes on, and is followed anew. */
 const FOLLOW_MS = 3_600_000
-/** A message of 512 KiB, with room. */
 /** A text of 524,288 characters, the longest that agentd sends, takes three bytes for each. */
 const LINE_BYTES = 2_097_152
 const FAILURE = 'The conversation failed'
@@ -62,7 +62,9 @@ const chatEvent = z.discriminatedUnion('type', [
   }),
 ])
 
-const answers: Answers = {
+/** Each call of the engine may be made twice: where its answer did not come in time, the client tries again. */
+const callAnswers: Answers = { engine: (cause) => notReady(cause), timeout: (cause) => notReady(cause) }
+const messageAnswers: Answers = {
   conflict: (cause) =>
     new ApiError(409, 'still_replying', 'The agent still replies here: wait for the end, or stop it', {
       cause,
@@ -141,7 +143,7 @@ export class Conversations {
           timeoutMs: BEGIN_MS,
           signal: until,
         }),
-      answers,
+      messageAnswers,
     )
     const events = openEventStream(res)
     try {
@@ -164,9 +166,16 @@ export class Conversations {
 
   async #call<T>(agent: Agent, method: string, params: Record<string, unknown>, shape: z.ZodType<T>) {
     try {
-      return await callEngine(this.#agentd, agent, { method, params, shape, failure: FAILURE })
+      const call = { method, params, shape, failure: FAILURE, answers: callAnswers }
+      return await callEngine(this.#agentd, agent, call)
     } catch (error) {
-      throw error instanceof EngineRefusal ? engineFailed(FAILURE, error) : error
+      throw error instanceof EngineRefusal ? toAnswer(error) : error
     }
   }
 }
+
+/** The engine deletes no conversation that it has written since it began to, as it may after a reply. */
+const toAnswer = (refusal: EngineRefusal) =>
+  / changed before deletion\. Retry\./.test(refusal.message)
+    ? notReady(refusal)
+    : engineFailed(FAILURE, refusal)

@@ -1,5 +1,6 @@
 /** Where an agent fails (contract 7.2): on a gateway that hangs or has had enough for now, and a broken repository. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
@@ -66,12 +67,24 @@ describe('an engine that hangs', () => {
     ['reading a task', 'CLI error', () => api.get(`${agent.path}/tasks/some`)],
     ['running a task', 'CLI error', () => api.post(`${agent.path}/tasks/some/run`, {})],
   ]
+  const conversations = `${agent.path}/conversations`
+  const one = `${conversations}/${randomUUID()}`
+  // Each may be asked again: whether it ran makes no difference.
+  const repeated: [what: string, ask: () => Promise<Reply>][] = [
+    ['listing conversations', () => api.get(conversations)],
+    ['reading a conversation', () => api.get(one)],
+    ['stopping a reply', () => api.post(`${one}/stop`, {})],
+    ['deleting a conversation', () => api.delete(one)],
+  ]
   let replies: Reply[] = []
+  let repeatedReplies: Reply[] = []
   // After a while it counts as not ready. A busy machine may ask later than that, and then once more.
   before(async () => {
     for (let tries = 0; tries < 3; tries++) {
       await hang()
+      const asked = repeated.map(([, ask]) => ask())
       replies = await Promise.all(cases.map(([, , ask]) => ask()))
+      repeatedReplies = await Promise.all(asked)
       if (replies.every(({ status }) => status !== 503)) return
       await resume()
     }
@@ -84,6 +97,12 @@ describe('an engine that hangs', () => {
       assertError(reply, 500, message)
       assert.equal(reply.headers.get('error-code'), 'agent_failed')
       assert.ok(reply.headers.get('error-detail'))
+    })
+  for (const [index, [what]] of repeated.entries())
+    it(`an engine that hangs has the client try again: ${what}`, () => {
+      const reply = repeatedReplies[index] as Reply
+      assertError(reply, 503, 'The agent is not ready yet')
+      assert.equal(reply.headers.get('retry-after'), '5')
     })
   it('an engine that hangs leaves the console, files and the config as they are', async () => {
     assert.equal((await api.post(`${agent.path}/console/exec`, { command: 'true' })).status, 200)
