@@ -116,8 +116,16 @@ export class Conversations {
     return (await this.#call(agent, 'chat.abort', { sessionKey: keyOf(id) }, shape)).aborted
   }
 
+  /**
+   * Deletes it. The engine refuses where it has written or deleted it since the call came, as it may after a reply: the
+   * second call finds it as it is then.
+   */
   async remove(agent: Agent, id: string): Promise<void> {
-    await this.#call(agent, 'sessions.delete', { key: keyOf(id) }, z.unknown())
+    const remove = () => this.#call(agent, 'sessions.delete', { key: keyOf(id) }, z.unknown())
+    await remove().catch((error) => {
+      if (!isChanged(error.cause)) throw error
+      return remove()
+    })
   }
 
   /**
@@ -174,8 +182,8 @@ export class Conversations {
   }
 }
 
-/** The engine deletes no conversation that it has written since it began to, as it may after a reply. */
+const isChanged = (cause: unknown) =>
+  cause instanceof EngineRefusal && / changed before deletion\. Retry\./.test(cause.message)
+
 const toAnswer = (refusal: EngineRefusal) =>
-  / changed before deletion\. Retry\./.test(refusal.message)
-    ? notReady(refusal)
-    : engineFailed(FAILURE, refusal)
+  isChanged(refusal) ? notReady(refusal) : engineFailed(FAILURE, refusal)

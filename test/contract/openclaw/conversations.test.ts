@@ -115,6 +115,16 @@ describe('a conversation', () => {
     assert.ok((await shared.get(ALL)).body.conversations.every((one: any) => one.conversationId !== id))
     assert.equal((await shared.delete(`${ALL}/${id}`)).status, 200)
   })
+  it('a conversation that is deleted twice at once is deleted', async () => {
+    const id = randomUUID()
+    await say(id, 'Hello?')
+    const replies = await Promise.all([1, 2].map(() => shared.delete(`${ALL}/${id}`)))
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [200, 200],
+    )
+    assert.deepEqual((await read(id)).messages, [])
+  })
   it('a conversation goes on when its client goes, is followed anew, and stopped', async () => {
     const id = randomUUID()
     const gone = new AbortController()

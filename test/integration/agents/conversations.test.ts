@@ -12,31 +12,40 @@ import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.
 
 const ID = '0d0f6b8c-6f39-4a55-9f6c-6a2a8a0a6a11'
 
-/** What the deletion of a conversation throws where the engine answers with this refusal. */
-async function refusedWith(t: TestContext, message: string): Promise<ApiError> {
-  const answer: RpcResponse = { ok: false, error: { code: 'INVALID_REQUEST', message } }
-  const server = createServer((_req, res) => res.end(JSON.stringify(answer)))
+/** Deletes a conversation whose engine refuses it the first `times` times. @returns how often the engine was asked. */
+async function remove(t: TestContext, message: string, times = Number.POSITIVE_INFINITY): Promise<number> {
+  let asked = 0
+  const server = createServer((_req, res) => {
+    const refusal: RpcResponse = { ok: false, error: { code: 'INVALID_REQUEST', message } }
+    res.end(JSON.stringify(asked++ < times ? refusal : { ok: true, payload: {} }))
+  })
   const agent = { agentId: 'x0000001', address: `127.0.0.1:${await listen(t, server)}`, status: 'running' }
   const { port } = await startTunnelServer(t)
   const client = new AgentdClient({ hostname: '127.0.0.1', port, key: AGENT_PROXY_KEY })
   t.after(() => client.close())
-  return await new Conversations(client).remove(agent as Agent, ID).then(
-    () => assert.fail('it was deleted'),
-    (error) => {
-      assert.ok(error instanceof ApiError, `${error}`)
-      return error
-    },
-  )
+  await new Conversations(client).remove(agent as Agent, ID)
+  return asked
 }
 
-test('a conversation that the engine writes meanwhile is deleted when the client tries again', async (t) => {
-  const error = await refusedWith(t, `Session agent:main:berth:${ID} changed before deletion. Retry.`)
-  assert.deepEqual([error.status, error.message], [503, 'The agent is not ready yet'])
-  assert.equal(error.headers['retry-after'], '5')
+const failsWith = (work: Promise<unknown>, status: number, message: string, header: [string, RegExp]) =>
+  assert.rejects(work, (error) => {
+    assert.ok(error instanceof ApiError, `${error}`)
+    assert.deepEqual([error.status, error.message], [status, message])
+    assert.match(error.headers[header[0]] ?? '', header[1])
+    return true
+  })
+
+const CHANGED = `Session agent:main:berth:${ID} changed before deletion. Retry.`
+
+test('a conversation that the engine has written meanwhile is deleted by a second call', async (t) => {
+  assert.equal(await remove(t, CHANGED, 1), 2)
+})
+
+test('a conversation that the engine goes on writing is deleted when the client tries again', async (t) => {
+  await failsWith(remove(t, CHANGED), 503, 'The agent is not ready yet', ['retry-after', /^5$/])
 })
 
 test('a conversation that the engine does not delete for another reason fails, and says why', async (t) => {
-  const error = await refusedWith(t, 'This session cannot be deleted while model selection is locked.')
-  assert.deepEqual([error.status, error.message], [500, 'The conversation failed'])
-  assert.match(error.headers['error-detail'] ?? '', /model selection is locked/)
+  const removed = remove(t, 'This session cannot be deleted while model selection is locked.')
+  await failsWith(removed, 500, 'The conversation failed', ['error-detail', /model selection is locked/])
 })
