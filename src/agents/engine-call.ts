@@ -131,7 +131,7 @@ export interface EngineCall<T> {
   shape: z.ZodType<T>
   /** The contract's message where it fails in a way of its own. */
   failure: string
-  /** What a failure of agentd means here, where that is not the 500 of the others. */
+  /** Answers for failures of agentd, in place of 500. */
   answers?: Answers
 }
 

@@ -64,6 +64,8 @@ const chatEvent = z.discriminatedUnion('type', [
 
 /** Each call of the engine may be made twice: where its answer did not come in time, the client tries again. */
 const callAnswers: Answers = { engine: (cause) => notReady(cause), timeout: (cause) => notReady(cause) }
+
+/** A message is said once: where the engine's answer is lost, nobody knows whether it was. */
 const messageAnswers: Answers = {
   conflict: (cause) =>
     new ApiError(409, 'still_replying', 'The agent still replies here: wait for the end, or stop it', {
@@ -117,8 +119,9 @@ export class Conversations {
   }
 
   /**
-   * Deletes it. The engine refuses where it has written or deleted it since the call came, as it may after a reply: the
-   * second call finds it as it is then.
+   * Deletes a conversation. The engine refuses where the conversation was written or deleted since the call came, as
+   * may happen after a reply: a second call finds it as it is then.
+   * @throws ApiError 503 where the engine refuses again, or does not answer in time.
    */
   async remove(agent: Agent, id: string): Promise<void> {
     const remove = () => this.#call(agent, 'sessions.delete', { key: keyOf(id) }, z.unknown())
