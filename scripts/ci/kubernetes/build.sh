@@ -3,6 +3,7 @@
 # the last line.
 set -eu
 . "$(dirname "$0")/settings.sh"
+. "$here/../go.sh"
 
 # Kubernetes' own go.mod finds its parts in folders beside it: each is also published, as v0 with the same numbers.
 build_kubernetes() {
@@ -48,7 +49,6 @@ if [ ! -d "$home" ]; then
   trap 'rm -rf "$work"' EXIT
   chmod 755 "$work"
   mkdir "$work/bin"
-  export CGO_ENABLED=0 GOFLAGS='-buildvcs=false -mod=mod -trimpath'
   {
     (build_kubernetes)
     (build_parts)
