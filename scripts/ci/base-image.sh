@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the base image of engine images where no image registry is in reach: Debian bookworm from its packages,
+# Makes the base image of engine images where no image registry is in reach: Debian of debian.sh with a few packages,
 # Node from node_modules, and this machine's npm. Once: the tar lies in a cache outside of the checkout. Prints the image's name as
 # the last line: BERTH_BASE_IMAGE=$(scripts/ci/base-image.sh | tail -n 1). With `tar` as argument it needs no Docker, and prints the
 # path of the tar.
@@ -8,23 +8,22 @@ cd "$(dirname "$0")/../.."
 
 node=$(readlink -f node_modules/.bin/node)
 npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
-# What is in the image; another list or another Node makes another one.
-packages=git,ca-certificates,tini,curl
-stamp=$("$node" --version)-npm$(npm --version)-$(echo "$packages" | cksum | cut -d ' ' -f 1)
+# A change of the recipes, of Node or npm makes another image.
+stamp=$("$node" --version)-npm$(npm --version)-$(cat scripts/ci/debian.sh scripts/ci/base-image.sh | cksum | cut -d ' ' -f 1)
 image=berth-base:bookworm
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
 tar="$cache/base-bookworm-$stamp.tar"
 
 if [ ! -f "$tar" ]; then
-  mkdir -p "$cache"
-  if ! command -v debootstrap >/dev/null; then
-    export DEBIAN_FRONTEND=noninteractive
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends debootstrap; } >&2
-  fi
+  debian=$(scripts/ci/debian.sh)
   work=$(mktemp -d "$cache/base.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   root=$work/root
-  debootstrap --variant=minbase "--include=$packages" bookworm "$root" "$(scripts/ci/apt-mirror.sh bookworm)" >&2
+  mkdir "$root"
+  tar --numeric-owner -C "$root" -xf "$debian"
+  chroot "$root" sh -ec 'apt-get update -qq
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -qq --no-install-recommends ca-certificates curl git tini' >&2
   rm -rf "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* \
     "$root"/usr/share/doc/* "$root"/usr/share/man/* "$root"/usr/share/locale/* "$root"/var/log/*.log
   # As in the official Node images: node and npm, and the user `node` with id 1000.
