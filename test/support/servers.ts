@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { chownSync, existsSync, readdirSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { freePort, type Running, run, until } from './processes.ts'
@@ -19,6 +19,14 @@ export interface Server {
   output(): string
   /** Ends it and removes its data. */
   stop(): Promise<void>
+}
+
+/** Why tests on Redis are skipped; false if it is installed. */
+export const withoutRedis: string | false = isOnPath('redis-server') ? false : 'redis-server is not installed'
+
+function isOnPath(program: string): boolean {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  return folders.some((folder) => existsSync(join(folder, program)))
 }
 
 /**

@@ -9,7 +9,7 @@ import { RateLimiter } from '../../../src/http/rate-limit.ts'
 import { createLogger } from '../../../src/log.ts'
 import { createRedis } from '../../../src/operations/redis.ts'
 import { until } from '../../support/processes.ts'
-import { type Server, startRedis } from '../../support/servers.ts'
+import { type Server, startRedis, withoutRedis } from '../../support/servers.ts'
 
 const log = createLogger('test', 'silent')
 const plan = { name: 'free', requestsPerMinute: 10 } as Plan
@@ -40,7 +40,7 @@ const OF_KEY = 'Too many requests: 10 a minute on plan free'
 const OF_WORKSPACE = 'Too many requests of the workspace: 40 a minute on plan free'
 
 for (const kind of ['memory', 'Redis'] as const)
-  describe(`rate limits in ${kind}`, () => {
+  describe(`rate limits in ${kind}`, { skip: kind === 'Redis' && withoutRedis }, () => {
     let server: Server | undefined
     let redis: Redis | undefined
     before(async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { after, before, describe, it } from 'node:test'
@@ -9,9 +8,7 @@ import { QUEUES } from '../../../src/operations/catalog.ts'
 import { createQueueBackend, type QueueBackend } from '../../../src/operations/queue.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
-import { type Server, startRedis } from '../../support/servers.ts'
-
-const noRedis = redisInstalled() ? false : 'redis-server is not installed'
+import { type Server, startRedis, withoutRedis } from '../../support/servers.ts'
 
 /** Cases that the dispatcher relies on, on each of the backends. */
 function suite(
@@ -145,7 +142,7 @@ describe('queue on a PostgreSQL that has no connection to give at first', () => 
   })
 })
 
-describe('queue on Redis', { skip: noRedis }, () => {
+describe('queue on Redis', { skip: withoutRedis }, () => {
   suite('redis', async ({ url, log }) => {
     const redis: Server = await startRedis()
     return {
@@ -154,12 +151,3 @@ describe('queue on Redis', { skip: noRedis }, () => {
     }
   })
 })
-
-function redisInstalled(): boolean {
-  try {
-    execFileSync('redis-server', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
@@ -7,9 +6,9 @@ import { ConfigError } from '../../../src/errors.ts'
 import { createLogger } from '../../../src/log.ts'
 import { createRedis, inspectRedis } from '../../../src/operations/redis.ts'
 import { until } from '../../support/processes.ts'
-import { type Server, startRedis } from '../../support/servers.ts'
+import { type Server, startRedis, withoutRedis } from '../../support/servers.ts'
 
-describe('a Redis with a password', { skip: !redisInstalled() && 'redis-server is not installed' }, () => {
+describe('a Redis with a password', { skip: withoutRedis }, () => {
   let server: Server
   let urlWith: (password: string) => string
   before(async () => {
@@ -54,12 +53,3 @@ it('a Redis that does not answer is looked at for no longer than some seconds', 
     hung.close()
   }
 })
-
-function redisInstalled(): boolean {
-  try {
-    execFileSync('redis-server', ['--version'])
-    return true
-  } catch {
-    return false
-  }
-}
