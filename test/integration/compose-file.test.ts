@@ -89,6 +89,15 @@ it('every service is bounded, and comes back after the Docker engine has died', 
   assert.deepEqual(flaws, [])
 })
 
+it('HEALTH_INTERVAL and HEALTH_START_PERIOD set the times of health checks', () => {
+  const times = (env: Record<string, string>) => {
+    const { healthcheck } = stack.services.worker as Record<string, any>
+    return [healthcheck.interval, healthcheck.start_period].map((time) => interpolate(time, env))
+  }
+  assert.deepEqual(times({}), ['10s', '180s'])
+  assert.deepEqual(times({ HEALTH_INTERVAL: '2s', HEALTH_START_PERIOD: '1s' }), ['2s', '1s'])
+})
+
 it('a published port is on loopback, but for the ports of TLS', () => {
   const published = Object.entries(stack.services).flatMap(([name, service]) =>
     ((service as { ports?: string[] }).ports ?? []).map((port) => [name, port]),
