@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the stack of docker-compose.yml as an operator would: from a clean clone, on a Docker engine of its own, with
-# stand-ins for the official images. `compose.sh images` only makes what a later run needs, while other tests wait.
+# stand-ins for the official images: compose.sh COMMAND…, which finds the clone in BERTH_TEST_CLONE. `compose.sh images`
+# only makes the images.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -26,4 +27,4 @@ clone=$(mktemp -d)
 git clone --quiet --no-hardlinks . "$clone"
 # Behind a proxy that signs with an authority of its own, images are built as an operator would there.
 if [ -n "${NODE_EXTRA_CA_CERTS:-}" ]; then echo "NPM_CA=$NODE_EXTRA_CA_CERTS" >>"$clone/.env"; fi
-BERTH_TEST_CLONE=$clone "$own" run "$PWD/node_modules/.bin/node" --test --test-concurrency=1 'test/compose/*.test.ts'
+BERTH_TEST_CLONE=$clone "$own" run "$@"

@@ -1,8 +1,11 @@
 /** A stack of docker-compose.yml in a clean clone, on the Docker engine that this process sees. */
+import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
+import type { ContainerInfo } from 'dockerode'
+import { docker as engine } from '../support/docker.ts'
 import { until } from '../support/processes.ts'
 
 /** A chat waits for a model, and a create for an engine that is installed, on a small machine. */
@@ -55,11 +58,19 @@ export class ComposeStack {
     return this.compose('exec', '-T', role, 'node', 'bin/berth.mjs', ...args)
   }
 
-  /** State and health of each service that is up or should be. */
-  async services(): Promise<Record<string, string>> {
-    const lines = (await this.compose('ps', '--all', '--format', 'json')).split('\n').filter(Boolean)
-    const rows = lines.map((line) => JSON.parse(line) as { Service: string; State: string; Health: string })
-    return Object.fromEntries(rows.map(({ Service, State, Health }) => [Service, Health || State]))
+  /** The containers of all services, or of one. */
+  #containers(service?: string): Promise<ContainerInfo[]> {
+    const label = [`com.docker.compose.project=${this.project}`]
+    if (service) label.push(`com.docker.compose.service=${service}`)
+    return engine.listContainers({ all: true, filters: { label } })
+  }
+
+  /** The health of a service, and what its last check printed. */
+  async health(service: string) {
+    const [container] = await this.#containers(service)
+    assert.ok(container, `${service} has no container`)
+    const { Health } = (await engine.getContainer(container.Id).inspect()).State
+    return { status: Health?.Status, output: Health?.Log.at(-1)?.Output }
   }
 
   /** Resolves when everything that has a health check is healthy. */
@@ -67,8 +78,11 @@ export class ComposeStack {
     return until(
       `${this.project} is healthy`,
       async () => {
-        const { migrate: _, ...services } = await this.services()
-        return Object.values(services).every((state) => state === 'healthy')
+        const containers = await this.#containers()
+        return containers.every(
+          ({ Labels, Status }) =>
+            Labels['com.docker.compose.service'] === 'migrate' || Status.endsWith('(healthy)'),
+        )
       },
       ms,
     )
