@@ -1,6 +1,6 @@
 /** API keys as JWTs: signed here, recognised here, revocable through the row that `jti` names. */
 import { createHash, randomBytes } from 'node:crypto'
-import { SignJWT } from 'jose'
+import { SignJWT } from 'jose/jwt/sign'
 import { type SigningKeys, verifyJwt } from '../lib/signing-keys.ts'
 
 const ALGORITHM = 'HS256'

@@ -3,7 +3,8 @@
  * it mints for itself, which is good for that agent alone unless a setting lets it see the rest of its workspace.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { decodeJwt, SignJWT } from 'jose'
+import { decodeJwt } from 'jose/jwt/decode'
+import { SignJWT } from 'jose/jwt/sign'
 import type { Pool } from '../db/pool.ts'
 import { findByGatewayToken, findByTokenFingerprint } from '../db/statements/agents.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'

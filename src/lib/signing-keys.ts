@@ -1,5 +1,8 @@
 /** Tokens that Berth signs itself are JWTs under JWT_KEY. */
-import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+// By path: the whole of jose is 46 modules, which each command of `berth` would load.
+import type { JWTPayload, JWTVerifyOptions } from 'jose'
+import { JWSSignatureVerificationFailed } from 'jose/errors'
+import { jwtVerify } from 'jose/jwt/verify'
 import type { Config } from '../config.ts'
 import { readOrCreateSecret } from './files.ts'
 
@@ -26,7 +29,7 @@ export async function verifyJwt(
   try {
     return await jwtVerify(token, current, options)
   } catch (error) {
-    if (!previous || !(error instanceof errors.JWSSignatureVerificationFailed)) throw error
+    if (!previous || !(error instanceof JWSSignatureVerificationFailed)) throw error
     return jwtVerify(token, previous, options)
   }
 }
