@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, beforeEach, describe, it } from 'node:test'
-import { assertError, Client, soon } from '../support/client.ts'
+import { assertError, soon } from '../support/client.ts'
 import { startDnsServer } from '../support/dns.ts'
 import { gatewayReader } from '../support/gateway.ts'
-import { DocumentCheck } from '../support/openapi.ts'
 import { freePort, until } from '../support/processes.ts'
 import { insertAgent } from './agents/rows.ts'
 import { inlineCid, openContext, type Workspace } from './context.ts'
@@ -32,9 +31,8 @@ beforeEach(() => dns.clear())
 const own = await context.workspace()
 const other = await context.workspace()
 const newName = () => `${randomUUID().slice(0, 13)}.example.test`
-const document = await DocumentCheck.load(web.url)
 /** The API of a workspace, by the process that asks the test's DNS server. */
-const here = ({ api }: Workspace) => new Client(web.url, document, api.key)
+const here = ({ api }: Workspace) => api.at(web.url)
 
 async function newGateway(of: Workspace = own) {
   const { id, host } = await openGateway(context, of)

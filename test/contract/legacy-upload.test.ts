@@ -5,9 +5,9 @@ import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { assertError } from '../support/client.ts'
 import { openContext } from './context.ts'
-import { file, isPinnedOn, type Part, send } from './upload-form.ts'
+import { file, type Part, send } from './upload-form.ts'
 
-const { env, provider, workspace } = await openContext()
+const { isPinned, provider, workspace } = await openContext()
 const { api } = await workspace()
 const node = await provider()
 const PATH = '/pinning/pinFileToIPFS'
@@ -16,8 +16,8 @@ const metadata = (value: unknown): Part => ['pinataMetadata', JSON.stringify(val
 const options = (value: unknown): Part => ['pinataOptions', JSON.stringify(value)]
 const unique = () => `${randomUUID()}\n`
 const assertPrivate = async (cid: string) => {
-  assert.ok(await isPinnedOn(env, 'private', CID.parse(cid)))
-  assert.ok(!(await isPinnedOn(env, 'public', CID.parse(cid))))
+  assert.ok(await isPinned(CID.parse(cid), 'private'))
+  assert.ok(!(await isPinned(CID.parse(cid))))
 }
 const accepted = async (parts: Part[], path = PATH): Promise<any> => {
   const { status, body } = await send(api, parts, path)
@@ -47,8 +47,8 @@ describe('the older upload', () => {
     })
     const { data } = (await api.get(`/v3/files/public/${ID}`)).body
     assert.deepEqual([data.cid, data.created_at, data.group_id], [`${cid}`, Timestamp, group])
-    assert.ok(await isPinnedOn(env, 'public', cid))
-    assert.ok(!(await isPinnedOn(env, 'private', cid)))
+    assert.ok(await isPinned(cid))
+    assert.ok(!(await isPinned(cid, 'private')))
   })
   it('the older upload needs no more than a file, and is at its other path too', async () => {
     const text = unique()

@@ -1,10 +1,5 @@
 /** Multipart forms made by hand: tests decide on the order of the parts, and on what is odd in them. */
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import type { CID } from 'multiformats/cid'
-import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
-import { createKuboStorage } from '../../src/storage/kubo.ts'
-import type { Network } from '../../src/storage/port.ts'
 import type { Client, Reply } from '../support/client.ts'
 
 /** A file; its path is the file name. Without a path or a type, the part has none. */
@@ -51,18 +46,4 @@ export async function upload(api: Client, ...parts: Part[]): Promise<any> {
   const { status, body } = await send(api, parts)
   assert.equal(status, 200, JSON.stringify(body))
   return body.data
-}
-
-/** True while Berth's IPFS node of a network keeps a CID. */
-export async function isPinnedOn(env: NodeJS.ProcessEnv, network: Network, cid: CID): Promise<boolean> {
-  const apiUrl = network === 'public' ? env.IPFS_API_URL : env.IPFS_PRIVATE_API_URL
-  const storage = apiUrl
-    ? createKuboStorage({ apiUrl, network })
-    : createEmbeddedStorage({ dir: join(env.BERTH_DATA_DIR ?? '', 'ipfs', network), network, offline: true })
-  await storage.start()
-  try {
-    return await storage.isPinned(cid, { signal: AbortSignal.timeout(60_000) })
-  } finally {
-    await storage.stop()
-  }
 }

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { until } from '../support/processes.ts'
 import { openContext } from './context.ts'
-import { CONTENT_TYPE, encodeForm, file, isPinnedOn, type Part, upload } from './upload-form.ts'
+import { CONTENT_TYPE, encodeForm, file, type Part, upload } from './upload-form.ts'
 
-const { env, provider, workspace } = await openContext()
+const { env, isPinned, provider, workspace } = await openContext()
 const { api } = await workspace()
 const node = await provider()
 const MIB = 2 ** 20
@@ -46,7 +46,7 @@ describe('an upload that is cut off', () => {
       // Another one, so that there was time for the first to do harm.
       const whole = await upload(api, PUBLIC, file(randomBytes(4 * MIB)))
       for (const network of ['public', 'private'] as const) {
-        assert.ok(!(await isPinnedOn(env, network, cid)))
+        assert.ok(!(await isPinned(cid, network)))
         const { files } = (await api.get(`/v3/files/${network}`, { cid: `${cid}` })).body.data
         assert.deepEqual(files, [])
       }

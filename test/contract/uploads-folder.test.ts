@@ -9,9 +9,9 @@ import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { assertError } from '../support/client.ts'
 import { openContext } from './context.ts'
-import { file, isPinnedOn, type Part, send, upload } from './upload-form.ts'
+import { file, type Part, send, upload } from './upload-form.ts'
 
-const { env, provider, workspace } = await openContext()
+const { isPinned, provider, workspace } = await openContext()
 const { api } = await workspace()
 const node = await provider()
 
@@ -38,11 +38,11 @@ describe('a folder', () => {
         [data.name, data.size, data.number_of_files, data.mime_type],
         ['root', 60, 4, 'directory'],
       )
-      assert.ok(await isPinnedOn(env, 'public', CID.parse(data.cid)))
+      assert.ok(await isPinned(CID.parse(data.cid)))
       const around = await node.folder(
         Object.fromEntries(Object.entries(files).map(([path, it]) => [`root/${path}`, it])),
       )
-      assert.ok(!(await isPinnedOn(env, 'public', around)), 'nothing around it is kept')
+      assert.ok(!(await isPinned(around)), 'nothing around it is kept')
     })
   }
   it('a folder of one file is a folder', async () => {
@@ -66,7 +66,7 @@ describe('a folder', () => {
   it('a folder of CID version 0 is one all through', async () => {
     const { cid } = await upload(api, ...fileParts(tree(), 'root/'), PUBLIC, ['cid_version', 'v0'])
     assert.match(cid, /^Qm/)
-    assert.ok(await isPinnedOn(env, 'public', CID.parse(cid).toV1()))
+    assert.ok(await isPinned(CID.parse(cid)))
   })
   it('a folder may have a thousand files', async () => {
     const files: Files = Object.fromEntries(
@@ -79,7 +79,7 @@ describe('a folder', () => {
     const parts = fileParts(tree(), 'root/')
     const first = await upload(api, ...parts, PUBLIC)
     assert.deepEqual(await upload(api, ...parts, PUBLIC), { ...first, is_duplicate: true })
-    assert.ok(await isPinnedOn(env, 'public', CID.parse(first.cid)))
+    assert.ok(await isPinned(CID.parse(first.cid)))
   })
 
   const refused: [what: string, paths: string[], message: string][] = [
@@ -150,7 +150,7 @@ describe('a CAR', () => {
       const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car', 'application/vnd.ipld.car')
       const data = await upload(api, ...(order === 'before' ? [PUBLIC, CAR, part] : [part, PUBLIC, CAR]))
       assert.deepEqual([data.cid, data.name], [`${root.cid}`, 'dag.car'])
-      assert.ok(await isPinnedOn(env, 'public', root.cid))
+      assert.ok(await isPinned(root.cid))
     })
   }
   it('a CAR may be of version 2, with an index behind its blocks', async () => {
@@ -196,7 +196,7 @@ describe('a CAR', () => {
         assertError(reply, 400, /^file: ./)
       }
     }
-    assert.ok(!(await isPinnedOn(env, 'public', root.cid)))
+    assert.ok(!(await isPinned(root.cid)))
   })
   it('a CAR comes alone', async () => {
     const { root, leaf } = await sample()
@@ -207,7 +207,7 @@ describe('a CAR', () => {
       const reply = await send(api, network === 'before' ? [...fields, ...parts] : [...parts, ...fields])
       assertError(reply, 400, 'car: goes with one file only')
     }
-    assert.ok(!(await isPinnedOn(env, 'public', root.cid)))
+    assert.ok(!(await isPinned(root.cid)))
   })
 })
 

@@ -6,17 +6,16 @@ import { after, describe, it } from 'node:test'
 import type { CID } from 'multiformats/cid'
 import { assertError, type Client, soon } from '../support/client.ts'
 import { openContext } from './context.ts'
-import { CONTENT_TYPE, encodeForm, file, isPinnedOn, type Part, send, upload } from './upload-form.ts'
+import { CONTENT_TYPE, encodeForm, file, type Part, send, upload } from './upload-form.ts'
 
-const { env, provider, workspace, sql } = await openContext()
+const { isPinned, provider, workspace, sql } = await openContext()
 const { api } = await workspace()
 const other = await workspace()
 const node = await provider()
 const MIB = 2 ** 20
 const PUBLIC: Part = ['network', 'public']
 
-const isAnywhere = async (cid: CID) =>
-  (await isPinnedOn(env, 'public', cid)) || (await isPinnedOn(env, 'private', cid))
+const isAnywhere = async (cid: CID) => (await isPinned(cid)) || (await isPinned(cid, 'private'))
 const countFiles = async (client: Client) => {
   const pages = await Promise.all(['public', 'private'].map((network) => client.get(`/v3/files/${network}`)))
   return pages.reduce((sum, { body }) => sum + body.data.files.length, 0)
@@ -192,7 +191,7 @@ describe('a plan', async () => {
     for (const [i, reply] of replies.entries()) {
       if (reply.status !== 200) assertError(reply, 403, TOO_MUCH)
       const cid = await node.file(contents[i] as Buffer)
-      assert.equal(await isPinnedOn(env, 'public', cid), reply.status === 200)
+      assert.equal(await isPinned(cid), reply.status === 200)
     }
   })
   it('a plan refuses an upload by its Content-Length before it is read', async () => {

@@ -5,9 +5,9 @@ import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { assertError, type Client, soon } from '../support/client.ts'
 import { openContext } from './context.ts'
-import { file, isPinnedOn, type Part, send, upload } from './upload-form.ts'
+import { file, type Part, send, upload } from './upload-form.ts'
 
-const { env, provider, workspace } = await openContext()
+const { isPinned, provider, workspace } = await openContext()
 const home = await workspace()
 const { api } = home
 const node = await provider()
@@ -16,8 +16,8 @@ const MIB = 2 ** 20
 const listed = async (client: Client, network: string): Promise<Record<string, unknown>[]> =>
   (await client.get(`/v3/files/${network}`, { limit: '1000' })).body.data.files
 const pinned = async (cid: string) => ({
-  public: await isPinnedOn(env, 'public', CID.parse(cid).toV1()),
-  private: await isPinnedOn(env, 'private', CID.parse(cid).toV1()),
+  public: await isPinned(CID.parse(cid)),
+  private: await isPinned(CID.parse(cid), 'private'),
 })
 /** A text that no other test has. */
 const unique = () => `${randomUUID()}\n`

@@ -7,8 +7,7 @@ import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Webhook } from 'standardwebhooks'
 import { WAITS_MS } from '../../workers/handlers/webhook.ts'
-import { freePort, run, until } from '../support/processes.ts'
-import { startStack } from '../support/stack.ts'
+import { run, until } from '../support/processes.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 import { openContext } from './context.ts'
 import { store } from './stored.ts'
@@ -16,6 +15,9 @@ import { store } from './stored.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const page = await readFile(join(ROOT, 'docs/webhooks.md'), 'utf8')
 const [byLibrary = '', byHand = ''] = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code)
+
+/** The ports on loopback that the shared Berth may send webhooks to. */
+const portsOf = (allowed = '') => allowed.split(',').map((one) => Number(one.split(':')[1]))
 
 describe('docs/webhooks.md', () => {
   it('docs/webhooks.md has the waits between attempts', () => {
@@ -34,15 +36,10 @@ describe('a webhook over http', () => {
     const [program, module] = [join(dir, 'receiver.mjs'), join(dir, 'by-hand.mjs')]
     await Promise.all([writeFile(program, byLibrary), writeFile(module, byHand)])
     const { isSigned } = await import(module)
-    const receiver = await startReceiver()
+    const context = await openContext()
+    const [port, otherPort] = portsOf(context.env.BERTH_WEBHOOK_ALLOW)
+    const receiver = await startReceiver(otherPort)
     after(() => receiver.stop())
-    const port = await freePort()
-    const context = await openContext(
-      await startStack({
-        database: 'of the run',
-        env: { BERTH_RUNTIME: 'process', BERTH_WEBHOOK_ALLOW: `127.0.0.1:${port},${receiver.allowed}` },
-      }),
-    )
     const { api, id: workspaceId } = await context.workspace()
     const create = async (url: string) => {
       const { status, body } = await api.post('/v0/webhooks', { url, events: ['file.created'] })

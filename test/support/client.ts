@@ -41,6 +41,11 @@ export class Client {
     return new Client(this.url, this.#document, key)
   }
 
+  /** The same caller at another process of the same Berth. */
+  at(url: string): Client {
+    return new Client(url, this.#document, this.key)
+  }
+
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Reply> {
     const { query, json, headers } = options
     const url = `${this.url}${path}${query ? `?${new URLSearchParams(query)}` : ''}`

@@ -39,7 +39,8 @@ interface Answer {
   data: Buffer
 }
 
-export async function startDnsServer(): Promise<DnsServer> {
+/** @param wanted its port; a free one unless told. */
+export async function startDnsServer(wanted = 0): Promise<DnsServer> {
   const records = new Map<string, Answer[]>()
   const asked: string[] = []
   let behaviour: Parameters<DnsServer['behave']>[0] = 'well'
@@ -62,7 +63,7 @@ export async function startDnsServer(): Promise<DnsServer> {
     else reply(message)
   }
 
-  const { udp, tcp, port } = await bind()
+  const { udp, tcp, port } = await bind(wanted)
   udp.on('message', (query, from) => {
     answer(query, UDP_BYTES, (message) => udp.send(message, from.port, from.address, () => {}))
   })
@@ -107,9 +108,9 @@ export async function startDnsServer(): Promise<DnsServer> {
 }
 
 /** Both protocols on one port: whoever gets a truncated answer asks again by TCP. */
-async function bind(): Promise<{ udp: Socket; tcp: Server; port: number }> {
+async function bind(wanted: number): Promise<{ udp: Socket; tcp: Server; port: number }> {
   for (;;) {
-    const tcp = createServer().listen(0, '127.0.0.1')
+    const tcp = createServer().listen(wanted, '127.0.0.1')
     await once(tcp, 'listening')
     const { port } = tcp.address() as AddressInfo
     const udp = createSocket('udp4')
@@ -120,6 +121,7 @@ async function bind(): Promise<{ udp: Socket; tcp: Server; port: number }> {
     )
     if (isBound) return { udp, tcp, port }
     tcp.close()
+    if (wanted) throw new Error(`another process has the UDP port ${wanted}`)
   }
 }
 

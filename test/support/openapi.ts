@@ -21,7 +21,7 @@ export interface Operation {
 export interface Document {
   openapi: string
   paths: Record<string, Record<string, Operation>>
-  components: { responses?: Record<string, Response> }
+  components: { responses?: Record<string, Response>; schemas?: Record<string, object> }
 }
 
 /** An answer of the server. */
@@ -38,6 +38,8 @@ export class DocumentCheck {
   readonly #ajv = new Ajv2020({
     ...{ strict: false, validateFormats: false, allErrors: true },
     ...{ meta: false, validateSchema: false },
+    // Each is used a few times only.
+    code: { optimize: false },
   })
   readonly #compiled = new Map<object, ValidateFunction>()
   readonly #paths: { pattern: RegExp; operations: Record<string, Operation> }[]
@@ -128,13 +130,14 @@ export class DocumentCheck {
   }
 
   /**
-   * References lead into the document, so the schema is compiled as if it stood beside its components.
+   * References lead into the document, so the schema is compiled with all other schemas next to it.
    * To clients an answer may gain fields; to this check a field that the document lacks is a mistake.
    */
   #compile(schema: object): ValidateFunction {
     const known = this.#compiled.get(schema)
     if (known) return known
-    const compiled = this.#ajv.compile({ components: this.document.components, ...closed(schema) })
+    const { schemas } = this.document.components
+    const compiled = this.#ajv.compile({ components: { schemas }, ...closed(schema) })
     this.#compiled.set(schema, compiled)
     return compiled
   }

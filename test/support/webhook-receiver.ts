@@ -11,10 +11,10 @@ type Answer = (response: ServerResponse, at: number) => void
 
 const take: Answer = (response) => response.writeHead(204).end()
 
-/** @param answer how a request is answered, and with which status; a 204 where it says nothing. */
-export async function startReceiver(answer = take) {
+/** @param wanted its port; a free one unless told. It answers 204 until `answerWith`. */
+export async function startReceiver(wanted = 0) {
   const received: Received[] = []
-  const state = { answer }
+  const state = { answer: take }
   const server = createServer(async (request, response) => {
     // The sender may be killed meanwhile.
     const body = await text(request).catch(() => undefined)
@@ -22,7 +22,7 @@ export async function startReceiver(answer = take) {
     received.push({ headers: request.headers as Record<string, string>, body })
     state.answer(response, received.length)
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  await new Promise<void>((done) => server.listen(wanted, '127.0.0.1', done))
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}/hook`,

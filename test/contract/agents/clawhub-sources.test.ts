@@ -10,7 +10,8 @@ import { after, describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
-import { openContext, startShared } from '../context.ts'
+import { openContext } from '../context.ts'
+import { startWebProcess } from '../web-process.ts'
 import { skillMd } from './skill-folders.ts'
 import { makeZip } from './zip.ts'
 
@@ -49,11 +50,11 @@ await addFolder('a b/c', { 'SKILL.md': skillMd('x') })
 await symlink('/etc', join(dir, 'acme/tool/link'))
 
 const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
-const stack = await startShared({ BERTH_CLAWHUB_DIR: dir, BERTH_CLAWHUB_URL: url }, 'of the run')
-const context = await openContext(stack)
-const own = await context.workspace()
-const { api } = own
+const context = await openContext()
+const web = await startWebProcess(context.env, { BERTH_CLAWHUB_DIR: dir, BERTH_CLAWHUB_URL: url })
+const api = (await context.workspace()).api.at(web.url)
 after(async () => {
+  await web.running.end()
   upstream.closeAllConnections()
   upstream.close()
   await rm(dir, { recursive: true })

@@ -5,13 +5,12 @@ import { after, beforeEach, describe, it } from 'node:test'
 import { assertError, type Reply, soon } from '../../support/client.ts'
 import { startDnsServer } from '../../support/dns.ts'
 import { until } from '../../support/processes.ts'
-import { openContext, startShared, type Workspace } from '../context.ts'
+import { openContext, type Workspace } from '../context.ts'
 import { insertAgent, type RowAgent } from './rows.ts'
 
-const dns = await startDnsServer()
+const context = await openContext()
+const dns = await startDnsServer(Number(context.env.BERTH_DNS_SERVER?.split(':')[1]))
 after(() => dns.close())
-const stack = await startShared({ BERTH_DNS_SERVER: dns.address }, 'of the run')
-const context = await openContext(stack)
 const { sql, workspace } = context
 const own = await workspace()
 const other = await workspace()

@@ -6,7 +6,6 @@ import { CID } from 'multiformats/cid'
 import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { isPinnedOn } from '../upload-form.ts'
 import { insertAgent } from './rows.ts'
 import {
   files,
@@ -20,7 +19,7 @@ import {
 } from './templates.ts'
 
 const context = await openContext()
-const { env, workspace, sql } = context
+const { isPinned, workspace, sql } = context
 const { workspace: own, agent, snapshot, body, make } = await templateMaker(context)
 const { api } = own
 const { workspace: other } = await templateMaker(context)
@@ -104,7 +103,7 @@ describe('changing a template', () => {
     assert.match(longDescription, /second$/)
     await sql('DELETE FROM snapshot WHERE cid = $1', [second.cid])
     await released(first.cid)
-    assert.ok(await isPinnedOn(env, 'private', CID.parse(second.cid)))
+    assert.ok(await isPinned(CID.parse(second.cid), 'private'))
   })
   it('changing a template that is not there, or is of another workspace, is 404', async () => {
     await snapshot()
@@ -154,7 +153,7 @@ describe('archiving a template', () => {
     assert.equal((await api.delete(`${TEMPLATES}/${templateId}`)).status, 200)
     const kept = await sql('SELECT FROM template WHERE id = $1 AND archived_at IS NOT NULL', [templateId])
     assert.equal(kept.length, 1)
-    assert.ok(await isPinnedOn(env, 'private', CID.parse(cid)))
+    assert.ok(await isPinned(CID.parse(cid), 'private'))
     assert.equal((await api.delete(user.path, { prefer: 'wait=120' })).status, 200)
     await released(cid)
   })
@@ -184,4 +183,4 @@ describe('the routes of templates', () => {
 
 /** Waits until the node has released a CID. */
 const released = (cid: string): Promise<boolean> =>
-  until(`${cid} is released`, async () => !(await isPinnedOn(env, 'private', CID.parse(cid))), 120_000)
+  until(`${cid} is released`, async () => !(await isPinned(CID.parse(cid), 'private')), 120_000)

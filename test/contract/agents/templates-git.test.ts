@@ -7,11 +7,10 @@ import { assertError } from '../../support/client.ts'
 import { commitTo, type Files } from '../../support/git-repositories.ts'
 import { until } from '../../support/processes.ts'
 import { openContext, REPOSITORIES } from '../context.ts'
-import { isPinnedOn } from '../upload-form.ts'
 import { files, manifest, TEMPLATES, templateMaker } from './templates.ts'
 
 const context = await openContext()
-const { env } = context
+const { env, isPinned } = context
 const url = `${env[REPOSITORIES.url]}`
 const root = `${env[REPOSITORIES.dir]}`
 const { workspace, agent, snapshot, make } = await templateMaker(context)
@@ -49,7 +48,7 @@ describe('a template of a repository', () => {
     )
     assert.deepEqual([template.gitUrl, template.gitCommitSha], [gitUrl, commit])
     assert.deepEqual((await api.get(`${TEMPLATES}/${slugOverride}`)).body.template, template)
-    assert.ok(await isPinnedOn(env, 'private', CID.parse(template.snapshotCid)))
+    assert.ok(await isPinned(CID.parse(template.snapshotCid), 'private'))
   })
   it('a template of a repository has the content that a snapshot of the same files has', async () => {
     const tree = { ...files(FULL), 'workspace/deep/er.txt': 'deep' }
@@ -113,9 +112,9 @@ describe('a template of a repository', () => {
     assertError(await api.post(TEMPLATES, { gitUrl, slugOverride: 'page' }), 409, 'slug: is taken')
     assert.equal((await api.delete(`${TEMPLATES}/${probe.templateId}`)).status, 200)
     const cid = CID.parse(probe.snapshotCid)
-    await until('its content is released', async () => !(await isPinnedOn(env, 'private', cid)), 60_000)
+    await until('its content is released', async () => !(await isPinned(cid, 'private')), 60_000)
     assertError(await api.post(TEMPLATES, { gitUrl, slugOverride: taken }), 409, 'slug: is taken')
-    await until('its content is released', async () => !(await isPinnedOn(env, 'private', cid)), 60_000)
+    await until('its content is released', async () => !(await isPinned(cid, 'private')), 60_000)
   })
   const malformed: [object, string | RegExp][] = [
     [{ gitUrl: 'https://a.example/b', agentId: 'x' }, 'gitUrl: cannot be given with agentId'],
@@ -181,7 +180,7 @@ describe('reading a repository again', () => {
     )
     assert.equal(template.slug, before.slug)
     const cid = CID.parse(before.snapshotCid)
-    await until('the files before are released', async () => !(await isPinnedOn(env, 'private', cid)), 60_000)
+    await until('the files before are released', async () => !(await isPinned(cid, 'private')), 60_000)
     assert.equal((await api.put(path, { name: 'Only named' })).body.template.version, 2)
   })
   it('reading a repository again may lead to another branch, another repository, or a snapshot', async () => {

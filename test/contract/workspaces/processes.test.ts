@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { assertError, Client, soon } from '../../support/client.ts'
-import { DocumentCheck } from '../../support/openapi.ts'
+import { assertError, soon } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { startWebProcess } from '../web-process.ts'
@@ -13,13 +12,12 @@ const context = await openContext()
 const { env, sql, workspace } = context
 const second = await startWebProcess(env)
 after(() => second.running.end())
-const document = await DocumentCheck.load(second.url)
 
 async function open() {
   const own = await workspace()
   const member = await addMember(own, 'member')
   /** The member at the second process. */
-  const there = new Client(second.url, document, member.api.key)
+  const there = member.api.at(second.url)
   return { ...own, member, there, path: `/v0/workspaces/${own.id}/members/${member.id}` }
 }
 
