@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
@@ -25,7 +25,7 @@ import type { Network } from '../../src/storage/port.ts'
 import { Client } from '../support/client.ts'
 import { enginesDir } from '../support/engines.ts'
 import { DocumentCheck } from '../support/openapi.ts'
-import { until } from '../support/processes.ts'
+import { freePort, until } from '../support/processes.ts'
 import type { Provider } from '../support/provider.ts'
 import { cli, type Stack, stackKind, startStack } from '../support/stack.ts'
 
@@ -40,7 +40,6 @@ const SETTINGS = {
   BERTH_PIN_STALL_SECONDS: '10',
   BERTH_PIN_RETRY_SECONDS: '1',
   BERTH_PIN_CONCURRENCY: '64',
-  BERTH_ENGINES_DIR: enginesDir,
   BERTH_AGENT_RECONCILE_SECONDS: '1',
   BERTH_ANALYTICS_FLUSH_SECONDS: '0.2',
 }
@@ -55,27 +54,36 @@ export async function startShared(
   env: NodeJS.ProcessEnv = {},
   database: 'own' | 'of the run' = 'own',
 ): Promise<Stack> {
-  const [{ startModel }, { startGitBackend }, { openRuntimeOf }] = await Promise.all([
+  const [{ startModel }, { startGitBackend }, { openRuntimeOf }, standIn] = await Promise.all([
     import('../support/model.ts'),
     import('../support/git-backend.ts'),
     import('../support/runtime.ts'),
+    import('../integration/agents/stand-in.ts'),
   ])
   if (stackKind === 'kubernetes') return startSharedInCluster(env)
+  // Beside the data, which is gone before the agents are.
+  const dir = await mkdtemp(join(tmpdir(), 'berth-shared-'))
+  await chmod(dir, 0o711)
+  const gitDir = join(dir, 'repositories')
+  await mkdir(gitDir)
   const runtime =
     stackKind === 'real'
-      ? { BERTH_RUNTIME: 'docker', BERTH_BASE_IMAGE: (await import('../support/docker.ts')).BASE_IMAGE }
-      : { BERTH_RUNTIME: 'process' }
+      ? {
+          BERTH_RUNTIME: 'docker',
+          BERTH_ENGINES_DIR: enginesDir,
+          BERTH_BASE_IMAGE: await standIn.tagStandInBase(),
+        }
+      : { BERTH_RUNTIME: 'process', BERTH_ENGINES_DIR: await standIn.installAll(join(dir, 'engines')) }
   const model = await startModel()
-  const gitDir = await mkdtemp(join(tmpdir(), 'berth-repositories-'))
   const git = await startGitBackend(gitDir)
-  // Beside the data, which is gone before the agents are.
-  const agentsDir = await mkdtemp(join(tmpdir(), 'berth-agents-'))
-  await chmod(agentsDir, 0o711)
   const settings = {
     ...SETTINGS,
     ...runtime,
     ...model.env,
-    BERTH_AGENTS_DIR: agentsDir,
+    BERTH_AGENTS_DIR: join(dir, 'agents'),
+    // One file starts servers at each: `agents/domains.test.ts` and `webhooks-sent.test.ts`.
+    BERTH_DNS_SERVER: await freeAddress(),
+    BERTH_WEBHOOK_ALLOW: `${await freeAddress()},${await freeAddress()}`,
     BERTH_GIT_ALLOW: new URL(git.url).host,
     [REPOSITORIES.url]: git.url,
     [REPOSITORIES.dir]: gitDir,
@@ -83,7 +91,7 @@ export async function startShared(
   }
   const undo = async () => {
     await Promise.all([model.stop(), git.close()])
-    for (const dir of [agentsDir, gitDir]) await rm(dir, { recursive: true, force: true })
+    await rm(dir, { recursive: true, force: true })
   }
   const stack = await startStack({ env: settings, database }).catch(async (error) => {
     await undo()
@@ -110,8 +118,7 @@ async function startSharedInCluster(env: NodeJS.ProcessEnv): Promise<Stack> {
     import('../support/cluster-berth.ts'),
   ])
   const model = await startModel()
-  const { BERTH_ENGINES_DIR: _, ...settings } = SETTINGS
-  const stack = await startInCluster({ ...settings, ...model.env, ...(env as Record<string, string>) })
+  const stack = await startInCluster({ ...SETTINGS, ...model.env, ...(env as Record<string, string>) })
   return {
     ...stack,
     async stop() {
@@ -120,6 +127,9 @@ async function startSharedInCluster(env: NodeJS.ProcessEnv): Promise<Stack> {
     },
   }
 }
+
+/** An address on loopback where nothing listens yet. */
+const freeAddress = async () => `127.0.0.1:${await freePort()}`
 
 type Berth = Pick<Stack, 'url' | 'env' | 'berth'>
 
@@ -252,13 +262,12 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
     },
     async isPinned(cid, network = 'public') {
       const apiUrl = network === 'public' ? env.IPFS_API_URL : env.IPFS_PRIVATE_API_URL
-      const storage = apiUrl
-        ? (await import('../../src/storage/kubo.ts')).createKuboStorage({ apiUrl, network })
-        : (await import('../../src/storage/embedded.ts')).createEmbeddedStorage({
-            dir: join(dataDir, 'ipfs', network),
-            network,
-            offline: true,
-          })
+      if (!apiUrl) {
+        // Only the folder of pins: the whole driver takes half a second of a processor to load.
+        const { PinFolder } = await import('../../src/storage/embedded/pins.ts')
+        return new PinFolder(join(dataDir, 'ipfs', network), { markExpiryMs: 0 }).has(cid.toV1())
+      }
+      const storage = (await import('../../src/storage/kubo.ts')).createKuboStorage({ apiUrl, network })
       try {
         return await storage.isPinned(cid.toV1(), { signal: AbortSignal.timeout(60_000) })
       } finally {

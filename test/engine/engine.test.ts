@@ -1,12 +1,14 @@
-/** agentd with the real engine. */
+/** agentd with the real engine, and the stand-in of other tests compared with it. */
 import assert from 'node:assert/strict'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { AgentStatus, StartRequest } from '../../agentd/protocol.ts'
 import type { Config } from '../../src/config.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { processesOf, TestAgentd } from '../integration/agentd/agentd.ts'
+import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
 import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 
 /** The most that a boot takes on a busy machine: 7 to 10 s on a quiet one. */
@@ -49,6 +51,52 @@ async function rpc(agentd: TestAgentd, token: string): Promise<number> {
   return (await fetch(url, { method: 'POST', headers, body })).status
 }
 
+/** The engine becomes ready, and says so where agentd and Berth ask it. */
+async function becomesReady(agentd: TestAgentd): Promise<void> {
+  const { gateway } = await agentd.until('ready', READY_MS, (status) => ready(status) || failed(status))
+  assert.deepEqual([gateway.state, gateway.exitCode], ['ready', null], gateway.reason ?? '')
+  const url = `http://127.0.0.1:${agentd.config.gatewayPort}`
+  assert.equal((await fetch(`${url}/readyz`)).status, 200)
+  const health = await fetch(`${url}/health`)
+  assert.match(health.headers.get('content-type') ?? '', /^application\/json/)
+  assert.deepEqual(await health.json(), { ok: true, status: 'live' })
+  const environment = (await readFile(`/proc/${gateway.pid}/environ`, 'utf8')).split('\0')
+  assert.ok(environment.includes(`OPENCLAW_GATEWAY_TOKEN=${GATEWAY_TOKEN}`))
+}
+
+/** The engine ends in time when it is asked to, and leaves nothing behind. */
+async function endsInTime(agentd: TestAgentd): Promise<void> {
+  const started = Date.now()
+  await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
+  assert.ok(Date.now() - started < 30_000)
+  assert.deepEqual(await processesOf(agentd), [])
+}
+
+/** The engine in another folder refuses the state that this one has left. */
+async function refusesState(agentd: TestAgentd, engineDir: string): Promise<void> {
+  await agentd.kill('SIGTERM')
+  agentd.config.engineDir = engineDir
+  await agentd.boot()
+  await start(agentd, 'refused')
+  const { gateway } = await agentd.until('failed', READY_MS, (status) => ready(status) || failed(status))
+  assert.equal(gateway.exitCode, REFUSED)
+  assert.match(gateway.reason ?? '', /schema/)
+}
+
+describe('the stand-in for the engine', () => {
+  test('the stand-in for the engine becomes ready, ends and refuses like the real engine', async (t) => {
+    const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
+    t.after(() => rm(dir, { recursive: true }))
+    await installStandIns(dir)
+    const agentd = await TestAgentd.start({ engineDir: join(dir, STAND_IN.good) })
+    t.after(() => agentd.close())
+    await start(agentd, 'first')
+    await becomesReady(agentd)
+    await endsInTime(agentd)
+    await refusesState(agentd, join(dir, STAND_IN.refuses))
+  })
+})
+
 describe('the real engine', { timeout: 10 * READY_MS }, () => {
   let agentd: TestAgentd
   before(async () => {
@@ -62,8 +110,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
 
   test('the real engine becomes ready with the token of the agent, on the port of agentd', async () => {
     await start(agentd, 'first')
-    const { gateway } = await agentd.until('ready', READY_MS, (status) => ready(status) || failed(status))
-    assert.equal(gateway.state, 'ready', gateway.reason ?? '')
+    await becomesReady(agentd)
     assert.equal(await rpc(agentd, GATEWAY_TOKEN), 200)
     assert.equal(await rpc(agentd, 'another'), 401)
     const file = join(agentd.home, '.openclaw/openclaw.json')
@@ -105,10 +152,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
 
   test('the real engine ends with its helpers', async () => {
     assert.ok((await processesOf(agentd)).length >= 3)
-    const started = Date.now()
-    await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
-    assert.ok(Date.now() - started < 30_000)
-    assert.deepEqual(await processesOf(agentd), [])
+    await endsInTime(agentd)
   })
 
   test('the real engine refuses a key that it does not know, and says which', async () => {
@@ -126,13 +170,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
   })
 
   test('the real engine refuses the state of a newer one, and says so', async () => {
-    await agentd.kill('SIGTERM')
-    agentd.config.engineDir = join(enginesDir, OLDER_ENGINE_VERSION)
-    await agentd.boot()
-    await start(agentd, 'older')
-    const { gateway } = await agentd.until('failed', READY_MS, (status) => ready(status) || failed(status))
-    assert.equal(gateway.exitCode, 78)
-    assert.match(gateway.reason ?? '', /schema/)
+    await refusesState(agentd, join(enginesDir, OLDER_ENGINE_VERSION))
   })
 
   test('the real engine comes up without the plugin of a channel that cannot be installed', async () => {

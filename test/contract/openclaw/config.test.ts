@@ -1,19 +1,25 @@
-/** The engine's own config (contract 4.3, 7.2). */
+/** The engine's own config (contract 4.3, 7.2), and what a manifest asks of the engine. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
+import { files, manifest, templateMaker } from '../agents/templates.ts'
 import { openContext } from '../context.ts'
 import { newAgent } from './context.ts'
+import { openRepository } from './repository.ts'
 
 const INVALID = 'Invalid JSON or invalid config'
 const REDACTED = '__OPENCLAW_REDACTED__'
 
 const context = await openContext()
 const { workspace } = context
+const COUNT = { name: 'Count', prompt: 'Count the books.', schedule: '0 5 * * *', enabled: false }
+const template = await templateMaker(context)
+await template.snapshot(files(manifest({ tasks: [COUNT] })))
+const { slug: templateId } = await template.make()
 // These tests change the configuration, so other files must not share the agent.
-const agent = await newAgent((await workspace()).api)
+const agent = await newAgent(template.workspace.api, { templateId })
 const { api } = agent
 const CONFIG = `${agent.path}/config`
 
@@ -42,6 +48,50 @@ const restart = async () => {
   const isDone = async () => (await api.get(operation, { wait: '30' })).body.data.state === 'succeeded'
   await until('it is restarted', isDone, 180_000)
 }
+
+describe('a manifest', async () => {
+  const { clone, commit, manifest, push, synced, takenOver } = await openRepository(context, agent)
+  const tasks = async (): Promise<[name: string, enabled: boolean, expr: string][]> => {
+    const { jobs } = (await api.get(`${agent.path}/tasks`, { includeDisabled: 'true' })).body
+    return jobs.map(({ name, enabled, schedule }: Json) => [name, enabled, schedule.expr]).sort()
+  }
+  /** Pushes a manifest with other parts; resolves to the parts that were applied. */
+  const pushManifest = async (more: Json): Promise<string[]> => {
+    await synced()
+    const dir = await clone()
+    await commit(dir, { 'manifest.json': await manifest(dir, more) })
+    const { applied, problems } = await takenOver(await push(dir))
+    assert.deepEqual(problems, [])
+    return applied
+  }
+  const daily = (schedule: string) => ({ name: 'daily', schedule, prompt: 'Look around' })
+
+  it('a manifest of a template gives the engine its tasks', async () => {
+    assert.deepEqual(await tasks(), [['Count', false, '0 5 * * *']])
+  })
+  it('a manifest that is pushed gives the engine its tasks and its model', async () => {
+    const applied = await pushManifest({
+      tasks: [COUNT, daily('0 9 * * *')],
+      model: 'anthropic/claude-sonnet-4-6',
+    })
+    for (const part of ['tasks', 'model']) assert.ok(applied.includes(part), part)
+    assert.deepEqual((await config()).agents.defaults.model, {
+      primary: 'anthropic/claude-sonnet-4-6',
+      fallbacks: ['berth/default'],
+    })
+    assert.deepEqual(await tasks(), [
+      ['Count', false, '0 5 * * *'],
+      ['daily', true, '0 9 * * *'],
+    ])
+  })
+  it('a manifest that is pushed again makes no task twice', async () => {
+    assert.ok((await pushManifest({ tasks: [COUNT, daily('0 10 * * *')] })).includes('tasks'))
+    assert.deepEqual(await tasks(), [
+      ['Count', false, '0 5 * * *'],
+      ['daily', true, '0 10 * * *'],
+    ])
+  })
+})
 
 describe('the config', () => {
   it('the schema of the config is read place by place', async () => {

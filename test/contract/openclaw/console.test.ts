@@ -6,11 +6,11 @@ import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { sharedStandIn } from './context.ts'
 
 const context = await openContext()
 const { shared, workspace } = context
-const agent = await sharedAgent(context)
+const agent = await sharedStandIn(context)
 
 const exec = (command: unknown, more: object = {}, client = shared) =>
   client.post(`${agent.path}/console/exec`, { command, ...more })

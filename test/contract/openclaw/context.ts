@@ -4,12 +4,13 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { after } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { buildStandIn, STAND_IN } from '../../integration/agents/stand-in.ts'
 import { AgentHost, type AgentSocket } from '../../support/agent-host.ts'
 import type { Client, Reply } from '../../support/client.ts'
 import { ensureEngines } from '../../support/engines.ts'
 import { until } from '../../support/processes.ts'
 import { stackKind } from '../../support/stack.ts'
-import type { Context } from '../context.ts'
+import type { Context, Workspace } from '../context.ts'
 
 /** A gateway takes about 10 s to start, several at once on a small machine a minute. */
 const UP_MS = 300_000
@@ -38,10 +39,38 @@ export interface TestAgent {
  * An agent that runs, the same one for all files of a run. Whoever changes its token, its version, its life or
  * the history of its workspace makes an agent of their own: each costs 10 s and 1 GB.
  */
-export async function sharedAgent({ shared }: Pick<Context, 'shared'>): Promise<TestAgent> {
+export async function sharedAgent({ shared }: Pick<Context, 'shared'>, name = 'Shared'): Promise<TestAgent> {
   // Berth itself sees to it that there is one only.
-  const made = await create(shared, { name: 'Shared' }, { 'idempotency-key': 'shared-agent' })
+  const made = await create(shared, { name }, { 'idempotency-key': name })
   return running(shared, made.body.agent.agentId)
+}
+
+/** As {@link sharedAgent}, for tests that ask nothing of the engine: this agent has a stand-in. */
+export async function sharedStandIn(context: Context): Promise<TestAgent> {
+  const name = 'Stand-in'
+  await useStandIn(context, await context.sharedWorkspace(), { name })
+  return sharedAgent(context, name)
+}
+
+/**
+ * Gives the agents that a workspace makes from now on a stand-in for the engine, which boots in a tenth of a second. The
+ * API cannot: the version of new agents is a setting of the whole Berth. In a cluster they keep the real engine.
+ * @param name of the agents; all of the workspace unless told.
+ */
+export async function useStandIn(
+  { sql }: Pick<Context, 'sql'>,
+  { id }: Pick<Workspace, 'id'>,
+  { version = STAND_IN.good, name = '%' }: { version?: string; name?: string } = {},
+): Promise<void> {
+  if (stackKind === 'kubernetes') return
+  if (stackKind === 'real') await buildStandIn(version)
+  const trigger = `stand_in_${randomUUID().replaceAll('-', '')}`
+  await sql(`CREATE FUNCTION ${trigger}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      NEW.engine_version := '${version}';
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER ${trigger} BEFORE INSERT ON agent FOR EACH ROW
+      WHEN (NEW.workspace_id = '${id}' AND NEW.name LIKE '${name}') EXECUTE FUNCTION ${trigger}()`)
 }
 
 /** A new agent that runs, removed after the tests of the file. @param more fields of the request beside its name. */

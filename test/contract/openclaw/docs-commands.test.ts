@@ -7,14 +7,15 @@ import { after, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { runCommands } from '../../../scripts/ci/docs-commands.ts'
 import { openContext } from '../context.ts'
-import { newAgent, remove } from './context.ts'
+import { remove, sharedAgent, useStandIn } from './context.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const context = await openContext()
 
 it('all commands of README.md work', async () => {
-  // Not the one that other files share: a moment of theirs without its gateway would fail a command here.
-  const { agentId, record, api } = await newAgent(context.shared)
+  const { agentId, record, api } = await sharedAgent(context)
+  // README.md also makes an agent, but only waits for its start.
+  await useStandIn(context, await context.sharedWorkspace(), { name: 'First' })
   const pinned = await api.post('/v3/files/public/pin_by_cid', {
     cid: 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi',
   })

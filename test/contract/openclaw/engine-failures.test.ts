@@ -1,11 +1,13 @@
-/** Where an agent fails (contract 7.2): on a gateway that hangs or has had enough for now, and a broken repository. */
+/** Where an agent fails (contract 7.2): on a gateway that hangs, has had enough or is too old, and a broken repository. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
+import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
 import { until } from '../../support/processes.ts'
+import { stackKind } from '../../support/stack.ts'
 import { openContext } from '../context.ts'
-import { live, newAgent } from './context.ts'
+import { finalAnswer, live, newAgent, running } from './context.ts'
 
 const TASK = {
   name: 'Morning',
@@ -153,5 +155,15 @@ describe('a repository that cannot be written', () => {
     const reply = await api.post(`${snapshots}/reset`, { snapshotCid }, { prefer: 'wait=150' })
     assertError(reply, 500, 'Reset failed')
     assert.ok(reply.headers.get('error-detail'))
+  })
+})
+
+describe('an engine of an older version', () => {
+  it('an engine of an older version refuses newer state, and the agent keeps running', async () => {
+    if (stackKind === 'embedded') await ensureEngines([OLDER_ENGINE_VERSION])
+    const reply = await finalAnswer(api, `${agent.path}/restart`, { version: OLDER_ENGINE_VERSION })
+    assertError(reply, 400, 'Invalid version')
+    assert.match(reply.headers.get('error-detail') ?? '', /schema/)
+    assert.equal((await running(api, agent.agentId)).record.agentVersion, ENGINE_VERSION)
   })
 })

@@ -7,14 +7,14 @@ import { before, describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { sharedStandIn } from './context.ts'
 
 const MAX_BYTES = 8_388_608
 const UPLOADS = '/home/node/clawd/workspace/uploads'
 
 const context = await openContext()
 const { shared, workspace } = context
-const agent = await sharedAgent(context)
+const agent = await sharedStandIn(context)
 const FILES = `${agent.path}/files`
 
 const read = (path: string) => shared.get(FILES, { path })

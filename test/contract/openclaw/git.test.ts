@@ -1,16 +1,15 @@
 /** An agent's repository by git itself (contract 5.4). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
-import { gitClient } from '../../support/git-client.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
-import { newAgent } from './context.ts'
+import { newAgent, useStandIn } from './context.ts'
+import { openRepository } from './repository.ts'
 
 const BUILD_MS = 120_000
 const PACK_BYTES = 52_428_800
@@ -18,83 +17,12 @@ const PACK_BYTES = 52_428_800
 const context = await openContext()
 const { anonymous, workspace } = context
 const own = await workspace()
+await useStandIn(context, own)
 const agent = await newAgent(own.api)
-const home = await mkdtemp(join(tmpdir(), 'berth-git-'))
-after(() => rm(home, { recursive: true, force: true }))
-
-const { git, done } = gitClient(home)
-
-/** The address of an agent's repository with a password in it. */
-function address(agentId: string, password: string | undefined, suffix = '.git'): string {
-  const { host } = new URL(context.url)
-  return `http://${password === undefined ? '' : `anybody:${password}@`}${host}/v0/agents/${agentId}${suffix}`
-}
-
-let clones = 0
-async function clone(password = agent.record.gatewayToken as string): Promise<string> {
-  const dir = join(home, `clone-${clones++}`)
-  await done(home, 'clone', '--quiet', address(agent.agentId, password), dir)
-  return dir
-}
-
-async function commit(dir: string, files: Record<string, string | Buffer>): Promise<void> {
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(join(dir, path, '..'), { recursive: true })
-    await writeFile(join(dir, path), content)
-  }
-  await done(dir, 'add', '--all')
-  await done(dir, 'commit', '--quiet', '--message', 'change')
-}
-
-/**
- * Pushes as people do: where the agent has committed something meanwhile, on top of that, with their own lines where both
- * have changed the same ones. @returns the commit.
- */
-async function push(dir: string): Promise<string> {
-  for (let tries = 0; (await git(dir, 'push', 'origin', 'main')).code !== 0; tries++) {
-    assert.ok(tries < 3, 'the push is refused again and again')
-    // In a rebase "theirs" are the commits that are put on top.
-    await done(dir, 'pull', '--quiet', '--rebase', '--strategy-option=theirs', 'origin', 'main')
-  }
-  return (await done(dir, 'rev-parse', 'HEAD')).trim()
-}
-
-/** `manifest.json` of a clone with other parts. */
-async function manifest(dir: string, more: Record<string, unknown>): Promise<string> {
-  return JSON.stringify({ ...JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')), ...more })
-}
-
-/** The operation that takes over a push, when it has ended. */
-async function takenOver(commitSha: string) {
-  const found = await until(
-    'the push is taken over',
-    async () => {
-      const [row] = await context.sql(
-        `SELECT id, state, error_cause, result FROM operation
-         WHERE agent_id = $1 AND kind = 'agent.push' AND result->>'commitSha' = $2`,
-        [agent.agentId, commitSha],
-      )
-      return row
-    },
-    BUILD_MS,
-  )
-  assert.equal(found.state, 'succeeded', String(found.error_cause))
-  return found.result as { applied: string[]; problems: string[] }
-}
-
-/** The sync that follows a push writes into the manifest what the agent has. */
-const synced = () =>
-  until(
-    'the operations of the agent have ended',
-    async () => {
-      const unended = await context.sql(
-        `SELECT FROM operation WHERE agent_id = $1 AND state IN ('queued', 'running')`,
-        [agent.agentId],
-      )
-      return unended.length === 0
-    },
-    BUILD_MS,
-  )
+const { home, git, done, address, clone, commit, push, manifest, takenOver, synced } = await openRepository(
+  context,
+  agent,
+)
 
 const exec = async (command: string): Promise<string> => {
   const { status, body } = await own.api.post(`${agent.path}/console/exec`, { command })
@@ -196,11 +124,9 @@ describe('git push', () => {
         agent: { name: 'Pushed', vibe: 'calm' },
         scripts: { build: 'printf %s first > workspace/built.txt', start: 'true' },
         routes: [{ port: 3000, path: '/app' }],
-        tasks: [{ name: 'daily', schedule: '0 9 * * *', prompt: 'Look around' }],
         skills: [{ clawhub_slug: '@berth/journal' }],
         secrets: [{ name: 'NOT_THERE' }, { name: 'NOT_NEEDED', required: false }],
         channels: { telegram: { botToken: 'env:NOT_THERE' } },
-        model: 'anthropic/claude-sonnet-4-6',
       }),
     })
     const { applied, problems } = await takenOver(await push(dir))
@@ -210,39 +136,23 @@ describe('git push', () => {
       'skills[0]: There is no such skill in the library: @berth/journal',
       'channels.telegram: botToken: the secret NOT_THERE is not attached to the agent',
     ])
-    for (const part of ['agent', 'model', 'routes', 'tasks']) assert.ok(applied.includes(part), part)
+    for (const part of ['agent', 'routes']) assert.ok(applied.includes(part), part)
     await builtWith('first')
     assert.equal(await exec('cat workspace/notes/pushed.md'), 'from outside\n')
     const { body } = await own.api.get(agent.path)
     assert.deepEqual([body.agent.name, body.agent.vibe], ['Pushed', 'calm'])
     const { mappings } = (await own.api.get(`${agent.path}/port-forwarding`)).body
     assert.deepEqual(mappings, [{ port: 3000, pathPrefix: '/app', protected: true }])
-    const { config } = (await own.api.get(`${agent.path}/config`)).body
-    assert.deepEqual(JSON.parse(config).agents.defaults.model, {
-      primary: 'anthropic/claude-sonnet-4-6',
-      fallbacks: ['berth/default'],
-    })
-    const { jobs } = (await agent.api.get(`${agent.path}/tasks`)).body
-    assert.deepEqual(
-      jobs.map(({ name }: { name: string }) => name),
-      ['daily'],
-    )
   })
 
-  it('a second git push makes no task twice, and leaves what was changed elsewhere', async () => {
+  it('a second git push leaves what was changed elsewhere', async () => {
     await own.api.put(`${agent.path}/port-forwarding`, { mappings: [] })
     await synced()
     const dir = await clone()
-    const { tasks } = JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8'))
-    const changed = [{ ...tasks[0], schedule: '0 10 * * *' }]
-    await commit(dir, { 'manifest.json': await manifest(dir, { tasks: changed }) })
+    await commit(dir, { 'manifest.json': await manifest(dir, { agent: { name: 'Pushed', vibe: 'brisk' } }) })
     // The manifest names the skills that the agent has by now: none.
-    assert.deepEqual((await takenOver(await push(dir))).applied, ['skills', 'tasks'])
-    const { jobs } = (await agent.api.get(`${agent.path}/tasks`)).body
-    assert.deepEqual(
-      jobs.map(({ name, schedule }: Record<string, { expr: string }>) => [name, schedule?.expr]),
-      [['daily', '0 10 * * *']],
-    )
+    assert.deepEqual((await takenOver(await push(dir))).applied, ['agent', 'skills'])
+    assert.equal((await own.api.get(agent.path)).body.agent.vibe, 'brisk')
     assert.deepEqual((await own.api.get(`${agent.path}/port-forwarding`)).body.mappings, [])
   })
 

@@ -1,10 +1,7 @@
 /** An agent whose engine takes longer to start than Berth waits (contract 2.4, 7). */
 import assert from 'node:assert/strict'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
-import { installStandIns, openGate, STAND_IN } from '../../integration/agents/stand-in.ts'
+import { describe, it } from 'node:test'
+import { openGate, STAND_IN } from '../../integration/agents/stand-in.ts'
 import { assertError } from '../../support/client.ts'
 import { stackKind } from '../../support/stack.ts'
 import { openContext, startShared } from '../context.ts'
@@ -12,20 +9,11 @@ import { finalAnswer, remove } from './context.ts'
 
 const AGENTS = '/v0/agents'
 
-/** Settings of an engine that is ready once its gate is open; in containers the real one, which takes ten seconds. */
-async function lateEngine(): Promise<{ BERTH_ENGINES_DIR?: string; BERTH_ENGINE_VERSION?: string }> {
-  if (stackKind !== 'embedded') return {}
-  const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
-  after(() => rm(dir, { recursive: true }))
-  // Where the test runs as root, agents are another user, who must be able to enter.
-  await chmod(dir, 0o711)
-  await installStandIns(dir)
-  return { BERTH_ENGINES_DIR: dir, BERTH_ENGINE_VERSION: STAND_IN.gated }
-}
+/** An engine that is ready once its gate is open; in containers the real one, which takes ten seconds. */
+const engine = stackKind === 'embedded' && { BERTH_ENGINE_VERSION: STAND_IN.gated }
 
 describe('an agent that does not come up in time', { timeout: 900_000 }, () => {
   it('an agent that does not come up in time is 500 with the agent, which is listed, and can be restarted', async () => {
-    const engine = await lateEngine()
     const stack = await startShared({ BERTH_AGENT_READY_SECONDS: '1', ...engine })
     const hasty = await openContext(stack)
     const { api } = await hasty.workspace()
@@ -49,7 +37,7 @@ describe('an agent that does not come up in time', { timeout: 900_000 }, () => {
 
     // The operator would do the same: more patience, and the same agent comes up.
     stack.env.BERTH_AGENT_READY_SECONDS = '230'
-    if (engine.BERTH_ENGINES_DIR) await openGate(engine.BERTH_ENGINES_DIR)
+    if (engine) await openGate(stack.env.BERTH_ENGINES_DIR ?? '')
     await stack.kill()
     await stack.restart()
     const again = await finalAnswer(api, `${AGENTS}/${agent.agentId}/restart`, {})

@@ -2,12 +2,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
+import { buildStandIn, STAND_IN } from '../../integration/agents/stand-in.ts'
 import { AgentHost } from '../../support/agent-host.ts'
 import { assertError, type Reply } from '../../support/client.ts'
-import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
+import { ENGINE_VERSION, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
 import { stackKind } from '../../support/stack.ts'
+import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
-import { AT_ONCE, ended, finalAnswer, live, newAgent, remove, running } from './context.ts'
+import { AT_ONCE, ended, finalAnswer, live, newAgent, remove, running, useStandIn } from './context.ts'
 
 const AGENTS = '/v0/agents'
 const NO_AGENT = 'There is no such agent'
@@ -17,9 +19,14 @@ const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 const context = await openContext()
 const { workspace } = context
-const { api, keyed } = await workspace()
+/** A workspace whose agents have a stand-in. */
+const standIns = async (plan = 'unlimited', version: string = STAND_IN.good) => {
+  const own = await workspace(plan)
+  await useStandIn(context, own, { version })
+  return own
+}
+const { api, keyed } = await standIns()
 const other = await workspace()
-if (stackKind === 'embedded') await ensureEngines([OLDER_ENGINE_VERSION, ENGINE_VERSION])
 
 describe('creating an agent', () => {
   const malformed: [object | string | null, string | RegExp][] = [
@@ -76,7 +83,7 @@ describe('creating an agent', () => {
     assert.deepEqual((await free.get(AGENTS)).body.agents, [])
   })
   it('creating an agent keeps the channels that it is given', async () => {
-    const { api } = await workspace()
+    const { api } = await standIns()
     const channels = { slack: { botToken: 'xoxb-1-abcd', appToken: 'xapp-1-efgh', enabled: false } }
     const reply = await api.post(AGENTS, { name: 'a', channels }, AT_ONCE)
     assert.equal(reply.status, 201, JSON.stringify(reply.body))
@@ -109,7 +116,7 @@ describe('creating an agent', () => {
   it('creating an agent stops at the limit of the plan, however many ask at once', {
     timeout: 600_000,
   }, async () => {
-    const { api: free } = await workspace('free')
+    const { api: free } = await standIns('free')
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, i) => free.post(AGENTS, { name: `agent ${i}` }, AT_ONCE)),
     )
@@ -126,7 +133,7 @@ describe('creating an agent', () => {
     await remove(free, next.body.agent.agentId)
   })
   it('creating an agent finds the same agent for a repeat with the same Idempotency-Key', async () => {
-    const { api } = await workspace()
+    const { api } = await standIns()
     const headers = { ...AT_ONCE, 'idempotency-key': 'one' }
     const replies = await Promise.all(
       Array.from({ length: 5 }, () => api.post(AGENTS, { name: 'once' }, headers)),
@@ -154,7 +161,8 @@ describe('creating an agent', () => {
   })
 })
 
-describe('an agent that comes up', () => {
+describe('an agent that comes up', async () => {
+  const { api } = await standIns('unlimited', STAND_IN.slow)
   let agent: Reply['body']
   before(async () => {
     const reply = await api.post(AGENTS, { name: 'n'.repeat(100) }, AT_ONCE)
@@ -179,7 +187,10 @@ describe('an agent that comes up', () => {
 })
 
 describe('an agent', { timeout: 1_800_000 }, async () => {
-  const { api } = await workspace()
+  const [current, refusing] =
+    stackKind === 'kubernetes' ? [ENGINE_VERSION, OLDER_ENGINE_VERSION] : [STAND_IN.good, STAND_IN.refuses]
+  if (stackKind === 'real') await buildStandIn(refusing)
+  const { api } = await standIns()
   const { agentId, path, record, gateway } = await newAgent(api, {
     name: ' Ada’s helper ',
     description: 'Helps.',
@@ -221,7 +232,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       fileManifest: null,
       snapshotsUpdatedAt: null,
       engine: 'openclaw',
-      agentVersion: ENGINE_VERSION,
+      agentVersion: current,
     })
   })
   it('an agent is listed, and read with its process', async () => {
@@ -264,10 +275,10 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
   it('an agent knows the versions that it can run', async () => {
     const { body } = await api.get(`${path}/available-agent-versions`)
     const { availableVersions } = body
-    assert.ok(availableVersions.includes(ENGINE_VERSION) && availableVersions.includes(OLDER_ENGINE_VERSION))
+    assert.ok(availableVersions.includes(current) && availableVersions.includes(refusing))
     assert.deepEqual(body, {
       engine: 'openclaw',
-      currentVersion: ENGINE_VERSION,
+      currentVersion: current,
       availableVersions,
       availableVersionsPerEngine: { openclaw: availableVersions },
     })
@@ -279,6 +290,13 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       engines: [{ id: 'openclaw', label: 'OpenClaw' }],
     })
     assert.deepEqual((await api.get(`${path}/update`)).body, {
+      currentVersion: current,
+      latestVersion: ENGINE_VERSION,
+      updateAvailable: current !== ENGINE_VERSION,
+    })
+    const another = await workspace()
+    const row = await insertAgent(context, another)
+    assert.deepEqual((await another.api.get(`${row.path}/update`)).body, {
       currentVersion: ENGINE_VERSION,
       latestVersion: ENGINE_VERSION,
       updateAvailable: false,
@@ -316,12 +334,11 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     assert.notEqual((await live(api, path)).body.processId, before)
   })
   it('an agent refuses a version that cannot read what a newer one wrote, and goes on', async () => {
-    const body = { version: OLDER_ENGINE_VERSION }
-    const reply = await finalAnswer(api, `${path}/restart`, body)
+    const reply = await finalAnswer(api, `${path}/restart`, { version: refusing })
     assertError(reply, 400, 'Invalid version')
     assert.match(reply.headers.get('error-detail') ?? '', /schema/)
     await running(api, agentId)
-    assert.equal(await version(), ENGINE_VERSION)
+    assert.equal(await version(), current)
   })
   it('an agent has its scripts run again', async () => {
     const reply = await finalAnswer(api, `${path}/scripts/retry`)

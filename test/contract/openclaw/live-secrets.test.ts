@@ -2,33 +2,45 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../../support/agent-host.ts'
+import type { Client } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { newAgent, whenReady } from './context.ts'
+import { newAgent, type TestAgent, useStandIn, whenReady } from './context.ts'
 
 /** The longest start, while several others slow it down. */
 const RESTART_MS = 180_000
 
 const context = await openContext()
 const { anonymous, workspace } = context
-const { api } = await workspace()
-const agent = await newAgent(api, { emoji: '📚', userName: 'Owner' })
-
-const create = async (name: string, value: string): Promise<string> =>
+const [own, ofReal] = [await workspace(), await workspace()]
+const create = async (api: Client, name: string, value: string): Promise<string> =>
   (await api.post('/v0/secrets', { name, value })).body.secret.id
+const secretIds = [
+  await create(ofReal.api, 'LIVE_SECRET', 'first "value"'),
+  await create(ofReal.api, 'OPENAI_API_KEY', 'sk-test'),
+]
+await useStandIn(context, own)
+// The real engine could write a secret somewhere, and it takes WebSockets.
+const [agent, realAgent] = await Promise.all([
+  newAgent(own.api, { emoji: '📚', userName: 'Owner' }),
+  newAgent(ofReal.api, { secretIds }),
+])
+const { api } = own
+
 const attach = (...secretIds: string[]) => api.post(`${agent.path}/secrets`, { secretIds })
 const isSynced = async (id: string): Promise<boolean> => {
   const { body } = await api.get(`${agent.path}/secrets`)
   return body.secrets.find((secret: { id: string }) => secret.id === id)?.synced
 }
-/** The value of a variable, as a command of the agent sees it. */
-const variable = async (name: string): Promise<string> => {
-  const { status, body } = await api.post(`${agent.path}/console/exec`, { command: `printenv ${name}` })
+const exec = async ({ api, path }: TestAgent, command: string): Promise<string> => {
+  const { status, body } = await api.post(`${path}/console/exec`, { command })
   assert.equal(status, 200, JSON.stringify(body))
   return body.stdout.trimEnd()
 }
+/** The value of a variable, as a command of an agent sees it. */
+const variable = (name: string, of = agent): Promise<string> => exec(of, `printenv ${name}`)
 /** Waits until an operation has ended well. */
-const ended = (operation: string | null) =>
+const ended = (operation: string | null, api = own.api) =>
   until(
     `operation ${operation} has ended`,
     async () => {
@@ -54,7 +66,7 @@ describe('a running agent', () => {
   })
 
   it('a running agent has a secret from its next restart on, and says so', async () => {
-    const id = await create('LIVE_SECRET', 'first "value"')
+    const id = await create(api, 'LIVE_SECRET', 'first "value"')
     assert.equal((await attach(id)).headers.get('operation-id'), null)
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [false, ''])
     await restart()
@@ -63,7 +75,7 @@ describe('a running agent', () => {
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [false, 'first "value"'])
 
     // The credential of a model provider restarts it by itself.
-    const credential = await create('OPENAI_API_KEY', 'sk-test')
+    const credential = await create(api, 'OPENAI_API_KEY', 'sk-test')
     await ended((await attach(credential)).headers.get('operation-id'))
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [true, 'second'])
     assert.deepEqual([await isSynced(credential), await variable('OPENAI_API_KEY')], [true, 'sk-test'])
@@ -73,32 +85,36 @@ describe('a running agent', () => {
   })
 
   it('a running agent keeps names of secrets in its manifest alone, so that no snapshot has them elsewhere, and values nowhere', async () => {
-    const saved = await api.post(`${agent.path}/snapshots/sync`, {}, { prefer: 'wait=120' })
+    assert.deepEqual(
+      [await variable('LIVE_SECRET', realAgent), await variable('OPENAI_API_KEY', realAgent)],
+      ['first "value"', 'sk-test'],
+    )
+    const saved = await realAgent.api.post(`${realAgent.path}/snapshots/sync`, {}, { prefer: 'wait=120' })
     assert.equal(saved.status, 200, JSON.stringify(saved.body))
-    const found = async (command: string): Promise<string[]> =>
-      (await api.post(`${agent.path}/console/exec`, { command })).body.stdout.split('\n').filter(Boolean)
-    assert.deepEqual(await found('git grep -l -e LIVE_SECRET -e OPENAI_API_KEY HEAD'), ['HEAD:manifest.json'])
+    const names = await exec(realAgent, 'git grep -l -e LIVE_SECRET -e OPENAI_API_KEY HEAD')
+    assert.equal(names, 'HEAD:manifest.json')
     const home = '"$HOME" --exclude-dir=.git --exclude-dir=.cache'
-    assert.deepEqual(await found(`grep -rlF -e 'first "value"' -e sk-test ${home}`), [])
+    assert.equal(await exec(realAgent, `grep -rlF -e 'first "value"' -e sk-test ${home}`), '')
   })
 
   it('a running agent is closed to its old token at once, on every route, with a rotation', async () => {
-    const { token: old } = (await api.get(`${agent.path}/gateway-token`)).body
-    const host = new AgentHost(context.url, agent.agentId, old)
+    const { agentId, api, path } = realAgent
+    const { token: old } = (await api.get(`${path}/gateway-token`)).body
+    const host = new AgentHost(context.url, agentId, old)
     const sockets = [host.socket('/'), host.socket('/v0/logs')]
     await Promise.all(sockets.map(({ opened }) => opened))
 
-    const rotated = await api.post(`${agent.path}/gateway-token/rotate`, {})
+    const rotated = await api.post(`${path}/gateway-token/rotate`, {})
     assert.equal(rotated.status, 200)
     for (const { closed } of sockets) assert.equal((await closed).code, 1008)
     assert.equal((await host.get('/v0/platform/whoami')).status, 401)
     assert.equal(await host.socket('/').refused(), 401)
-    const platform = await anonymous.as(old).post(`${agent.path}/platform/token`, {})
+    const platform = await anonymous.as(old).post(`${path}/platform/token`, {})
     assert.equal(platform.status, 401)
 
-    await ended(rotated.headers.get('operation-id'))
-    assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN'), rotated.body.token)
-    const fresh = new AgentHost(context.url, agent.agentId, rotated.body.token)
+    await ended(rotated.headers.get('operation-id'), api)
+    assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN', realAgent), rotated.body.token)
+    const fresh = new AgentHost(context.url, agentId, rotated.body.token)
     assert.equal((await whenReady(() => fresh.get('/'))).status, 200)
     assert.equal((await host.get('/')).status, 401)
   })

@@ -9,7 +9,7 @@ import { assertError } from '../../support/client.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent, whenReady } from './context.ts'
+import { sharedStandIn, whenReady } from './context.ts'
 
 const context = await openContext()
 const { anonymous, workspace } = context
@@ -154,7 +154,7 @@ setTimeout(() => process.exit(), 300_000)
 `
 
 describe('a program of an agent', async () => {
-  const { agentId, path, record, api } = await sharedAgent(context)
+  const { agentId, path, record, api } = await sharedStandIn(context)
   const token: string = record.gatewayToken
   const folder = `pages-${randomBytes(4).toString('hex')}`
   const exec = async (command: string): Promise<string> => {

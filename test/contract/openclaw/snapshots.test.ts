@@ -1,16 +1,18 @@
 /** The history of an agent's workspace (contract 4.3, 7): listed, saved, reset. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { base16 } from 'multiformats/bases/base16'
 import { base58btc } from 'multiformats/bases/base58'
 import { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
-import { assertError, type Reply } from '../../support/client.ts'
+import { assertError, Client, type Reply } from '../../support/client.ts'
+import { DocumentCheck } from '../../support/openapi.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent, type RowAgent } from '../agents/rows.ts'
-import { missingCid, openContext, startShared } from '../context.ts'
-import { newAgent } from './context.ts'
+import { missingCid, openContext } from '../context.ts'
+import { startWebProcess } from '../web-process.ts'
+import { newAgent, useStandIn } from './context.ts'
 
 const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const WAIT = { prefer: 'wait=120' }
@@ -174,13 +176,14 @@ describe('an agent that does not run', () => {
 
 describe('without storage', () => {
   it('syncs and resets are 400 without storage', async () => {
-    const bare = await openContext(await startShared({ BERTH_SNAPSHOT_NETWORK: 'none' }))
-    const { api, id } = await bare.workspace()
-    const { path, agentId } = await insertAgent(bare, { id })
-    const reply = await api.post(`${path}/snapshots/sync`, undefined)
+    const { url, running } = await startWebProcess(context.env, { BERTH_SNAPSHOT_NETWORK: 'none' })
+    after(() => running.end())
+    const bare = new Client(url, await DocumentCheck.load(url), api.key)
+    const { path, agentId } = await insertAgent(context, own)
+    const reply = await bare.post(`${path}/snapshots/sync`, undefined)
     assertError(reply, 400, 'Storage not configured')
     assert.equal(reply.headers.get('error-code'), 'storage_not_configured')
-    assert.deepEqual((await api.get(`${path}/snapshots/sync`)).body, {
+    assert.deepEqual((await bare.get(`${path}/snapshots/sync`)).body, {
       agentId,
       configured: false,
       missing: ['BERTH_SNAPSHOT_NETWORK'],
@@ -192,6 +195,7 @@ describe('without storage', () => {
 
 describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
   // A reset takes away what other files are writing, so this test has an agent of its own.
+  await useStandIn(context, own)
   const agent = await newAgent(api)
   const { path, agentId } = agent
   const exec = async (command: string): Promise<string> => {

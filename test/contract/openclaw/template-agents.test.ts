@@ -6,7 +6,7 @@ import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { files, MISSING_ID, manifest, NO_TEMPLATE, TEMPLATES, templateMaker } from '../agents/templates.ts'
 import { openContext } from '../context.ts'
-import { newAgent, remove, running, type TestAgent } from './context.ts'
+import { newAgent, remove, running, type TestAgent, useStandIn } from './context.ts'
 
 const AGENTS = '/v0/agents'
 const PAGE_PORT = 4180
@@ -15,6 +15,7 @@ const context = await openContext()
 const { workspace, sql } = context
 const { workspace: own, snapshot, make } = await templateMaker(context)
 const { api } = own
+await useStandIn(context, own)
 
 const count = async (): Promise<number> => {
   const [row] = await sql('SELECT count(*)::int AS count FROM agent WHERE workspace_id = $1', [own.id])
@@ -95,7 +96,6 @@ describe('an agent from the template “page”', async () => {
 describe('an agent from a template of a snapshot', async () => {
   const text = manifest({
     agent: { name: 'Librarian', description: 'Of the template.', vibe: 'quiet', emoji: '📚' },
-    tasks: [{ name: 'Count', prompt: 'Count the books.', schedule: '0 5 * * *', enabled: false }],
     routes: [{ port: 4321, path: '/books', protected: true }],
     scripts: { build: 'echo built > workspace/built.txt' },
   })
@@ -133,11 +133,6 @@ describe('an agent from a template of a snapshot', async () => {
     assert.deepEqual(log.slice(0, 2), [`feat: begin from ${template.slug}`, ''])
   })
   it('an agent from a template of a snapshot has what its manifest asks for', async () => {
-    const { jobs } = (await agent.api.get(`${agent.path}/tasks`, { includeDisabled: 'true' })).body
-    assert.deepEqual(
-      jobs.map(({ name, enabled }: { name: string; enabled: boolean }) => [name, enabled]),
-      [['Count', false]],
-    )
     const { mappings } = (await api.get(`${agent.path}/port-forwarding`)).body
     assert.deepEqual(mappings, [{ port: 4321, pathPrefix: '/books', protected: true }])
     const { body: built } = await until(

@@ -1,9 +1,13 @@
 /**
- * Stands in for the engine where a test is about what Berth does when one misbehaves: real ones take 10 s and 1 GB
- * each, and behave. Which version it is says what it does.
+ * Stands in for the engine where a test asks nothing of it, or is about what Berth does when one misbehaves: real ones
+ * take 10 s and 1 GB each, and behave. Which version it is says what it does. `test/engine/engine.test.ts` compares it
+ * with the real one.
  */
-import { mkdir, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ENGINE_VERSION, enginesDir, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
 
 /** Versions of the stand-in, by what they do. */
 export const STAND_IN = {
@@ -26,11 +30,11 @@ export const STAND_IN = {
 } as const
 
 const PROGRAM = `
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 const gate = new URL('../../open', import.meta.url)
 const started = Date.now()
-const version = process.argv[1].match(/(\\d+\\.\\d+\\.\\d+)\\/node_modules/)[1]
+const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'))
 const port = Number(process.argv[process.argv.indexOf('--port') + 1])
 if (version === '${STAND_IN.refuses}') {
   console.error(JSON.stringify({ level: 'error', message: 'state database uses schema 18; this build supports 17' }))
@@ -46,7 +50,8 @@ createServer((request, response) => {
   const isLate = version === '${STAND_IN.late}' && Date.now() < started + 3000
   const isShut = version === '${STAND_IN.gated}' && !existsSync(gate)
   const isStarting = version === '${STAND_IN.slow}' || isLate || isShut
-  response.writeHead(isStarting ? 503 : 200).end(JSON.stringify(process.env.GREETING ?? null))
+  response.writeHead(isStarting ? 503 : 200, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ ok: true, status: 'live' }))
 }).listen(port, '127.0.0.1')
 process.on('SIGTERM', () => process.exit(0))
 `
@@ -61,5 +66,39 @@ export async function installStandIns(dir: string): Promise<void> {
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'openclaw', version }))
     await writeFile(join(folder, 'openclaw.mjs'), PROGRAM)
+  }
+}
+
+/** Puts every version into a folder, next to links to the real ones, which `ensureEngines` installs. Resolves to the folder. */
+export async function installAll(dir: string): Promise<string> {
+  await installStandIns(dir)
+  for (const version of [ENGINE_VERSION, OLDER_ENGINE_VERSION])
+    await symlink(join(enginesDir, version), join(dir, version))
+  return dir
+}
+
+/**
+ * A second name of Docker's base image for Berths whose agents may run stand-ins. Docker keeps images by the name of their
+ * base: this name changes with the program.
+ */
+export async function tagStandInBase(): Promise<string> {
+  const { BASE_IMAGE, docker } = await import('../../support/docker.ts')
+  const [repo, tag] = ['berth-stand-in', createHash('sha256').update(PROGRAM).digest('hex').slice(0, 12)]
+  await docker.getImage(BASE_IMAGE).tag({ repo, tag })
+  return `${repo}:${tag}`
+}
+
+/** Has Docker make the image of a version, unless it has that. */
+export async function buildStandIn(version: string): Promise<void> {
+  const [{ docker }, { buildEngineImage }] = await Promise.all([
+    import('../../support/docker.ts'),
+    import('../../../src/openclaw/image.ts'),
+  ])
+  const enginesDir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
+  try {
+    await installStandIns(enginesDir)
+    await buildEngineImage(docker, { version, baseImage: await tagStandInBase(), enginesDir })
+  } finally {
+    await rm(enginesDir, { recursive: true })
   }
 }

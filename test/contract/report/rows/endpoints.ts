@@ -99,7 +99,8 @@ const agents: Row[] = [
     '`POST /v0/agents/{agentId}/skills`, at most 10',
     'agents/attached-skills > attaching skills > attaching skills adds skills of the library',
     'agents/attached-skills > attaching skills > attaching skills takes ten, and no more',
-    'openclaw/live-skills > a skill in a running agent > a skill in a running agent is there, and its engine sees it, without a restart; and is gone again',
+    'openclaw/live-skills > a skill in a running agent > a skill in a running agent is there without a restart, and is gone again',
+    'openclaw/engine-skills > the engine of a running agent > the engine of a running agent sees skills come and go without a restart',
   ],
   [
     '`POST /v0/agents/{agentId}/skills/{skillId}/update` resolves a conflict of versions',
