@@ -24,9 +24,9 @@ export function whenReady<T extends object>(ask: () => Promise<HttpResponse<T>>)
   })
 }
 
-/** @param env secrets of the agent. */
-export async function startEngine(env: Record<string, string> = {}): Promise<EngineTest> {
-  const engineDir = join(await ensureEngines(), ENGINE_VERSION)
+/** @param env secrets of the agent. @param standIn folder of a stand-in, in place of the real engine. */
+export async function startEngine(env: Record<string, string> = {}, standIn?: string): Promise<EngineTest> {
+  const engineDir = standIn ?? join(await ensureEngines(), ENGINE_VERSION)
   const model = await startModel()
   const config = {
     BERTH_MODEL_URL: model.url,

@@ -1,9 +1,13 @@
 /** Runs of scheduled tasks as agentd notices and tells them, with the real engine. */
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { Connection } from '../../agentd/gateway-client.ts'
 import type { RpcResponse, TaskRunPage } from '../../agentd/protocol.ts'
 import { until } from '../integration/agentd/agentd.ts'
+import { ENGINES, installEngine } from '../torture/agent-world.ts'
 import { type EngineTest, GATEWAY_TOKEN, startEngine, whenReady } from './engine.ts'
 
 const SECRET = 'a-secret-of-the-agent-5417'
@@ -15,22 +19,23 @@ before(async () => {
 })
 after(() => engine.close())
 
-async function payload(method: string, params = {}): Promise<any> {
+async function payload(method: string, params = {}, { agentd } = engine): Promise<any> {
   const json = { method, params, timeoutMs: 20_000 }
-  const { body } = await whenReady(() => engine.agentd.call<RpcResponse>('POST', '/v1/rpc', { json }))
+  const { body } = await whenReady(() => agentd.call<RpcResponse>('POST', '/v1/rpc', { json }))
   assert.ok(body.ok, JSON.stringify(body))
   return body.payload
 }
-const page = async (offset = 0) => {
+const page = async (offset = 0, { agentd } = engine) => {
   const path = `/v1/task-runs?offset=${offset}`
-  const { status, body } = await whenReady(() => engine.agentd.call<TaskRunPage>('GET', path))
+  const { status, body } = await whenReady(() => agentd.call<TaskRunPage>('GET', path))
   assert.equal(status, 200, JSON.stringify(body))
   return body
 }
 const count = async () => (await engine.agentd.status()).taskRuns
-const run = async (id: string): Promise<string> => (await payload('cron.run', { id, mode: 'force' })).runId
-const told = (runId: string) =>
-  until('the run is told', 120_000, async () => (await page()).runs.find((one) => one.runId === runId))
+const run = async (id: string, of = engine): Promise<string> =>
+  (await payload('cron.run', { id, mode: 'force' }, of)).runId
+const told = (runId: string, of = engine) =>
+  until('the run is told', 120_000, async () => (await page(0, of)).runs.find((one) => one.runId === runId))
 
 /** Connects to the gateway as agentd does, and counts what that tells of its tasks from then on. */
 const followTasks = (t: TestContext): Promise<() => number> =>
@@ -107,4 +112,23 @@ test('after another start of the gateway there may be runs that nobody heard of'
   const before = await count()
   await engine.run()
   await until('it says so', 60_000, async () => (await count()) > before)
+})
+
+test('the stand-in of the torture reports tasks and runs like the real engine', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-engine-'))
+  t.after(() => rm(dir, { recursive: true }))
+  await installEngine(dir, ENGINES.older)
+  const standIn = await startEngine({}, dir)
+  t.after(() => standIn.close())
+  const shown = async (of: EngineTest) => {
+    const { id } = await payload('cron.add', { ...job, name: 'compared' }, of)
+    const { jobs } = await payload('cron.list', {}, of)
+    const { runId, taskId, startedAt, endedAt, durationMs, ...ran } = await told(await run(id, of), of)
+    assert.equal(taskId, id)
+    const listed = jobs.find((one: { id: string }) => one.id === id)
+    await payload('cron.remove', { id }, of)
+    const left = (await payload('cron.list', {}, of)).jobs.map((one: { id: string }) => one.id)
+    return { run: ran, name: listed.name, schedule: listed.schedule.kind, isGone: !left.includes(id) }
+  }
+  assert.deepEqual(await shown(standIn), await shown(engine))
 })

@@ -1,11 +1,15 @@
 /** A world in which agents run, and what must be true of them after whatever was killed. */
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { chmod, copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { ignoreStatus } from '../../src/openclaw/docker-build.ts'
+import { imageNames } from '../../src/openclaw/image.ts'
 import type { SandboxRuntime } from '../../src/sandboxes/port.ts'
-import { BASE_IMAGE } from '../support/docker.ts'
-import { enginesDir } from '../support/engines.ts'
-import { type ModelServer, startModel } from '../support/model.ts'
+import { BASE_IMAGE, docker } from '../support/docker.ts'
 import { freePort, until } from '../support/processes.ts'
 import { openRuntimeOf } from '../support/runtime.ts'
 import type { Tenant } from './subject.ts'
@@ -16,6 +20,12 @@ const RETRY_MS = 100
 const ANSWER_MS = 60_000
 const INSIST_MS = 180_000
 const UP_MS = 300_000
+
+/** The package whose WebSockets the stand-in for the engine uses. */
+const WS = dirname(fileURLToPath(import.meta.resolve('ws')))
+
+/** Versions of the stand-in for the engine, `engine.mjs`; agents start with the older one. */
+export const ENGINES = { older: '2026.1.1', newer: '2026.1.2' } as const
 
 export interface AgentView {
   agentId: string
@@ -28,40 +38,41 @@ export interface AgentView {
 export class AgentWorld {
   readonly world: World
   readonly runtime: SandboxRuntime
-  readonly #model: ModelServer
   readonly #tenant: Tenant
+  readonly #removeEngines: () => Promise<void>
 
-  private constructor(world: World, runtime: SandboxRuntime, model: ModelServer, tenant: Tenant) {
+  private constructor(
+    world: World,
+    runtime: SandboxRuntime,
+    tenant: Tenant,
+    removeEngines: () => Promise<void>,
+  ) {
     this.world = world
     this.runtime = runtime
-    this.#model = model
     this.#tenant = tenant
+    this.#removeEngines = removeEngines
   }
 
-  static async start(
-    driver: 'docker' | 'process',
-    version: string,
-    env: NodeJS.ProcessEnv = {},
-  ): Promise<AgentWorld> {
-    const model = await startModel()
+  static async start(driver: 'docker' | 'process', env: NodeJS.ProcessEnv = {}): Promise<AgentWorld> {
+    const engines = await makeEngines(driver)
     const [tunnelPort, egressPort] = [await freePort(), await freePort()]
     const world = await World.start('postgres', {
       agentProxy: true,
       env: {
         BERTH_RUNTIME: driver,
-        BERTH_BASE_IMAGE: BASE_IMAGE,
-        BERTH_ENGINE_VERSION: version,
-        BERTH_ENGINES_DIR: enginesDir,
+        BERTH_BASE_IMAGE: engines.baseImage,
+        BERTH_ENGINE_VERSION: ENGINES.older,
+        BERTH_ENGINE_VERSIONS: ENGINES.newer,
+        BERTH_ENGINES_DIR: engines.dir,
         BERTH_AGENT_PROXY_PORT: String(tunnelPort),
         BERTH_EGRESS_PORT: String(egressPort),
         BERTH_AGENT_RECONCILE_SECONDS: '1',
         BERTH_AGENT_DISK_MB: '400',
-        ...model.env,
         ...env,
       },
     })
     const runtime = await openRuntimeOf(world.env)
-    return new AgentWorld(world, runtime, model, await world.createTenant('agents'))
+    return new AgentWorld(world, runtime, await world.createTenant('agents'), engines.remove)
   }
 
   async stop(): Promise<void> {
@@ -72,7 +83,7 @@ export class AgentWorld {
     }
     await this.runtime.close()
     await this.world.stop()
-    await this.#model.stop()
+    await this.#removeEngines()
   }
 
   /** Sends a request until it gets an answer: connections break when web is killed. */
@@ -193,4 +204,31 @@ export class AgentWorld {
       expected,
     )
   }
+}
+
+/** Installs the versions of the stand-in. Docker keeps images by the name of their base: these have a base of their own. */
+async function makeEngines(driver: 'docker' | 'process') {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
+  // As root, agents are another user, who must be able to enter.
+  await chmod(dir, 0o711)
+  for (const version of Object.values(ENGINES)) await installEngine(join(dir, version), version)
+  const baseImage = `berth-torture-${randomBytes(4).toString('hex')}:latest`
+  if (driver === 'docker') await docker.getImage(BASE_IMAGE).tag({ repo: baseImage })
+  const remove = async () => {
+    await rm(dir, { recursive: true })
+    if (driver === 'process') return
+    const built = await Promise.all(Object.values(ENGINES).map((version) => imageNames(version, baseImage)))
+    for (const name of [...built.flat(), baseImage])
+      await docker.getImage(name).remove({ force: true }).catch(ignoreStatus(404))
+  }
+  return { dir, baseImage, remove }
+}
+
+/** Installs the stand-in under a version. `test/engine/task-runs.test.ts` compares it with the real engine. */
+export async function installEngine(dir: string, version: string): Promise<void> {
+  const modules = join(dir, 'node_modules')
+  await cp(WS, join(modules, 'ws'), { recursive: true })
+  await mkdir(join(modules, 'openclaw'))
+  await writeFile(join(modules, 'openclaw/package.json'), JSON.stringify({ name: 'openclaw', version }))
+  await copyFile(join(import.meta.dirname, 'engine.mjs'), join(modules, 'openclaw/openclaw.mjs'))
 }

@@ -9,9 +9,8 @@ import { readFile } from 'node:fs/promises'
 import { after, before, describe } from 'node:test'
 import type { CrashPoint } from '../../src/lib/crash-point.ts'
 import { dockerAnswers } from '../support/docker.ts'
-import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 import { until } from '../support/processes.ts'
-import { AgentWorld } from './agent-world.ts'
+import { AgentWorld, ENGINES } from './agent-world.ts'
 import { placesOf, Random, replay } from './seed.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
@@ -41,8 +40,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   let agents: AgentWorld
   const kept: string[] = []
   before(async () => {
-    await ensureEngines([OLDER_ENGINE_VERSION, ENGINE_VERSION])
-    agents = await AgentWorld.start(runtime, OLDER_ENGINE_VERSION)
+    agents = await AgentWorld.start(runtime)
   })
   after(async () => {
     await agents?.stop()
@@ -83,11 +81,11 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
 
   fault('an upgrade goes on after its worker is killed between the two engines', async () => {
     const mark = await agents.world.arm(worker(), 'agent-after-create')
-    await agents.restart(one(), { version: ENGINE_VERSION })
+    await agents.restart(one(), { version: ENGINES.newer })
     await crashed(mark)
     await agents.assertSettled(kept)
     await agents.answers(one())
-    assert.equal((await agents.read(one())).agentVersion, ENGINE_VERSION)
+    assert.equal((await agents.read(one())).agentVersion, ENGINES.newer)
   })
 
   fault('a deletion goes on after its worker is killed', async () => {

@@ -6,7 +6,7 @@ import { until } from '../support/processes.ts'
 import { type Source, startSource } from './content.ts'
 import { assertSettled, type Reason } from './invariants.ts'
 import { Ledger } from './ledger.ts'
-import { Random, replay } from './seed.ts'
+import { placesOf, Random, replay } from './seed.ts'
 import type { Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
@@ -24,7 +24,7 @@ for (const backend of backends) {
     let tenants: Tenant[]
     let source: Source
     before(async () => {
-      world = await World.start(backend)
+      world = await World.start(backend, { ownPostgres: true })
       ledger = new Ledger(world)
       tenants = [await world.createTenant('one'), await world.createTenant('two')]
       source = await startSource(random, CONTENTS)
@@ -78,36 +78,37 @@ for (const backend of backends) {
         )
       }
     }
-    const torture = (name: string, test: () => Promise<void>) => tortureTest(name, () => world.output(), test)
+    const outages: [name: string, test: () => Promise<void>][] = []
+    const outage = (...parts: (typeof outages)[number]) => outages.push(parts)
 
-    torture('a fast restart of PostgreSQL loses nothing', () =>
+    outage('a fast restart of PostgreSQL loses nothing', () =>
       underLoad(
         'fast restart',
         'PostgreSQL',
         async () => {
-          await world.postgres.halt()
+          await world.postgres?.halt()
           await delay(random.between(0, 1500))
-          await world.postgres.restart()
+          await world.postgres?.restart()
         },
         DATABASE_AWAY,
       ),
     )
 
-    torture('a SIGKILL of PostgreSQL loses nothing', () =>
+    outage('a SIGKILL of PostgreSQL loses nothing', () =>
       underLoad(
         'SIGKILL',
         'PostgreSQL',
         async () => {
-          await world.postgres.kill()
+          await world.postgres?.kill()
           await delay(random.between(0, 1500))
-          await world.postgres.restart()
+          await world.postgres?.restart()
         },
         DATABASE_AWAY,
       ),
     )
 
     if (backend === 'redis') {
-      torture('a SIGKILL of Redis loses nothing', () =>
+      outage('a SIGKILL of Redis loses nothing', () =>
         underLoad(
           'SIGKILL',
           'Redis',
@@ -120,7 +121,7 @@ for (const backend of backends) {
         ),
       )
 
-      torture('a SIGKILL of Kubo loses nothing', () =>
+      outage('a SIGKILL of Kubo loses nothing', () =>
         underLoad(
           'SIGKILL',
           'Kubo',
@@ -134,7 +135,7 @@ for (const backend of backends) {
       )
 
       // Deletions that wait for Kubo inside their transactions must not keep the others' leases from being renewed.
-      torture('a Kubo that hangs under many deletions loses nothing', () =>
+      outage('a Kubo that hangs under many deletions loses nothing', () =>
         underLoad(
           'hangs for 6 s',
           'Kubo',
@@ -152,5 +153,8 @@ for (const backend of backends) {
         ),
       )
     }
+
+    for (const [name, test] of placesOf(`outages ${backend}`, outages))
+      tortureTest(name, () => world.output(), test)
   })
 }

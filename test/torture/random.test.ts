@@ -40,14 +40,14 @@ const faults: Record<string, Fault> = {
   },
   'queue flushed': (world) => world.flushQueue(),
   'PostgreSQL restarted': async ({ postgres }, random) => {
-    await postgres.halt()
+    await postgres?.halt()
     await backAfter(random)
-    await postgres.restart()
+    await postgres?.restart()
   },
   'PostgreSQL killed': async ({ postgres }, random) => {
-    await postgres.kill()
+    await postgres?.kill()
     await backAfter(random)
-    await postgres.restart()
+    await postgres?.restart()
   },
 }
 const redisFaults: Record<string, Fault> = {
@@ -70,7 +70,7 @@ for (const backend of backends) {
     let tenants: Tenant[]
     let source: Source
     before(async () => {
-      world = await World.start(backend, { workers: 2 })
+      world = await World.start(backend, { workers: 2, ownPostgres: true })
       ledger = new Ledger(world)
       await world.createPlan('small', QUOTA)
       tenants = [

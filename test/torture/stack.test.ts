@@ -13,7 +13,7 @@ import { type Source, startSource } from './content.ts'
 import { holdLastLeaves } from './held.ts'
 import { assertSettled, type Reason } from './invariants.ts'
 import { Ledger } from './ledger.ts'
-import { Random, replay } from './seed.ts'
+import { placesOf, Random, replay } from './seed.ts'
 import { Subject, type Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
@@ -54,19 +54,8 @@ for (const kind of kinds) {
       printSummary()
     })
 
-    const torture = (name: string, test: (source: Source) => Promise<void>, contents: number) =>
-      tortureTest(
-        name,
-        () => stack.output(),
-        async () => {
-          const source = await startSource(random, contents)
-          try {
-            await test(source)
-          } finally {
-            await source.provider.stop()
-          }
-        },
-      )
+    const places: [name: string, test: (source: Source) => Promise<void>, contents: number][] = []
+    const torture = (...place: (typeof places)[number]) => places.push(place)
     /** Requests for every content and workspace, the fault while they are made and worked on. */
     const underLoad = async (source: Source, what: string, fault: () => Promise<void>) => {
       source.provider.pace(5)
@@ -147,6 +136,20 @@ for (const kind of kinds) {
         40,
       )
     }
+
+    for (const [name, test, contents] of placesOf(`stack ${kind}`, places))
+      tortureTest(
+        name,
+        () => stack.output(),
+        async () => {
+          const source = await startSource(random, contents)
+          try {
+            await test(source)
+          } finally {
+            await source.provider.stop()
+          }
+        },
+      )
   })
 }
 

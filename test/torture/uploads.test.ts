@@ -23,11 +23,16 @@ import { backends, World } from './world.ts'
 
 const STORM_MS = 12_000
 const WAYS: Way[] = ['multipart', 'tus', 'car']
-const POINTS: Record<Way, CrashPoint[]> = {
-  multipart: ['mid-upload', 'after-add', 'after-keep'],
-  tus: ['after-add', 'after-keep'],
-  car: ['mid-upload', 'after-add', 'after-keep'],
-}
+const POINTS: [Way, CrashPoint][] = [
+  ['multipart', 'mid-upload'],
+  ['multipart', 'after-add'],
+  ['multipart', 'after-keep'],
+  ['tus', 'after-add'],
+  ['tus', 'after-keep'],
+  ['car', 'mid-upload'],
+  ['car', 'after-add'],
+  ['car', 'after-keep'],
+]
 /** The empty directory that Kubo always has, as the root of its MFS. */
 const KUBO_OWN = hashOf(CID.parse('QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn'))
 
@@ -63,25 +68,19 @@ for (const backend of backends) {
     const [one, two] = [() => tenants[0] as Tenant, () => tenants[1] as Tenant]
     const sizeOf = (way: Way) => (way === 'car' ? random.between(1, 900_000) : random.between(1, 3_500_000))
 
-    for (const way of WAYS) {
-      for (const point of placesOf(way, POINTS[way])) {
-        torture(`a ${way} upload outlives its web process, killed at ${point}`, async () => {
-          const mark = await world.arm(world.web, point)
-          const length = way === 'car' ? 1_400_000 : 2_500_000
-          const sent = uploader(
-            one(),
-            way === 'car' ? 'public' : random.pick(NETWORKS),
-            way,
-            makeContent(random, length),
-          )
-          const acknowledged = sent.upload()
-          await until('the crash', () => existsSync(mark))
-          const crashed = performance.now()
-          await acknowledged
-          note(`${way}, ${point}: acknowledged`, 'web', backend, performance.now() - crashed)
-          await assertKept(world, watched, uploaders)
-        })
-      }
+    for (const [way, point] of placesOf('uploads', POINTS)) {
+      torture(`a ${way} upload outlives its web process, killed at ${point}`, async () => {
+        const mark = await world.arm(world.web, point)
+        const length = way === 'car' ? 1_400_000 : 2_500_000
+        const network = way === 'car' ? 'public' : random.pick(NETWORKS)
+        const sent = uploader(one(), network, way, makeContent(random, length))
+        const acknowledged = sent.upload()
+        await until('the crash', () => existsSync(mark))
+        const crashed = performance.now()
+        await acknowledged
+        note(`${way}, ${point}: acknowledged`, 'web', backend, performance.now() - crashed)
+        await assertKept(world, watched, uploaders)
+      })
     }
 
     torture('a deletion whose worker is killed leaves what another workspace uploads meanwhile', async () => {

@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe } from 'node:test'
 import type { CrashPoint } from '../../src/lib/crash-point.ts'
-import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
 import { until } from '../support/processes.ts'
 import { AgentWorld } from './agent-world.ts'
 import { placesOf, replay } from './seed.ts'
@@ -31,10 +30,10 @@ describe(`a workspace under fire, (${replay})`, () => {
   let workspace: Workspace
   let clone: string
   before(async () => {
-    await ensureEngines([ENGINE_VERSION])
     // No sync but those that the tests ask for.
-    agents = await AgentWorld.start('process', ENGINE_VERSION, { BERTH_SNAPSHOT_SECONDS: '86400' })
+    agents = await AgentWorld.start('process', { BERTH_SNAPSHOT_SECONDS: '86400' })
     workspace = await Workspace.create(agents)
+    await change()
     clone = await mkdtemp(join(tmpdir(), 'berth-clone-'))
     await workspace.start('/snapshots/sync')
     await settled()
@@ -45,12 +44,20 @@ describe(`a workspace under fire, (${replay})`, () => {
     await agents?.stop()
     await rm(clone, { recursive: true, force: true })
   })
-  const torture = (name: string, test: () => Promise<void>) =>
-    tortureTest(name, () => agents.world.output(), test)
+  const places: [name: string, test: () => Promise<void>][] = []
+  const torture = (...place: (typeof places)[number]) => places.push(place)
   const worker = () => agents.world.workers[0] as (typeof agents.world.roles)[number]
   const crashed = async (mark: string) => until('the crash', () => existsSync(mark))
   const settled = () => agents.assertSettled([workspace.agentId])
   const inClone = (...args: string[]) => workspace.git('-C', clone, ...args)
+  /** Commits a file on top of the agent's HEAD, in the clone. */
+  const commit = async (path: string, content: string | Buffer) => {
+    await inClone('fetch', '--quiet', 'URL', 'main')
+    await inClone('reset', '--quiet', '--hard', 'FETCH_HEAD')
+    await writeFile(join(clone, 'workspace', path), content)
+    await inClone('add', '--all')
+    await inClone('commit', '--quiet', '--message', `Add ${path}`)
+  }
   /** Has the agent change something; resolves to what `cat` shows of it. */
   const change = async (): Promise<string> => {
     await workspace.exec('date +%s.%N > workspace/note.txt')
@@ -58,7 +65,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   }
   const note = () => workspace.exec('cat workspace/note.txt')
 
-  for (const point of placesOf('sync', SYNC)) {
+  for (const point of SYNC) {
     torture(`a sync goes on after its worker is killed at ${point}`, async () => {
       const written = await change()
       const mark = await agents.world.arm(worker(), point)
@@ -70,7 +77,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     })
   }
 
-  for (const point of placesOf('reset', RESET)) {
+  for (const point of RESET) {
     torture(`a reset goes on after its worker is killed at ${point}`, async () => {
       const [target] = await workspace.history()
       assert.ok(target)
@@ -90,11 +97,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   }
 
   torture('a push whose agentd is killed can be repeated', async () => {
-    await inClone('fetch', '--quiet', 'URL', 'main')
-    await inClone('reset', '--quiet', '--hard', 'FETCH_HEAD')
-    await writeFile(join(clone, 'workspace/large.bin'), Buffer.alloc(30_000_000, await note()))
-    await inClone('add', '--all')
-    await inClone('commit', '--quiet', '--message', 'Something large')
+    await commit('large.bin', Buffer.alloc(30_000_000, await note()))
     const pushing = inClone('push', '--quiet', 'URL', 'HEAD:main').then(
       () => true,
       () => false,
@@ -118,9 +121,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   })
 
   torture('a push goes on after the worker that takes it over is killed', async () => {
-    await writeFile(join(clone, 'workspace/small.txt'), `${Date.now()}`)
-    await inClone('add', '--all')
-    await inClone('commit', '--quiet', '--message', 'Something small')
+    await commit('small.txt', `${Date.now()}`)
     const mark = await agents.world.arm(worker(), 'push-after-scripts')
     await inClone('push', '--quiet', 'URL', 'HEAD:main')
     await crashed(mark)
@@ -133,9 +134,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     const [target] = await workspace.history()
     assert.ok(target)
     await change()
-    await writeFile(join(clone, 'workspace/beside.txt'), `${Date.now()}`)
-    await inClone('add', '--all')
-    await inClone('commit', '--quiet', '--message', 'Beside all that')
+    await commit('beside.txt', `${Date.now()}`)
     const pushed = await inClone('rev-parse', 'HEAD')
     const [, , isPushed] = await Promise.all([
       workspace.start('/snapshots/sync'),
@@ -178,7 +177,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     await workspace.assertHistory()
   })
 
-  for (const point of placesOf('restore', RESTORE)) {
+  for (const point of RESTORE) {
     torture(`worker killed at ${point} of a restore on an empty machine`, async () => {
       const written = await change()
       await workspace.start('/snapshots/sync')
@@ -198,4 +197,7 @@ describe(`a workspace under fire, (${replay})`, () => {
       await workspace.assertTree(newest)
     })
   }
+
+  for (const [name, test] of placesOf('workspaces', places))
+    tortureTest(name, () => agents.world.output(), test)
 })

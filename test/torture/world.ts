@@ -1,6 +1,6 @@
 /**
- * A Berth whose processes and servers a test can kill one by one: PostgreSQL, web, workers and agent proxy, and on
- * backend `redis` also Redis and Kubo; on backend `postgres` the queue lives in PostgreSQL, and the IPFS
+ * A Berth whose processes and servers a test can kill one by one: web, workers and agent proxy; PostgreSQL if it is the
+ * world's own; on backend `redis` also Redis and Kubo. On backend `postgres` the queue lives in PostgreSQL, and the IPFS
  * node is the embedded one.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { migrate } from '../../src/db/migrate.ts'
 import type { CrashPoint } from '../../src/lib/crash-point.ts'
+import { startDatabase } from '../support/database.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../support/kubo.ts'
 import { freePort, until } from '../support/processes.ts'
 import { type Server, startPostgres, startRedis } from '../support/servers.ts'
@@ -24,13 +25,16 @@ const chosen = process.env.BERTH_TORTURE_BACKEND
 /** Those of this run: all that are possible here, or the one of BERTH_TORTURE_BACKEND. */
 export const backends = possible.filter((backend) => !chosen || backend === chosen)
 
+type Database = Pick<Server, 'url' | 'stop'>
+
 export class World extends Subject {
   readonly backend: Backend
   readonly env: NodeJS.ProcessEnv
-  readonly postgres: Server
+  readonly postgres: Server | undefined
   readonly redis: Server | undefined
   readonly kubo: KuboNode | undefined
   readonly roles: Role[] = []
+  readonly #database: Database
   readonly #dataDir: string
 
   private constructor(parts: {
@@ -38,16 +42,17 @@ export class World extends Subject {
     dataDir: string
     port: number
     metricsPort: number
-    postgres: Server
+    database: Database
+    postgres: Server | undefined
     redis: Server | undefined
     kubo: KuboNode | undefined
     env: NodeJS.ProcessEnv
   }) {
-    const { backend, dataDir, port, metricsPort, postgres, redis, kubo } = parts
+    const { backend, dataDir, port, metricsPort, database, postgres, redis, kubo } = parts
     super({
       url: `http://127.0.0.1:${port}`,
       metricsPort,
-      databaseUrl: postgres.url,
+      databaseUrl: database.url,
       dataDir,
       ipfsUrl: kubo?.apiUrl,
     })
@@ -55,13 +60,14 @@ export class World extends Subject {
     this.postgres = postgres
     this.redis = redis
     this.kubo = kubo
+    this.#database = database
     this.#dataDir = dataDir
     this.env = {
       ...process.env,
       PORT: String(port),
       BERTH_METRICS_PORT: String(metricsPort),
       BERTH_DATA_DIR: dataDir,
-      DATABASE_URL: postgres.url,
+      DATABASE_URL: database.url,
       ...(redis && { REDIS_URL: redis.url }),
       ...(kubo && { IPFS_API_URL: kubo.apiUrl }),
       BERTH_IPFS_ROUTING_URL: '',
@@ -72,16 +78,19 @@ export class World extends Subject {
     }
   }
 
-  /** Starts the servers, one web and as many workers, and `agent-proxy` where agents are to run. */
+  /**
+   * Starts the servers, one web and as many workers, and `agent-proxy` for agents.
+   * @param options.ownPostgres for a test that kills PostgreSQL: all others share the server of the run.
+   */
   static async start(
     backend: Backend,
-    options: { workers?: number; agentProxy?: boolean; env?: NodeJS.ProcessEnv } = {},
+    options: { workers?: number; agentProxy?: boolean; ownPostgres?: boolean; env?: NodeJS.ProcessEnv } = {},
   ): Promise<World> {
     const [dataDir, port, metricsPort, postgres, redis, kubo] = await Promise.all([
       mkdtemp(join(tmpdir(), 'berth-torture-')),
       freePort(),
       freePort(),
-      startPostgres(),
+      options.ownPostgres ? startPostgres() : undefined,
       backend === 'redis' ? startRedis() : undefined,
       backend === 'redis' ? startKubo() : undefined,
     ])
@@ -90,6 +99,7 @@ export class World extends Subject {
       dataDir,
       port,
       metricsPort,
+      database: postgres ?? (await startDatabase()),
       postgres,
       redis,
       kubo,
@@ -184,7 +194,7 @@ export class World extends Subject {
   async stop(): Promise<void> {
     await Promise.all(this.roles.map((role) => role.stop()))
     await this.close()
-    await Promise.all([this.postgres, this.redis, this.kubo].map((server) => server?.stop()))
+    await Promise.all([this.#database, this.redis, this.kubo].map((server) => server?.stop()))
     await rm(this.#dataDir, { recursive: true, force: true })
   }
 
