@@ -1,78 +1,122 @@
-/** The page of the contract: what counts as proven, and that nothing else is shown as such. */
+/** The page of the contract: which records prove a row, and that rows, tests and page agree. */
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
-import type { TestEvent } from 'node:test/reporters'
-import { Outcomes } from './outcomes.ts'
-import { flawOf, renderPage } from './page.ts'
+import type { TestRecord } from '../../../scripts/ci/records.ts'
+import { flawsOf, renderPage } from './page.ts'
+import { declares, passedProofs } from './proofs.ts'
 import { sections } from './rows.ts'
 
-const file = new URL('../openclaw/chat.test.ts', import.meta.url).pathname
-type Kind = 'suite' | 'test'
+const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
 
-/** Node's events of a test or suite, and of all that is in it. */
-const run = (
-  name: string,
-  nesting: number,
-  inner: object[][] = [],
-  end: object = {},
-  type: Kind = 'test',
-) => [
-  { type: 'test:start', data: { name, nesting, file } },
-  ...inner.flat(),
-  { type: 'test:pass', data: { name, nesting, file, details: { type }, ...end } },
-]
-const outcomesOf = (...events: object[][]) => {
-  const outcomes = new Outcomes()
-  for (const event of events.flat()) outcomes.add(event as TestEvent)
-  return [...outcomes.passed]
-}
-
-describe('a test that passed', () => {
-  it('a test that passed is named by its file and the suites around it', () => {
-    const inner = [run('first', 1), run('deeper', 1, [run('last', 2)], {}, 'suite')]
-    assert.deepEqual(outcomesOf(run('chat', 0, inner, {}, 'suite'), run('alone', 0)), [
-      'openclaw/chat > chat > first',
-      'openclaw/chat > chat > deeper > last',
-      'openclaw/chat > chat > deeper',
-      'openclaw/chat > chat',
-      'openclaw/chat > alone',
-    ])
+describe('a proof', () => {
+  const record = (path: string, status: TestRecord['status'], type: TestRecord['type'] = 'test') => ({
+    file: 'test/contract/openclaw/chat.test.ts',
+    names: path.split(' > '),
+    status,
+    type,
   })
-  it('a test that was skipped, is to be done, failed, or holds nothing has not passed', () => {
-    const failed = [
-      { type: 'test:start', data: { name: 'failed', nesting: 0, file } },
-      { type: 'test:fail', data: { name: 'failed', nesting: 0, file, details: {} } },
+  it('a proof is a passed test, named by its file and the suites around it', () => {
+    const records = [
+      JSON.parse('{"command": ["node", "--test"], "env": {}}'),
+      record('chat > deeper > last', 'passed'),
+      record('chat > deeper', 'passed', 'suite'),
+      record('chat > skipped', 'skipped'),
+      record('chat > failed', 'failed'),
+      record('chat', 'failed', 'suite'),
+      record('alone', 'passed'),
     ]
-    const skipped = run('skipped', 1, [], { skip: 'no Docker' })
-    const events = [run('of none', 0, [skipped], {}, 'suite'), run('later', 0, [], { todo: true }), failed]
-    assert.deepEqual(outcomesOf(...events), [])
+    const proofs = ['openclaw/chat > chat > deeper > last', 'openclaw/chat > alone']
+    assert.deepEqual([...passedProofs(records)], proofs)
+  })
+  it('a proof may fail in one run and pass in another', () => {
+    const records = [record('retried', 'failed'), record('retried', 'passed'), record('retried', 'failed')]
+    assert.deepEqual([...passedProofs(records)], ['openclaw/chat > retried'])
+  })
+})
+
+describe('the source of a test file', () => {
+  const source = String.raw`
+describe('outer', () => {
+  it("has 'quotes' and \"escapes\"", () => {})
+  describe('inner', () => {
+    it(
+      'on its own line',
+      () => {},
+    )
+  })
+  it('short', () => {})
+  for (const [what, { length }] of CASES)
+    it(@is #{length} for #{JSON.stringify({ what })} (#{@a #{what}@})@, () => {})
+  it('cut'.slice(1), () => {})
+  describe(path, () => {
+    it('of a variable', () => {})
+  })
+  it(path, () => {})
+})
+for (const network of NETWORKS) {
+  it('beside', () => {})
+}
+it.skip('skipped', () => {})
+// it('in a comment', () => {})
+`
+    .replaceAll('@', '`')
+    .replaceAll('#', '$')
+  const declared = (path: string) => declares(source, path.split(' > '))
+
+  it('the source of a test file declares tests by strings and templates, in suites of any title', () => {
+    const paths = [
+      `outer > has 'quotes' and "escapes"`,
+      'outer > inner > on its own line',
+      'outer > is 400 for {"what":"two\nlines"} (a case)',
+      'outer > /path > of a variable',
+      'beside',
+    ]
+    assert.deepEqual(paths.filter(declared), paths)
+  })
+  it('the source of a test file declares no suites, and no tests of another title or suite', () => {
+    const paths = [
+      'outer',
+      'outer > inner',
+      'outer > on its own',
+      'outer > is 400 for (a case) and more',
+      'outer > on its own line',
+      'inner > on its own line',
+      'outer > short > is 400 for {} (a case)',
+      'outer > cut',
+      'outer > ut',
+      'outer > of a variable',
+      'outer > any text',
+      'outer > beside',
+      'skipped',
+      'in a comment',
+    ]
+    assert.deepEqual(paths.filter(declared), [])
   })
 })
 
 describe('a row', () => {
   it('a row of the contract is proven when all its proofs passed, and there is one', () => {
     const passed = new Set(['a > b'])
-    assert.equal(flawOf(['says', 'a > b'], passed), undefined)
-    assert.match(flawOf(['says'], passed) ?? '', /^says: no test/)
-    assert.equal(flawOf(['says', 'a > b', 'a > c'], passed), 'says: did not pass: a > c')
+    const rows: [string, ...string[]][] = [['x', 'a > b'], ['y'], ['z', 'a > b', 'a > c', 'a > d']]
+    assert.deepEqual(flawsOf([{ title: 'T', rows }], passed), [
+      'T: y: no test proves it',
+      'T: z: not proven by a > c; a > d',
+    ])
   })
-  it('a row of the contract that is not proven is marked on the page', () => {
-    const page = renderPage([{ title: 'T', rows: [['x', 'a > b'], ['y']] }], new Set(['a > b']))
-    assert.match(
-      page,
-      /\| x \| \[a\]\(\.\.\/test\/contract\/a\.test\.ts\): b \|\n\| y \| \*\*not proven\*\* \|/,
-    )
+  it('a row of the contract has proofs, and each is a test that its file declares', async () => {
+    const declared = new Set<string>()
+    for (const proof of new Set(sections.flatMap(({ rows }) => rows.flatMap(([, ...proofs]) => proofs)))) {
+      const [file, ...names] = proof.split(' > ')
+      if (declares(await read(`../${file}.test.ts`), names)) declared.add(proof)
+    }
+    assert.deepEqual(flawsOf(sections, declared), [])
   })
-  it('a row of the contract names files of tests that are there, and so does docs/contract.md', async () => {
-    const proofs = sections.flatMap(({ rows }) => rows.flatMap(([, ...proofs]) => proofs))
-    const page = await readFile(new URL('../../../docs/contract.md', import.meta.url), 'utf8')
-    const linked = [...page.matchAll(/\]\(\.\.\/test\/contract\/([^)]+)\.test\.ts\)/g)].map(
-      ([, name]) => name,
+  it('a row of the contract is on docs/contract.md with its proofs', async () => {
+    assert.ok(
+      (await read('../../../docs/contract.md')) === renderPage(sections),
+      'docs/contract.md is out of date',
     )
-    for (const name of new Set([...proofs.map((proof) => proof.split(' > ')[0]), ...linked]))
-      assert.ok(existsSync(new URL(`../${name}.test.ts`, import.meta.url)), name)
   })
   it('a row of the contract is said once in its section', () => {
     for (const { title, rows } of sections)

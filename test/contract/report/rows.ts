@@ -8,7 +8,7 @@ import { statuses } from './rows/statuses.ts'
 
 /**
  * A statement, in our own words, and its proofs: `file > suite > test`, the file below `test/contract` without
- * `.test.ts`. A suite stands for all that is in it.
+ * `.test.ts`.
  */
 export type Row = [says: string, ...proofs: string[]]
 

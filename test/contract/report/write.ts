@@ -1,0 +1,23 @@
+/**
+ * Writes `docs/contract.md` if every row of the contract is proven by the records of one or more runs, which
+ * `scripts/ci/reporter.ts` made. With `--check` it writes nothing, and fails if the page is not up to date:
+ * `node test/contract/report/write.ts [--check] <records.jsonl>…`
+ */
+import { readFile, writeFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { flawsOf, renderPage } from './page.ts'
+import { passedProofs } from './proofs.ts'
+import { sections } from './rows.ts'
+
+const PAGE = new URL('../../../docs/contract.md', import.meta.url)
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { check: { type: 'boolean', default: false } },
+})
+const lines = (await Promise.all(positionals.map((path) => readFile(path, 'utf8')))).join('').split('\n')
+const flaws = flawsOf(sections, passedProofs(lines.filter(Boolean).map((line) => JSON.parse(line))))
+if (values.check && (await readFile(PAGE, 'utf8')) !== renderPage(sections))
+  flaws.push('docs/contract.md is not up to date: run `npm run docs:contract`')
+for (const flaw of flaws) console.error(`✖ contract ${flaw}`)
+if (flaws.length > 0) process.exitCode = 1
+else if (!values.check) await writeFile(PAGE, renderPage(sections))
