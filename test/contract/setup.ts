@@ -27,9 +27,12 @@ export async function globalSetup(): Promise<void> {
   process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env, key: await createSharedKey(stack) })
 }
 
+/** Not the runner's own code for failing tests, so that a second try of these cannot hide it. */
+const TEARDOWN_FAILED = 2
+
 /**
- * Fails the run where a token that its tests made stands in the log of their Berth. It does not throw: Node would call it
- * again and again.
+ * Fails the run if the log of the tests' Berth has one of the tokens that they made. It does not throw because Node would
+ * call it again and again.
  */
 export async function globalTeardown(): Promise<void> {
   try {
@@ -44,5 +47,5 @@ export async function globalTeardown(): Promise<void> {
   } catch (error) {
     console.log('✖ the Berth that the tests share does not stop:', error)
   }
-  process.exitCode = 1
+  process.exitCode = TEARDOWN_FAILED
 }

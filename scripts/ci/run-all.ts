@@ -1,0 +1,150 @@
+/** Runs steps side by side, gives failing files a second try, and sums up. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Flake, type FlakyRow, flakyLine, repeatedFlakes } from './flaky.ts'
+import { tryAgain } from './second-try.ts'
+import { countOf, excerptOf, runStep, type Step, type StepResult, testsOf } from './step.ts'
+import { type Prepared, prepare, type Tool } from './tools.ts'
+
+export interface Plan {
+  /** Run first, one at a time. */
+  first: Step[]
+  /** Steps of a chain run in order, `slots` chains at once, in this order as far as their tools are ready. */
+  chains: Step[][]
+  slots: number
+  /** Run when everything else has ended, second tries included. */
+  last: Step[]
+  tools: Record<string, Tool>
+}
+
+export interface Settings {
+  /** An empty folder for logs and records. */
+  dir: string
+  say: (text: string) => void
+  listed: FlakyRow[]
+  /** Flakes of earlier runs. */
+  earlier: Flake[]
+  /** Today, as 2026-11-28. */
+  date: string
+  commit: string
+}
+
+export interface Outcome {
+  passed: number
+  failed: number
+  /** Names of the steps that failed for good. */
+  broken: string[]
+  flakes: Flake[]
+  clean: Record<string, boolean>
+}
+
+/** How a shell says that a program is not there. */
+const NOT_INSTALLED = 127
+
+const count = (results: StepResult[], key: 'passed' | 'failed') =>
+  results.reduce((sum, result) => sum + countOf(result)[key], 0)
+
+export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
+  const { dir, say } = settings
+  const results: StepResult[] = []
+  const isThere = new Set<string>()
+  const tools = prepare([...plan.first, ...plan.chains.flat()], plan.tools, dir, (name, seconds) => {
+    isThere.add(name)
+    if (seconds > 1) say(`   ${name} is installed after ${Math.round(seconds)} s`)
+  })
+  const run = async (step: Step) => {
+    const result = await runWithTools(step, tools, dir)
+    results.push(result)
+    say(await resultText(result))
+  }
+  for (const step of plan.first) await run(step)
+  const waiting = [...plan.chains]
+  const runSlot = async () => {
+    while (waiting.length > 0) {
+      const ready = waiting.findIndex(([first]) => (first?.needs ?? []).every((name) => isThere.has(name)))
+      for (const step of waiting.splice(Math.max(ready, 0), 1)[0] ?? []) await run(step)
+    }
+  }
+  await Promise.all(Array.from({ length: plan.slots }, runSlot))
+
+  const files = settings.listed.map(({ file }) => file)
+  const { flakes, failures, broken, clean } = await tryAgain(results, { ...settings, listed: files })
+  const failedAtFirst = count(results, 'failed')
+  for (const step of plan.last) await run(step)
+  for (const flake of repeatedFlakes(flakes, settings.earlier, settings.listed))
+    failures.push(`${flake.file} is flaky again: fix it, or list it in test/flaky.md`)
+
+  say(`\n${summary(results)}\n${skippedText(results)}`)
+  for (const flake of flakes) say(flakyLine(flake))
+  for (const failure of failures) say(`FAILED ${failure}`)
+  // Without a failure for good, every failure was flaky.
+  const forgiven = failures.length > 0 ? 0 : failedAtFirst
+  return {
+    passed: count(results, 'passed') + forgiven,
+    failed: Math.max(count(results, 'failed') - forgiven, failures.length > 0 ? 1 : 0),
+    broken,
+    flakes,
+    clean,
+  }
+}
+
+async function runWithTools(step: Step, tools: Prepared, dir: string): Promise<StepResult> {
+  const variables = await Promise.all((step.needs ?? []).map((name) => tools.get(name))).catch(String)
+  if (typeof variables === 'string') {
+    const log = join(dir, 'missing-tools.log')
+    writeFileSync(log, variables)
+    return { step, code: NOT_INSTALLED, log, runs: [], seconds: 0, cpuSeconds: 0 }
+  }
+  // Agents are processes unless a step asks for a base image, even if Docker answers.
+  const env = Object.assign({ BERTH_BASE_IMAGE: 'none' }, ...variables, step.env)
+  return runStep({ ...step, env }, dir)
+}
+
+const seconds = (value: number | undefined) => (value === undefined ? '?' : String(Math.round(value)))
+
+async function resultText(result: StepResult): Promise<string> {
+  const { passed, failed } = countOf(result)
+  const cost = `${seconds(result.seconds)} s, ${seconds(result.cpuSeconds)} CPU-s`
+  const last = `-- ${result.step.name}: ${passed} passed, ${failed} failed, ${cost}`
+  return [`\n== ${result.step.name}`, await excerptOf(result), last].filter(Boolean).join('\n')
+}
+
+/** A table of what each step counted and cost. */
+function summary(results: StepResult[]): string {
+  const rows = results.map((result) => {
+    const { passed, failed } = countOf(result)
+    return [
+      String(passed),
+      String(failed),
+      seconds(result.seconds),
+      seconds(result.cpuSeconds),
+      result.step.name,
+    ]
+  })
+  const total = results.reduce((sum, { cpuSeconds = 0 }) => sum + cpuSeconds, 0)
+  return [['passed', 'failed', 'wall s', 'CPU-s', 'step'], ...rows, ['', '', '', seconds(total), 'in all']]
+    .map(([name, ...cells]) =>
+      [name, ...cells].map((cell, at) => (at < 4 ? cell?.padStart(7) : cell)).join(' '),
+    )
+    .join('\n')
+}
+
+/** Tests that no step ran, by what they lacked. */
+function skippedText(results: StepResult[]): string {
+  const runs = results.flatMap((result) => result.runs)
+  const key = ({ file, names }: { file: string; names: string[] }) => [file, ...names].join(' > ')
+  const ran = testsOf(runs, 'passed').map(key)
+  const skipped = new Map<string, Set<string>>()
+  for (const test of testsOf(runs, 'skipped')) {
+    const name = key(test)
+    if (ran.some((one) => one === name || one.startsWith(`${name} > `))) continue
+    const { reason = '' } = test
+    skipped.set(reason, (skipped.get(reason) ?? new Set()).add(name))
+  }
+  if (skipped.size === 0) return 'No test was skipped.'
+  const lines = [...skipped].flatMap(([reason, names]) => [
+    `  ${reason}:`,
+    ...[...names].map((name) => `    ${name}`),
+  ])
+  return ['Skipped, by what was missing:', ...lines].join('\n')
+}

@@ -1,0 +1,84 @@
+/** Runs CI, which `.ci/run` describes. The cache folder keeps which turns passed and which tests were flaky. */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { CLEAN_RUNS, FLAKY_LIST, type Flake, parseFlakyList } from './flaky.ts'
+import { runAll } from './run-all.ts'
+import { ALWAYS, FIRST, IN_TURN, LAST } from './steps.ts'
+import { TOOLS } from './tools.ts'
+import { chooseTurns, type Passes } from './turns.ts'
+
+/** State that a machine keeps between runs. */
+interface Kept {
+  passes: Passes
+  flakes: Flake[]
+  /** How many runs in a row a listed file was clean. */
+  clean: Record<string, number>
+}
+
+const DAY_MS = 86_400_000
+
+const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
+const say = (text: string) => console.log(text)
+
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth')
+const file = join(cache, 'ci.json')
+const kept: Kept = {
+  passes: {},
+  flakes: [],
+  clean: {},
+  ...(existsSync(file) && JSON.parse(readFileSync(file, 'utf8'))),
+}
+
+const [commit = '', committed = ''] = git('log', '-1', '--format=%H %cI').split(' ')
+const since = `--since=${new Date(Date.parse(committed) - DAY_MS).toISOString()}`
+const { turns, why } = chooseTurns(process.env.CI_TURN, kept.passes, {
+  commit,
+  changed: git('log', since, '--format=', '--name-only').split('\n'),
+  versionChanged: git('log', since, '--format=%H', '-G^  "version":', '--', 'package.json') !== '',
+})
+say(`Turn: ${turns.join(', ')} (${why})`)
+
+const dir = mkdtempSync(join(tmpdir(), 'berth-ci-'))
+// An ordinary user has a home in it.
+chmodSync(dir, 0o711)
+process.env.CI_DIR = dir
+process.env.PATH = [join(process.cwd(), 'node_modules/.bin'), process.env.PATH].join(delimiter)
+// Without it every process of the tests, and of the Berths that they start, strips the types of its modules again.
+process.env.NODE_COMPILE_CACHE = join(cache, 'node')
+const listed = parseFlakyList(readFileSync(FLAKY_LIST, 'utf8'))
+const date = new Date().toISOString().slice(0, 10)
+const plan = {
+  first: FIRST,
+  chains: [turns.flatMap((turn) => IN_TURN[turn]), ...ALWAYS],
+  slots: 2,
+  last: LAST,
+  tools: TOOLS,
+}
+const outcome = await runAll(plan, { dir, say, listed, earlier: kept.flakes, date, commit })
+
+for (const turn of turns) {
+  const { at, commit: before } = kept.passes[turn] ?? {}
+  if (!IN_TURN[turn].some(({ name }) => outcome.broken.includes(name)))
+    kept.passes[turn] = { at: new Date().toISOString(), commit }
+  else
+    say(
+      before
+        ? `The turn ${turn} last passed at ${before.slice(0, 8)}, ${at}`
+        : `The turn ${turn} has not passed here`,
+    )
+}
+for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
+  kept.clean[listedFile] = isClean ? (kept.clean[listedFile] ?? 0) + 1 : 0
+  if (kept.clean[listedFile] >= CLEAN_RUNS)
+    say(`CLEAN ${listedFile}: ${CLEAN_RUNS} runs; remove it from test/flaky.md`)
+}
+kept.flakes = [...kept.flakes, ...outcome.flakes].slice(-100)
+mkdirSync(cache, { recursive: true })
+writeFileSync(file, `${JSON.stringify(kept, undefined, 2)}\n`)
+
+if (outcome.failed === 0) rmSync(dir, { recursive: true, force: true })
+else say(`Logs: ${dir}`)
+say(`\n${outcome.passed} passed, ${outcome.failed} failed`)
+process.exitCode = outcome.failed === 0 ? 0 : 1

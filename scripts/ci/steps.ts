@@ -1,0 +1,148 @@
+/**
+ * The steps of CI. The embedded suites run always, and the others in turns. The steps of a chain run in order; chains run
+ * side by side.
+ */
+import type { Step } from './step.ts'
+import type { Turn } from './turns.ts'
+
+const CONTRACT = '--test-global-setup=test/contract/setup.ts'
+const ONE = 'node --test --test-concurrency=1'
+
+/** Whether a test of the contract meets Kubo, Redis or Docker: the others prove nothing new on real parts. */
+const WITHOUT_PARTS =
+  'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|gateways|group-members|groups|headers|idempotency|keys|oidc|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent|who-may'
+
+/** The README's test command, before everything else. */
+export const FIRST: Step[] = [
+  {
+    name: 'npm test on a bare machine',
+    run: 'scripts/ci/bare.sh "$CI_DIR/bare" "$(id -un)" sh -c "npm install && npm test"',
+  },
+]
+
+export const ALWAYS: Step[][] = [
+  [{ name: 'processes', run: 'npm run test:processes' }],
+  [{ name: 'agents on openclaw', run: 'npm run test:openclaw', needs: ['engines', 'servers'] }],
+  [{ name: 'storage', run: 'npm run test:storage', needs: ['kubo', 'servers'] }],
+  [{ name: 'dashboard', run: 'npm run test:dashboard', needs: ['browser', 'engines'] }],
+  [
+    { name: 'check', run: 'npm run check' },
+    { name: 'unused code', run: 'npm run unused' },
+    { name: 'audit of the tree', run: '.ci/tree' },
+  ],
+  [{ name: 'first start on a bare machine', run: '.ci/first-start "$CI_DIR/bare"', needs: ['servers'] }],
+]
+
+const CLUSTER = 'scripts/ci/kubernetes/with.sh'
+const STACK = 'scripts/ci/compose.sh'
+const DOCKER_TOOLS = ['servers', 'btrfs', 'docker', 'base', 'engines', 'kubo']
+
+export const IN_TURN: Record<Turn, Step[]> = {
+  real: [
+    {
+      name: 'containers, images and walls on docker',
+      run: `${ONE} 'test/integration/sandboxes/docker*.test.ts' test/integration/openclaw/image.test.ts \
+        test/integration/openclaw/{docker-tidy,cluster-image}.test.ts test/integration/agentd/full-disk.test.ts \
+        'test/integration/isolation/*.test.ts'`,
+      needs: [...DOCKER_TOOLS, 'registry'],
+      containers: ['docker'],
+    },
+    {
+      name: 'contract on real parts',
+      // All of the contract that meets a part, and of agents what needs a container.
+      run: `node --import ./test/support/async-context.ts --test --test-concurrency=2 ${CONTRACT} \
+        test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
+        test/contract/{full-disk,full-disk-parts,outage,tus-outage,tus-aborted,uploads-quota,settings}.processes.test.ts \
+        test/contract/openclaw/{lifecycle,console,files,snapshots,git,ports,live-skills}.test.ts`,
+      env: { BERTH_TEST_STACK: 'real' },
+      needs: DOCKER_TOOLS,
+      containers: ['docker'],
+    },
+    {
+      name: 'pins on kubo, queue and limits on redis',
+      run: `node --test --test-concurrency=2 test/integration/files/psa-kubo.test.ts test/integration/vhosts/stream.test.ts \
+        test/integration/agents/restore.test.ts test/integration/operations/{queue,redis}.test.ts \
+        test/integration/http/rate-limit.test.ts`,
+      needs: ['servers', 'kubo'],
+    },
+    {
+      name: "statements on the distribution's postgresql",
+      run: `node --test --test-concurrency=2 'test/integration/db/*.test.ts'`,
+      env: { BERTH_TEST_STACK: 'real' },
+      needs: ['servers'],
+    },
+  ],
+  stack: [
+    {
+      name: 'the stack of docker-compose.yml',
+      run: `${STACK} ${ONE} 'test/compose/*.test.ts'`,
+      within: STACK,
+      needs: ['images'],
+      containers: ['berth-ci'],
+    },
+    {
+      name: 'backup and restore',
+      run: 'npm run test:backup',
+      needs: ['servers', 'engines', 'kubo', 's3'],
+      isFinal: true,
+    },
+    { name: 'tls on caddy', run: 'npm run test:tls', needs: ['servers', 'caddy', 'engines'] },
+    { name: 'alert rules', run: 'scripts/ci/prometheus.sh' },
+  ],
+  chart: [
+    {
+      name: 'berth in a cluster',
+      // The move of a Berth into the cluster takes too long: by hand.
+      run: `${CLUSTER} ${ONE} --test-skip-pattern='an agent that ran elsewhere' \
+        test/integration/kubernetes/{chart*,engine-image}.test.ts`,
+      within: CLUSTER,
+      needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry'],
+      containers: ['berth-k8s-0', 'docker'],
+    },
+    {
+      name: 'torture',
+      run: 'npm run torture',
+      // Pins and uploads on one backend of the two, agents on the other, each at a sixth of the crash points; other ones in each run.
+      env: { BERTH_TORTURE_DOCKERD: '1', BERTH_TORTURE_BACKEND: 'redis', BERTH_TORTURE_SHARE: '6' },
+      needs: DOCKER_TOOLS,
+      containers: ['docker'],
+      isFinal: true,
+    },
+  ],
+  cluster: [
+    {
+      name: 'agents in a cluster',
+      run: `${CLUSTER} ${ONE} test/integration/kubernetes/{cluster,driver,killed,open-network,states,walls}.test.ts`,
+      within: CLUSTER,
+      needs: [...DOCKER_TOOLS, 'kubernetes'],
+      containers: ['berth-k8s-0', 'docker'],
+    },
+    { name: 'agentd on the real engine', run: 'npm run test:engine', needs: ['engines'] },
+    {
+      name: 'clients of others',
+      run: `${ONE} 'test/clients/*.test.ts'`,
+      needs: ['servers', 'engines', 'kubo'],
+    },
+    {
+      name: 'demo of agents in docker',
+      run: 'npm run demo:agent -- --runtime docker',
+      needs: DOCKER_TOOLS,
+      containers: ['docker'],
+      show: 24,
+    },
+    {
+      name: 'demo of workspaces as processes',
+      run: 'npm run demo:workspace -- --runtime process',
+      needs: ['engines', 'servers'],
+      show: 36,
+    },
+  ],
+}
+
+/** Compares the page of the contract with the tests that passed, second tries included. */
+export const LAST: Step[] = [
+  {
+    name: 'page of the contract',
+    run: 'node test/contract/report/write.ts --check "$CI_DIR"/*/records/*.jsonl',
+  },
+]

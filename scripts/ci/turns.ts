@@ -1,0 +1,52 @@
+/** Chooses the suites that a run of CI takes in addition to the embedded ones. The turn that has not passed for longest comes first. */
+
+/** In the order of CI_TURN=1 to 4. */
+export const TURNS = ['real', 'stack', 'chart', 'cluster'] as const
+export type Turn = (typeof TURNS)[number]
+
+/** A change of these, or of anything below them, has their turn run at once. */
+const PATHS: Record<Turn, string[]> = {
+  real: ['src/sandboxes/docker', 'src/storage/kubo'],
+  stack: ['docker-compose.yml', 'Dockerfile', 'deploy/caddy', 'src/backup'],
+  chart: ['deploy/chart', 'test/torture'],
+  cluster: ['src/sandboxes/kubernetes', 'deploy/kubernetes', 'scripts/ci/kubernetes'],
+}
+
+/** When a turn last passed on this machine, as ISO time, and at which commit. */
+export type Passes = Partial<Record<Turn, { at: string; commit: string }>>
+
+export interface Choice {
+  turns: Turn[]
+  why: string
+}
+
+/**
+ * @param wanted CI_TURN: `all`, or a number from 1 to {@link TURNS}' length.
+ * @param commit hash of HEAD, which decides on a machine where no turn has passed yet.
+ * @param changed paths of the last day's commits. @param versionChanged whether they changed the version of Berth.
+ * @throws Error if `wanted` is neither.
+ */
+export function chooseTurns(
+  wanted: string | undefined,
+  passes: Passes,
+  { commit, changed, versionChanged }: { commit: string; changed: string[]; versionChanged: boolean },
+): Choice {
+  if (wanted === 'all') return { turns: [...TURNS], why: 'CI_TURN=all' }
+  if (wanted) {
+    const turn = TURNS[Number(wanted) - 1]
+    if (!turn) throw new Error(`CI_TURN is all or a number from 1 to ${TURNS.length}, not ${wanted}`)
+    return { turns: [turn], why: `CI_TURN=${wanted}` }
+  }
+  if (versionChanged) return { turns: [...TURNS], why: 'the version changed' }
+  const touched = TURNS.filter((turn) =>
+    PATHS[turn].some((path) => changed.some((file) => file.startsWith(path))),
+  )
+  const candidates = touched.length > 0 ? touched : [...TURNS]
+  const why = touched.length > 0 ? 'its code changed within a day' : 'it has not passed for longest'
+  if (Object.keys(passes).length === 0 && touched.length === 0) {
+    const turn = TURNS[Number.parseInt(commit.slice(0, 8), 16) % TURNS.length] as Turn
+    return { turns: [turn], why: 'no turn has passed here yet: by the hash of HEAD' }
+  }
+  const last = (turn: Turn) => passes[turn]?.at ?? ''
+  return { turns: [candidates.reduce((one, other) => (last(other) < last(one) ? other : one))], why }
+}

@@ -1,0 +1,88 @@
+/** The plan of a run of CI: its turn, the list of flaky tests, and a step for each file of tests. */
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { FLAKY_LIST, parseFlakyList, staleRows } from '../../../scripts/ci/flaky.ts'
+import { ALWAYS, FIRST, IN_TURN } from '../../../scripts/ci/steps.ts'
+import { TOOLS } from '../../../scripts/ci/tools.ts'
+import { chooseTurns, type Passes } from '../../../scripts/ci/turns.ts'
+
+const cwd = join(import.meta.dirname, '../../..')
+const steps = [...FIRST, ...ALWAYS.flat(), ...Object.values(IN_TURN).flat()]
+
+describe('the turn of a run', () => {
+  const head = { commit: '0000000a', changed: ['README.md'], versionChanged: false }
+  const passes: Passes = {
+    real: { at: '2026-11-03', commit: '' },
+    stack: { at: '2026-11-01', commit: '' },
+    chart: { at: '2026-11-02', commit: '' },
+    cluster: { at: '2026-11-04', commit: '' },
+  }
+  const turnsOf = (wanted: string | undefined, known: Passes, more: Partial<typeof head> = {}) =>
+    chooseTurns(wanted, known, { ...head, ...more }).turns
+
+  it('the turn of a run is the one that has not passed for longest', () => {
+    assert.deepEqual(turnsOf(undefined, passes), ['stack'])
+    const { chart: _, ...others } = passes
+    assert.deepEqual(turnsOf(undefined, others), ['chart'])
+  })
+  it('the turn of a run follows from the commit on a new machine', () => {
+    assert.deepEqual(turnsOf(undefined, {}), ['chart'])
+    assert.deepEqual(turnsOf(undefined, {}, { commit: '0000000b' }), ['cluster'])
+  })
+  it('the turn of a run is the one whose code has changed', () => {
+    assert.deepEqual(turnsOf(undefined, passes, { changed: ['deploy/chart/values.yaml'] }), ['chart'])
+    const changed = ['src/sandboxes/kubernetes.ts', 'src/sandboxes/docker/engine.ts']
+    assert.deepEqual(turnsOf(undefined, passes, { changed }), ['real'])
+  })
+  it('the turn of a run can be chosen, and a new version takes all', () => {
+    assert.deepEqual(turnsOf('4', passes), ['cluster'])
+    assert.deepEqual(turnsOf('all', passes), ['real', 'stack', 'chart', 'cluster'])
+    assert.equal(turnsOf(undefined, passes, { versionChanged: true }).length, 4)
+    assert.throws(() => turnsOf('5', passes), /CI_TURN is all or a number from 1 to 4, not 5/)
+  })
+})
+
+describe('the list of flaky tests', () => {
+  const page = (row: string) =>
+    `# Flaky\n\n| date | file | test | error | cause |\n|---|---|---|---|---|\n${row}\n`
+
+  it('a flaky test may be listed for seven days', () => {
+    const rows = parseFlakyList(page('| 2026-11-20 | test/a.test.ts | suite > works | no | a race |'))
+    assert.deepEqual(rows, [{ date: '2026-11-20', file: 'test/a.test.ts', test: 'suite > works' }])
+    assert.deepEqual(staleRows(rows, new Date('2026-11-27T00:00:00Z')), [])
+    assert.deepEqual(staleRows(rows, new Date('2026-11-27T00:00:01Z')), rows)
+  })
+  it('a row of flaky tests without a date or a file is an error', () => {
+    for (const row of ['| soon | test/a.test.ts | works | no | |', '| 2026-11-20 | works | no | | |'])
+      assert.throws(() => parseFlakyList(page(row)), /needs a date and a file/)
+  })
+  it('the committed list of flaky tests can be read', () => {
+    parseFlakyList(readFileSync(FLAKY_LIST, 'utf8'))
+  })
+})
+
+describe('the steps of CI', () => {
+  it('some step of CI runs each file of tests', () => {
+    const { scripts } = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'))
+    const commands = steps.map(({ run }) =>
+      run.replace(/npm (?:run )?(test[:a-z]*|torture)/g, (_, name) => scripts[name]),
+    )
+    const patterns = commands.join(' ').match(/[^\s'"]*test\/[^\s'"]+\.test\.ts/g) ?? []
+    const run = new Set(globSync(patterns, { cwd }))
+    const files = globSync('{test,dashboard/test}/**/*.test.ts', { cwd })
+    assert.ok(files.length > 200)
+    assert.deepEqual(
+      files.filter((file) => !run.has(file)),
+      [],
+    )
+  })
+  it('steps and tools of CI need only tools that exist', () => {
+    const needed = [...steps, ...Object.values(TOOLS)].flatMap(({ needs = [] }) => needs)
+    assert.deepEqual(
+      needed.filter((name) => !TOOLS[name]),
+      [],
+    )
+  })
+})

@@ -1,0 +1,149 @@
+/** The runner of CI on small suites: second tries, what gets none, and what it prints. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { flakyLine } from '../../../scripts/ci/flaky.ts'
+import { type Plan, runAll, type Settings } from '../../../scripts/ci/run-all.ts'
+import type { Step } from '../../../scripts/ci/step.ts'
+
+// The runners in here report to their own reporters, not to this file's.
+delete process.env.NODE_TEST_CONTEXT
+
+const dir = mkdtempSync(join(tmpdir(), 'berth-ci-test-'))
+after(() => rmSync(dir, { recursive: true }))
+let files = 0
+
+/** A file with one test. @param body with `tries`, the number of this try from 1. */
+function fileOf(body: string): string {
+  const file = join(dir, `${++files}.test.mjs`)
+  writeFileSync(
+    file,
+    `import { appendFileSync, readFileSync } from 'node:fs'
+    import { describe, it } from 'node:test'
+    appendFileSync('${file}.tries', '.')
+    const tries = readFileSync('${file}.tries', 'utf8').length
+    describe('suite', () => { ${body} })`,
+  )
+  return file
+}
+const test = (body: string) => fileOf(`it('works', () => { ${body} })`)
+const FAIL = `throw new Error('not this time\\nmore')`
+/** Without a process for each file, to be cheaper. */
+const step = (...parts: string[]): Step => ({
+  name: 'suite',
+  run: [process.execPath, '--test', '--test-isolation=none', ...parts].join(' '),
+})
+
+async function run(plan: Partial<Plan>, settings: Partial<Settings> = {}) {
+  const said: string[] = []
+  const outcome = await runAll(
+    { first: [], chains: [], slots: 1, last: [], tools: {}, ...plan },
+    {
+      dir: mkdtempSync(join(dir, 'run-')),
+      say: (text) => said.push(text),
+      listed: [],
+      earlier: [],
+      date: '2026-11-28',
+      commit: 'abcdef0123456',
+      ...settings,
+    },
+  )
+  return { ...outcome, said: said.join('\n') }
+}
+/** As the reporter names it. */
+const shown = (file: string) => file.replace(`${dir}/`, '')
+
+describe('a failing file', () => {
+  it('a file that passes on its second try is flaky, and the run passes', async () => {
+    const file = test(`if (tries === 1) ${FAIL}`)
+    const isolated = { ...step(), run: `${process.execPath} --test ${test('')} ${file}` }
+    const { passed, failed, flakes, broken, said } = await run({ chains: [[isolated]] })
+    assert.deepEqual({ passed, failed, broken }, { passed: 2, failed: 0, broken: [] })
+    assert.equal(flakes.length, 1)
+    assert.match(said, /^FLAKY 2026-11-28 abcdef01 \S+\.test\.mjs: suite > works - not this time$/m)
+    assert.ok(flakes[0]?.file.endsWith(shown(file)))
+  })
+  it('a file that fails twice fails the run', async () => {
+    const { passed, failed, broken, said } = await run({ chains: [[step(test(''), test(FAIL))]] })
+    assert.deepEqual({ passed, failed, broken }, { passed: 1, failed: 1, broken: ['suite'] })
+    assert.match(said, /^FAILED \S+ failed 2 times: suite > works - not this time$/m)
+  })
+  it('more than four failing files get no second try', async () => {
+    const flaky = Array.from({ length: 5 }, () => test(`if (tries === 1) ${FAIL}`))
+    const { failed, said } = await run({ chains: [[step(...flaky)]] })
+    assert.equal(failed, 5)
+    assert.match(said, /5 files failed; up to 4 get a second try/)
+  })
+  it('a failing file of a final step gets no second try', async () => {
+    const final = { ...step(test(`if (tries === 1) ${FAIL}`)), isFinal: true }
+    assert.equal((await run({ chains: [[final]] })).failed, 1)
+  })
+  it('a file that was flaky before fails the run unless test/flaky.md lists it', async () => {
+    const flaky = () => ({ chains: [[step(test(`if (tries === 1) ${FAIL}`))]] })
+    const plan = flaky()
+    const { flakes } = await run(flaky())
+    const earlier = flakes.map((flake) => ({
+      ...flake,
+      date: '2026-11-20',
+      file: flake.file.replace(/\d+\.test/, `${files - 1}.test`),
+    }))
+    const again = await run(plan, { earlier })
+    assert.equal(again.failed, 1)
+    assert.match(again.said, /is flaky again: fix it, or list it/)
+    assert.match(flakyLine(flakes[0] as (typeof flakes)[0]), /^FLAKY/)
+  })
+})
+
+describe('a listed file', () => {
+  const listed = (file: string) => [
+    { date: '2026-11-28', file: relative(process.cwd(), file), test: 'suite > works' },
+  ]
+  it('a listed file runs three times, and is clean if all pass', async () => {
+    const file = test('')
+    const { clean, said } = await run({ chains: [[step(file)]] }, { listed: listed(file) })
+    assert.deepEqual(Object.values(clean), [true])
+    assert.match(said, /try 3, alone/)
+  })
+  it('a listed file that fails once of three times is flaky', async () => {
+    const file = test(`if (tries === 2) ${FAIL}`)
+    const { clean, failed, flakes } = await run({ chains: [[step(file)]] }, { listed: listed(file) })
+    assert.deepEqual([Object.values(clean), failed, flakes.length], [[false], 0, 1])
+  })
+  it('a listed file that fails twice of three times fails the run', async () => {
+    const file = test(`if (tries !== 2) ${FAIL}`)
+    assert.equal((await run({ chains: [[step(file)]] }, { listed: listed(file) })).failed, 1)
+  })
+})
+
+describe('a step', () => {
+  it('a step that fails without a failing test fails the run', async () => {
+    const { failed, said } = await run({ chains: [[{ name: 'check', run: 'echo no; exit 1' }]] })
+    assert.equal(failed, 1)
+    assert.match(said, /no\n-- check: 0 passed, 1 failed/)
+  })
+  it('a step fails if its tests pass and its command fails', async () => {
+    const { failed } = await run({ chains: [[{ ...step(test('')), run: `${step(test('')).run}; exit 2` }]] })
+    assert.equal(failed, 1)
+  })
+  it('a step whose tool cannot be installed fails with the log of the tool', async () => {
+    const tools = { kubo: { run: 'echo no compiler; exit 1', lane: 'builds' } } as const
+    const { failed, said } = await run({ chains: [[{ ...step(test('')), needs: ['kubo'] }]], tools })
+    assert.equal(failed, 1)
+    assert.match(said, /kubo could not be installed:\nno compiler/)
+  })
+  it('a step gets the variables of its tools', async () => {
+    const tools = {
+      kubo: { run: 'echo building; echo /path/to/ipfs', variable: 'KUBO', lane: 'builds' },
+    } as const
+    const needy = { name: 'needy', run: '[ "$KUBO" = /path/to/ipfs ]', needs: ['kubo'] }
+    assert.equal((await run({ chains: [[needy]], tools })).failed, 0)
+  })
+  it('a step says what it cost, and the summary lists what no step ran', async () => {
+    const skipping = fileOf(`it('pins', { skip: 'no Kubo' }, () => {}); it('works', () => {})`)
+    const { said } = await run({ first: [step(skipping)] })
+    assert.match(said, /-- suite: 1 passed, 0 failed, \d+ s, [\d?]+ CPU-s/)
+    assert.match(said, /Skipped, by what was missing:\n {2}no Kubo:\n {4}\S+ > suite > pins/)
+  })
+})
