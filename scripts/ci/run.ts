@@ -1,6 +1,15 @@
 /** Runs CI, which `.ci/run` describes. The cache folder keeps which turns passed and which tests were flaky. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { CLEAN_RUNS, FLAKY_LIST, type Flake, parseFlakyList } from './flaky.ts'
@@ -76,7 +85,9 @@ for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
 }
 kept.flakes = [...kept.flakes, ...outcome.flakes].slice(-100)
 mkdirSync(cache, { recursive: true })
-writeFileSync(file, `${JSON.stringify(kept, undefined, 2)}\n`)
+// By a rename: a run that is killed must not leave a file that the next one cannot read.
+writeFileSync(`${file}.new`, `${JSON.stringify(kept, undefined, 2)}\n`)
+renameSync(`${file}.new`, file)
 
 if (outcome.failed === 0) rmSync(dir, { recursive: true, force: true })
 else say(`Logs: ${dir}`)

@@ -58,7 +58,8 @@ export async function tryAgain(results: StepResult[], settings: Settings): Promi
     const failed = failing.includes(one) ? [failedTests(one.run, one.file)] : []
     for (let count = 1; count < (isListed ? LISTED_TRIES : 2); count++) {
       settings.say(`${one.file}: try ${count + 1}, alone`)
-      const again = await runAgain(one, join(settings.dir, `${one.file.replaceAll('/', '-')}-${count}`))
+      const folder = `again-${one.result.step.name}-${one.file}-${count}`.replaceAll(/[^\w.-]/g, '-')
+      const again = await runAgain(one, join(settings.dir, folder))
       if (passed(again)) continue
       failed.push(again.runs.flatMap((run) => failedTests(run, one.file)))
     }
