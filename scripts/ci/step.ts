@@ -46,7 +46,13 @@ export function recording(dir: string, env: NodeJS.ProcessEnv = process.env): No
   mkdirSync(dir, { recursive: true })
   const spec = '--test-reporter=spec --test-reporter-destination=stdout'
   const records = `--test-reporter=${REPORTER} --test-reporter-destination=stderr`
-  return { ...env, CI_RECORDS: dir, NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} ${spec} ${records}`.trim() }
+  return {
+    ...env,
+    CI_RECORDS: dir,
+    NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} ${spec} ${records}`.trim(),
+    // A suite reports to its reporters also if a test started the runner.
+    NODE_TEST_CONTEXT: undefined,
+  }
 }
 
 /** Runs a step for 40 minutes at most. @param dir where its log and records go. */

@@ -8,9 +8,6 @@ import { flakyLine } from '../../../scripts/ci/flaky.ts'
 import { type Plan, runAll, type Settings } from '../../../scripts/ci/run-all.ts'
 import type { Step } from '../../../scripts/ci/step.ts'
 
-// The runners in here report to their own reporters, not to this file's.
-delete process.env.NODE_TEST_CONTEXT
-
 const dir = mkdtempSync(join(tmpdir(), 'berth-ci-test-'))
 after(() => rmSync(dir, { recursive: true }))
 let files = 0
