@@ -86,6 +86,11 @@ export class Git {
     }
   }
 
+  /** Environment for commands that read only commits, so that another call may replace the index meanwhile. */
+  get withoutIndex(): Record<string, string> {
+    return { GIT_INDEX_FILE: join(this.own, 'no-index') }
+  }
+
   /** Makes agentd's own folder anew; nothing may run in it. */
   async prepare(): Promise<void> {
     await rm(this.own, { recursive: true, force: true })

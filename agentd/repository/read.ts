@@ -48,7 +48,9 @@ export async function sendChanges(git: Git, { url, res }: Call): Promise<undefin
 type Change = Extract<TreeChange, { removed: true }> | Omit<Extract<TreeChange, { blob: string }>, 'size'>
 
 async function* changesBetween(git: Git, from: string, to: string): AsyncGenerator<Change> {
-  for await (const change of rawDiff(git, ['diff-tree', '-r'], [from, to])) {
+  for await (const change of rawDiff(git, ['diff-tree', '-r'], [from, to], {
+    env: git.withoutIndex,
+  })) {
     if (!isUtf8(change.path)) continue
     const { mode, blob } = change
     const path = change.path.toString('utf8')
@@ -99,7 +101,7 @@ export async function sendDiff(git: Git, { url, res }: Call): Promise<undefined>
   const max = maxOf(url)
   const diff = ['diff', '--no-color', '--no-ext-diff', '--no-textconv']
   await onCommits(git, commitsOf(url, 'from', 'to'), ({ from, to }) =>
-    sendLines(res, max, git.chunks([...diff, from, to])),
+    sendLines(res, max, git.chunks([...diff, from, to], { env: git.withoutIndex })),
   )
 }
 
