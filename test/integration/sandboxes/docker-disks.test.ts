@@ -191,7 +191,7 @@ describe('disks of agents in Docker, with a disk helper', {
     const address = await start(agentId, 600 * MIB)
     await runIn(
       address,
-      'ulimit -f unlimited; for i in $(seq 20); do dd if=/dev/urandom of=$HOME/big$i bs=1M count=50; done 2>&1; sync -f ~',
+      'ulimit -f unlimited; for i in $(seq 20); do dd if=/dev/zero of=$HOME/big$i bs=1M count=50; done 2>&1; sync -f ~',
     )
     await assert.rejects(runtime.ensureVolume(another), failsWith('disk_full'))
     assert.equal((await checkAgentDisks(disks.socket, 16 * MIB)).status, 'down')
