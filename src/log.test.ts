@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createLogger, type Logger } from './log.ts'
+import { createLogger, type Logger, shortUrl } from './log.ts'
 
 describe('the log', () => {
   const lines: string[] = []
@@ -56,9 +56,28 @@ describe('the log', () => {
     }
   })
   it('the log is as quick with a URL that is made to be slow', () => {
-    for (const part of ['eyJ', '?a%', '%', '&token', '/v3/files/tus/', 'a://', '0f8fad5b-d9cb-469f-a165-'])
+    for (const part of [
+      'eyJ',
+      '?a%',
+      '?%',
+      '%',
+      '&token',
+      '/v3/files/tus/',
+      'a://',
+      '0f8fad5b-d9cb-469f-a165-',
+    ])
       log.info({ req: { url: `/?${part.repeat(100_000 / part.length)}` } }, 'x')
-    assert.equal(lines.splice(0).length, 7)
+    assert.equal(lines.splice(0).length, 8)
+  })
+  it('a long URL is cut between its parts', () => {
+    assert.equal(shortUrl('/a?b=c'), '/a?b=c')
+    const secret = 'x'.repeat(2100)
+    for (const [url, short] of [
+      [`/a?b=c&token=${secret}`, '/a?b=c&…'],
+      [`/a/${secret}`, '/a/…'],
+      [`/${'a&'.repeat(2000)}`, `/${'a&'.repeat(1023)}…`],
+    ] as const)
+      assert.equal(shortUrl(url), short)
   })
   it('the log keeps ids and harmless parameters', () => {
     const url = '/v3/files?limit=5&order=DESC'

@@ -16,17 +16,33 @@ const TOKENS: readonly (readonly [RegExp, string])[] = [
   [/invite_[\w-]{43}/g, '…'],
   // Gateway tokens are UUIDs of version 4; ids are of version 7, or have no dashes.
   [/[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}/gi, '…'],
-  // Parameters of URLs, by names that may be escaped in part.
-  [/([?&][^=&\s"\\]{0,50}(?:auth|key|pass|secret|sig|token|%)[^=&\s"\\]{0,50}=)[^&\s"\\]+/gi, '$1…'],
   // The token of a resumable upload is a part of its path.
   [/(\/v3\/files\/tus\/[^/\s"\\]+\/)[^/?\s"\\]+/gi, '$1…'],
   // Passwords of addresses, such as DATABASE_URL's.
   [/(\w:\/\/)[^/\s"\\@]+@/g, '$1…@'],
 ]
 
+/** A parameter of a URL. */
+const PARAMETER = /([?&])([^?&=\s"\\]*)=[^&\s"\\]+/g
+/** Names of parameters that hold a token; one that is escaped in part may be any of them. */
+const SECRET_NAME = /auth|key|pass|secret|sig|token|%/i
+
 /** A text without the tokens in it. */
 export function redactTokens(text: string): string {
-  return TOKENS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
+  return TOKENS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text).replace(
+    PARAMETER,
+    (parameter, mark, name) => (SECRET_NAME.test(name) ? `${mark}${name}=…` : parameter),
+  )
+}
+
+/** The longest URL in a line. */
+const MAX_URL = 2048
+
+/** A URL for a line: a long one is cut between two of its parts, so that no token is cut into what no pattern finds. */
+export function shortUrl(url: string): string {
+  if (url.length <= MAX_URL) return url
+  const cut = url.slice(0, MAX_URL)
+  return `${cut.slice(0, Math.max(...['/', '?', '&'].map((mark) => cut.lastIndexOf(mark))) + 1)}…`
 }
 
 /**

@@ -28,6 +28,7 @@ export const ALWAYS: Step[][] = [
   [
     { name: 'check', run: 'npm run check' },
     { name: 'unused code', run: 'npm run unused' },
+    { name: 'regular expressions', run: 'npm run regexes' },
     { name: 'audit of the tree', run: '.ci/tree' },
   ],
   [{ name: 'first start on a bare machine', run: '.ci/first-start "$CI_DIR/bare"', needs: ['servers'] }],

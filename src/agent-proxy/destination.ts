@@ -50,7 +50,7 @@ export function hasDestination(list: readonly Destination[], { host, port }: Des
 
 /** Splits an absolute-form target (RFC 9112, 3.2.2); the path stays as the client wrote it. */
 export function parseAbsoluteForm(target: string): { destination: Destination; path: string } | undefined {
-  const [, authority = '', rest = ''] = /^http:\/\/([^/?#]+)([^#]*)$/i.exec(target) ?? []
+  const [, authority = '', rest = ''] = /^http:\/\/([^/?#]+)([/?][^#]*)?$/i.exec(target) ?? []
   const destination = parseDestination(authority, 80)
   return destination && { destination, path: rest.startsWith('/') ? rest : `/${rest}` }
 }

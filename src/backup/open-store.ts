@@ -1,14 +1,15 @@
 /** A place of backups by its name. */
 import { resolve } from 'node:path'
+import { trimSlashes } from '../lib/slashes.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
-const S3 = /^s3:\/\/([^/]+)\/?(.*)$/
+const S3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/
 
 /** `s3://bucket/prefix` as it is, anything else as the absolute path of a folder. @throws BackupError for no bucket. */
 export function resolveTarget(target: string): string {
   if (!target.startsWith('s3://')) return resolve(target)
   if (!S3.test(target)) throw new BackupError(`${target} names no bucket: it is s3://bucket/prefix`)
-  return target.replace(/\/+$/, '')
+  return trimSlashes(target)
 }
 
 /**

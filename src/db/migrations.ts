@@ -35,10 +35,8 @@ export async function readMigrations(): Promise<Migration[]> {
 /** A migration that leaves less than the version before uses says `-- Needs 0.4.0: why`, on a line of its own. */
 export function parseMigration(name: string, sql: string): Migration {
   const comment = /^(?:\s*--.*\n)*/.exec(`${sql}\n`)?.[0] ?? ''
-  const text = comment
-    .replace(/^\s*--\s*/gm, '')
-    .replace(/[-\s]+$/, '')
-    .replace(/\s+/g, ' ')
+  const words = comment.split(/\s+/).filter((word) => !/^-*$/.test(word))
+  const text = words.join(' ')
   return {
     name,
     sql,

@@ -5,7 +5,7 @@ import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
 import { Histogram } from 'prom-client'
 import { badRequest } from '../errors.ts'
-import { describeError, type Logger } from '../log.ts'
+import { describeError, type Logger, shortUrl } from '../log.ts'
 import { errorHandler, unknownRoute } from './error-handler.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
 import { isUpgrade } from './upgrade.ts'
@@ -63,7 +63,7 @@ function requestLog(logger: Logger) {
     wrapSerializers: false,
     serializers: {
       err: describeError,
-      req: ({ id, method, url }) => ({ id, method, url }),
+      req: ({ id, method, url }) => ({ id, method, url: shortUrl(url) }),
       res: ({ statusCode }) => ({ statusCode }),
     },
   })

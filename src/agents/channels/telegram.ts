@@ -1,6 +1,7 @@
 /** Asking Telegram whether a bot token is one of its own. */
 import { badRequest } from '../../errors.ts'
 import { readWhole } from '../../lib/read.ts'
+import { trimSlashes } from '../../lib/slashes.ts'
 
 const ANSWER_MS = 5000
 const ANSWER_BYTES = 65_536
@@ -14,7 +15,7 @@ const ANSWER_BYTES = 65_536
  */
 export async function checkTelegramToken(apiUrl: string, token: string | undefined): Promise<void> {
   if (apiUrl === '' || token === undefined) return
-  const refusal = await ask(`${apiUrl.replace(/\/+$/, '')}/bot${token}/getMe`).catch(() => undefined)
+  const refusal = await ask(`${trimSlashes(apiUrl)}/bot${token}/getMe`).catch(() => undefined)
   if (refusal !== undefined) throw badRequest(`Telegram rejected the bot token: ${refusal}`)
 }
 

@@ -7,6 +7,7 @@ import { fromBufferPromise } from 'yauzl'
 import { z } from 'zod'
 import { ApiError } from '../../errors.ts'
 import { readWhole } from '../../lib/read.ts'
+import { trimSlashes } from '../../lib/slashes.ts'
 import { MAX_BYTES, MAX_FILES, type SkillFile } from '../skills/files.ts'
 import { BadSkill } from '../skills/skill-md.ts'
 import { SEMVER, SKILL_NAME } from '../skills/skill-schema.ts'
@@ -54,7 +55,7 @@ export class Upstream {
 
   /** @param url of the hub, as `https://clawhub.ai`. */
   constructor(url: string) {
-    this.#url = url.replace(/\/+$/, '')
+    this.#url = trimSlashes(url)
   }
 
   /** A page of its skills. @throws ApiError 503 where it does not answer. */

@@ -12,6 +12,7 @@ import type { PrismaClient } from '../../db/prisma.ts'
 import { findSignedUpload } from '../../db/statements/uploads.ts'
 import { badRequest, forbidden, notFound, unauthorized } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
+import { trimSlashes } from '../../lib/slashes.ts'
 import { hasGroup } from '../groups.ts'
 import type { UrlSigner } from '../signed-url.ts'
 import type { UploadGrant } from './grant.ts'
@@ -106,5 +107,5 @@ const REFUSALS = {
 export function apiBase(req: Request, publicUrl: string | undefined): string {
   const base = publicUrl ?? `${req.protocol}://${req.get('host') ?? ''}`
   if (!URL.canParse(base)) throw badRequest('Host: not a host')
-  return base.replace(/\/+$/, '')
+  return trimSlashes(base)
 }

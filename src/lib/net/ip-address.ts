@@ -39,7 +39,7 @@ ipv4Inside.addSubnet('64:ff9b::', 96, 'ipv6')
 
 /** True for any IP address but a public one. @throws TypeError when it is no IP address. */
 export function isPrivateAddress(ip: string): boolean {
-  const address = ip.replace(/%.*$/, '')
+  const [address = ''] = ip.split('%', 1)
   const version = isIP(address)
   if (version === 0) throw new TypeError(`${ip} is no IP address`)
   const ipv4 = toIPv4(address)
@@ -56,8 +56,8 @@ export function toIPv4(ip: string): string | undefined {
 /** The last 32 bits of an IPv6 address, in whichever spelling, as an IPv4 address. */
 function lastFourBytes(ipv6: string): string {
   const { address } = new SocketAddress({ address: ipv6, family: 'ipv6' })
-  const dotted = /\d+\.\d+\.\d+\.\d+$/.exec(address)
-  if (dotted) return dotted[0]
+  const [, dotted] = /:(\d+\.\d+\.\d+\.\d+)$/.exec(address) ?? []
+  if (dotted) return dotted
   const [high = 0, low = 0] = address
     .split(':')
     .slice(-2)
@@ -76,11 +76,11 @@ const LONGEST = 45
 export function clientAddress(ip: string | undefined): string | undefined {
   if (ip === undefined) return undefined
   // A trusted proxy may write more than an address: a zone, or the port of the connection.
-  const address = ip
+  const [withoutZone = ''] = ip
     .replace(/^\[(.*)\](:\d+)?$/, '$1')
     .replace(/^([\d.]+):\d+$/, '$1')
-    .replace(/%.*$/, '')
-    .slice(0, LONGEST)
+    .split('%', 1)
+  const address = withoutZone.slice(0, LONGEST)
   if (isIP(address) === 0) return address
   const ipv4 = toIPv4(address)
   if (ipv4 !== undefined) return ipv4.startsWith('127.') ? undefined : ipv4

@@ -162,7 +162,7 @@ export class Registry {
     const basic = known && `Basic ${Buffer.from(known).toString('base64')}`
     if (!/^bearer /i.test(challenge)) return basic
     const said = Object.fromEntries(
-      [...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, text]) => [key, text]),
+      [...challenge.matchAll(/\b(\w+)="([^"]*)"/g)].map(([, key, text]) => [key, text]),
     )
     const realm = URL.canParse(said.realm) ? new URL(said.realm) : undefined
     // Or the password would go over the network in the clear.

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CID } from 'multiformats/cid'
 import { z } from 'zod'
 import { readWhole } from '../../lib/read.ts'
+import { trimSlashes } from '../../lib/slashes.ts'
 import type { BlockNetwork } from './network.ts'
 
 const DIAL_MS = 10_000
@@ -121,7 +122,7 @@ async function findPeer(routingUrl: string, peerId: string, signal: AbortSignal)
 }
 
 const base = (routingUrl: string): string =>
-  `${routingUrl.replace(/\/+$/, '').replace(/\/routing\/v1$/, '')}/routing/v1`
+  `${trimSlashes(routingUrl).replace(/\/routing\/v1$/, '')}/routing/v1`
 
 async function ask(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, {

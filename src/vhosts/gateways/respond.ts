@@ -99,7 +99,8 @@ interface ByteRange {
  * @param size of the file, in bytes.
  */
 function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
-  const [, first, last] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*(?:,.*)?$/i.exec(header ?? '') ?? []
+  const [, range = ''] = /^bytes=([^,]*)/i.exec(header ?? '') ?? []
+  const [, first, last] = /^(\d*)\s*-\s*(\d*)$/.exec(range.trim()) ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
   if (first === '') {
     const length = Math.min(Number(last), size)

@@ -240,7 +240,7 @@ const MEANINGS: [RegExp, string][] = [
   ],
   [/not a valid object name|not a tree object/i, 'path: the repository has no such folder'],
   [
-    /could not read Username|Authentication failed|returned error: 40[1-4]|repository .* not found/i,
+    /could not read Username|Authentication failed|returned error: 40[1-4]|repository '[^'\n]*' not found/i,
     'gitUrl: there is no public repository',
   ],
   [/is this a git repository|does not support shallow|bad line length|protocol error/i, NOTHING_THERE],

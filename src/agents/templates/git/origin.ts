@@ -1,6 +1,7 @@
 /** How a body names the repository that a template is made of. */
 import { z } from 'zod'
 import { text } from '../../../http/shapes.ts'
+import { trimSlashes } from '../../../lib/slashes.ts'
 import type { GitOrigin } from './hosts.ts'
 
 /** Names that are no branch or tag (git-check-ref-format), or that git would take for an option. */
@@ -12,7 +13,7 @@ const gitRef = text(255)
   .refine((name) => !NO_REF.test(name), 'must be the name of a branch, tag or commit')
   .meta({ format: 'git-ref' })
 const folder = text(1000)
-  .transform((path) => path.replace(/^\/+|\/+$/g, ''))
+  .transform((path) => trimSlashes(path.replace(/^\/+/, '')))
   .refine(
     (path) => path === '' || !path.split('/').some((name) => ['', '.', '..'].includes(name)),
     'must be a folder of the repository',

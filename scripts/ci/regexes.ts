@@ -1,0 +1,54 @@
+/**
+ * Looks for regular expressions that take more than linear time on some text: callers choose most of the texts that Berth
+ * matches. It reads each literal of the product's code, and fails if recheck finds an attack. The packages come from npx.
+ */
+import { globSync, readFileSync } from 'node:fs'
+import { createRequire, stripTypeScriptTypes } from 'node:module'
+import { dirname, join } from 'node:path'
+
+/** Time for one expression; recheck knows nothing about one that takes longer. */
+const TIMEOUT_MS = 2000
+
+interface Literal {
+  regex?: { pattern: string; flags: string }
+  loc: { start: { line: number } }
+}
+interface Verdict {
+  status: 'safe' | 'vulnerable' | 'unknown'
+  complexity?: { summary: string }
+}
+interface Packages {
+  recheck: { checkSync(source: string, flags: string, options: { timeout: number }): Verdict }
+  acorn: { parse(code: string, options: object): object }
+  'acorn-walk': { full(tree: object, visit: (node: Literal) => void): void }
+}
+
+// npx puts its folder of programs first into the PATH.
+const require = createRequire(join(dirname(process.env.PATH?.split(':')[0] ?? ''), 'from-here.js'))
+const load = <Name extends keyof Packages>(name: Name): Packages[Name] => require(name)
+const { checkSync } = load('recheck')
+const { parse } = load('acorn')
+const { full } = load('acorn-walk')
+
+/** Where each expression stands. */
+const places = new Map<string, string[]>()
+for (const file of globSync('{src,workers,agentd}/**/*.ts')) {
+  if (/\.test\.ts$|\/generated\//.test(file)) continue
+  const code = stripTypeScriptTypes(readFileSync(file, 'utf8'))
+  full(parse(code, { ecmaVersion: 'latest', sourceType: 'module', locations: true }), ({ regex, loc }) => {
+    if (!regex) return
+    const key = JSON.stringify([regex.pattern, regex.flags])
+    places.set(key, [...(places.get(key) ?? []), `${file}:${loc.start.line}`])
+  })
+}
+
+let found = 0
+for (const [key, at] of places) {
+  const [pattern, flags] = JSON.parse(key)
+  const { status, complexity } = checkSync(pattern, flags, { timeout: TIMEOUT_MS })
+  if (status !== 'vulnerable') continue
+  found++
+  console.error(`${at.join(', ')}: /${pattern}/${flags} takes time of ${complexity?.summary}`)
+}
+console.log(`${places.size} regular expressions, ${found} of more than linear time`)
+process.exitCode = found === 0 ? 0 : 1

@@ -1,0 +1,6 @@
+/** A text without the slashes at its end, in linear time: the pattern `/\/+$/` looks at each run of slashes many times. */
+export function trimSlashes(text: string): string {
+  let end = text.length
+  while (text[end - 1] === '/') end--
+  return text.slice(0, end)
+}
