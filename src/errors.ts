@@ -68,6 +68,7 @@ export const messages = {
   sessionEnded: 'The session has ended: sign in again',
   otherOrigin: 'Requests of a session come from the dashboard alone',
   permissionDenied: 'Workspace permission denied',
+  sessionNeeded: 'Only a session of the dashboard may do this: sign in at /login',
   pinByCidPlan: 'Pin by CID is not part of the free plan',
   carPlan: 'CAR upload is not part of the free plan',
   ipfsUnreachable: 'IPFS node unreachable',

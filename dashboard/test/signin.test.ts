@@ -232,7 +232,7 @@ describe('passkeys', () => {
     assert.equal((await (await fetch(`${web.url}/v0/login`)).json()).data.passkey, false)
     await page.context().close()
   })
-  it('who is in several workspaces signs in to the one that they joined last, or name', async () => {
+  it('a user of several workspaces signs in to the one that they used last, or name', async () => {
     const { page, member } = await withPasskey()
     const other = await dashboard.workspace()
     await other.member('viewer', member.name)
@@ -241,6 +241,9 @@ describe('passkeys', () => {
       assert.equal(status, 200, JSON.stringify(body))
       return (await ask(page, 'GET', '/v0/me')).body.data.workspace.id
     }
+    // Nobody who makes them a member decides where they sign in.
+    assert.equal(await where({}), own.id)
+    assert.equal(await where({ workspaceId: other.id }), other.id)
     assert.equal(await where({}), other.id)
     assert.equal(await where({ workspaceId: own.id }), own.id)
     const stranger = await dashboard.workspace()

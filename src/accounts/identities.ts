@@ -7,6 +7,7 @@ import type { Config } from '../config.ts'
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, forbidden, messages, notFound, unauthorized } from '../errors.ts'
+import { freeName } from './free-name.ts'
 import { joinByInvitation, requireInvitation } from './invitations.ts'
 import { lockMembers, lockUser, putMember } from './members.ts'
 import type { Checks, Claims, OpenIdProvider } from './openid-provider.ts'
@@ -200,7 +201,7 @@ async function joinAsInvited(
   how: { claims: Claims; userId: string | undefined; invitationHash: Uint8Array<ArrayBuffer> },
 ): Promise<Member> {
   const { claims, userId, invitationHash } = how
-  const who = userId === undefined ? { name: await freeName(tx, claims) } : { userId }
+  const who = userId === undefined ? { name: nameOf(claims) } : { userId }
   const { workspace, user } = await joinByInvitation(tx, invitationHash, who)
   if (userId === undefined) await createIdentity(tx, claims, user.id)
   return { workspaceId: workspace.id, userId: user.id }
@@ -225,7 +226,7 @@ async function findMember(
     )
   const workspace = await findWorkspace(tx, rule.workspace)
   await lockMembers(tx, workspace.id)
-  const user = await tx.user.create({ data: { name: await freeName(tx, claims) } })
+  const user = await tx.user.create({ data: { name: await freeName(tx, 'user', nameOf(claims)) } })
   await putMember(tx, { workspaceId: workspace.id, userId: user.id, role: rule.role })
   await createIdentity(tx, claims, user.id)
   return { workspaceId: workspace.id, userId: user.id }
@@ -248,14 +249,8 @@ async function createIdentity(
   })
 }
 
-/** A name that no user has yet: the provider's for them, with a number where it is taken. */
-async function freeName(tx: Prisma.TransactionClient, claims: Claims): Promise<string> {
-  const name = tidy(claims.name ?? '') || 'user'
-  for (let number = 1; ; number++) {
-    const candidate = number === 1 ? name : `${name} ${number}`
-    if (!(await tx.user.findUnique({ where: { name: candidate } }))) return candidate
-  }
-}
+/** The provider's name for a user. */
+const nameOf = (claims: Claims): string => tidy(claims.name ?? '') || 'user'
 
 /** A text of the provider's, cut to what PostgreSQL can hold. */
 const tidy = (text: string) => text.replaceAll('\0', '').slice(0, MAX_NAME).toWellFormed().trim()

@@ -123,6 +123,7 @@ export function identityRoutes(
       description:
         'At the OpenID provider. In all workspaces they are the same. Newest first; there are 10 at most.',
       scope: 'org:read',
+      session: true,
       success: {
         status: 200,
         description: 'The identities.',

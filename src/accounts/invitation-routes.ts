@@ -71,8 +71,7 @@ const view = ({ createdAt, expiresAt, ...rest }: Invitation) => ({
 const noteMember = (res: Response, { workspace, user }: z.output<typeof accepted>['data']) =>
   noteCaller(res, { workspaceId: workspace.id, userId: user.id })
 
-/** @param forgetKeys makes this process read its cached keys again; the others learn of it by notification. */
-export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetKeys: () => void): Route[] {
+export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[] {
   return [
     route({
       method: 'post',
@@ -144,32 +143,15 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetK
       id: 'acceptInvitation',
       tag: TAG,
       summary: 'Accept an invitation as a new user',
-      description: 'No key is needed: the token is the permission. 409 for a name that another user has.',
+      description:
+        'No key is needed: the token is the permission. A name that another user has gets a number.',
       scope: null,
       body: z.object({ token: invitationToken, name: newUserName }),
       success: { status: 201, description: 'The new member.', body: accepted },
-      errors: [404, 409],
+      errors: [404],
       async handle({ body: { token, name }, res }) {
-        const data = await acceptInvitation(prisma, keys, token, { name })
+        const data = await acceptInvitation(prisma, keys, token, name)
         noteMember(res, data)
-        return { body: { data } }
-      },
-    }),
-    route({
-      method: 'post',
-      path: '/v0/invitations/join',
-      id: 'joinWorkspace',
-      tag: TAG,
-      summary: 'Accept an invitation as the user of the key',
-      description: 'For users who have a key of another workspace. 409 for a member of the workspace.',
-      scope: 'any',
-      body: z.object({ token: invitationToken }),
-      success: { status: 201, description: 'The new member.', body: accepted },
-      errors: [404, 409],
-      async handle({ principal: { userId }, body, res }) {
-        const data = await acceptInvitation(prisma, keys, body.token, { userId })
-        noteMember(res, data)
-        forgetKeys()
         return { body: { data } }
       },
     }),

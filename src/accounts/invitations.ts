@@ -3,10 +3,10 @@
  * token is shown when it is made; the row has its hash alone.
  */
 import { randomBytes } from 'node:crypto'
-import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, forbidden, messages, notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
+import { freeName, withFreeName } from './free-name.ts'
 import type { KeyService } from './keys.ts'
 import { lockMembers, putMember, requireOwner } from './members.ts'
 import { hashSecret } from './tokens.ts'
@@ -101,43 +101,26 @@ export async function revokeInvitation(prisma: PrismaClient, workspaceId: string
 }
 
 /**
- * Makes a member of whoever has the token, and a key for them: all of it or nothing.
- * @param who the name of a new user, or the id of one who is there.
- * @throws ApiError 404 for a token that is good for nothing (any more), 409 where the name is taken or the user is a member.
+ * Makes a new user, a member by the token of an invitation, and a key for them: all of it or nothing.
+ * @param name of the user; with a number if another user has it.
+ * @throws ApiError 404 for a token that is not, or no longer, good.
  */
 export function acceptInvitation(
   prisma: PrismaClient,
   keys: KeyService,
   token: string,
-  who: { name: string } | { userId: string },
+  name: string,
 ): Promise<Accepted> {
-  const accepted = prisma.$transaction((tx) => accept(tx, keys, token, who))
-  return 'name' in who ? accepted.catch(nameTaken(who.name)) : accepted
-}
-
-/** Handles the failure of a transaction that makes a user of this name. @throws ApiError 409 where there is one already. */
-export const nameTaken =
-  (name: string) =>
-  (error: unknown): never => {
-    if (isUniqueViolation(error, 'app_user_name_key'))
-      throw new ApiError(409, 'user_taken', `name: a user named ${name} is there already`)
-    throw error
-  }
-
-async function accept(
-  tx: Prisma.TransactionClient,
-  keys: KeyService,
-  token: string,
-  who: { name: string } | { userId: string },
-): Promise<Accepted> {
-  const joined = await joinByInvitation(tx, hashSecret(token), who)
-  const { workspace, user, role } = joined
-  const scopes = [role === 'viewer' ? 'org:read' : 'admin']
-  const key = await keys.create(
-    { workspaceId: workspace.id, userId: user.id, name: 'invitation', scopes },
-    tx,
+  return withFreeName('user', () =>
+    prisma.$transaction(async (tx) => {
+      const joined = await joinByInvitation(tx, hashSecret(token), { name })
+      const { workspace, user, role } = joined
+      const scopes = [role === 'viewer' ? 'org:read' : 'admin']
+      const made = { workspaceId: workspace.id, userId: user.id, name: 'invitation', scopes }
+      const key = await keys.create(made, tx)
+      return { ...joined, token: key.token }
+    }),
   )
-  return { ...joined, token: key.token }
 }
 
 /**
@@ -160,7 +143,7 @@ export async function joinByInvitation(
   await lockMembers(tx, workspaceId)
   const user =
     'name' in who
-      ? await tx.user.create({ data: { name: who.name } })
+      ? await tx.user.create({ data: { name: await freeName(tx, 'user', who.name) } })
       : await tx.user.findUniqueOrThrow({ where: { id: who.userId } })
   const { count } = await tx.invitation.updateMany({
     where: { id, ...isPending() },

@@ -124,6 +124,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       summary: 'List the passkeys of the user',
       description: 'In all workspaces they are the same. Newest first; there are 20 at most.',
       scope: 'org:read',
+      session: true,
       success: {
         status: 200,
         description: 'The passkeys.',

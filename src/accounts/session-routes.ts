@@ -109,11 +109,11 @@ export function sessionRoutes(
       tag: TAG,
       summary: 'Accept an invitation as a new user, and sign in',
       description:
-        'For people: programs accept one with a key as the answer. The session’s cookie comes with the answer. 403 for a page of another origin, 409 for a name that another user has.',
+        'For people: programs accept one with a key as the answer. The session’s cookie comes with the answer. 403 for a page of another origin. A name that another user has gets a number.',
       scope: null,
       body: z.object({ token: invitationToken, name: newUserName }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
-      errors: [403, 404, 409],
+      errors: [403, 404],
       handle: ({ body, req, res }) =>
         signIn(services, { req, res, via: 'link' }, (browser) => openInvitedSession(prisma, body, browser)),
     }),
@@ -202,13 +202,15 @@ export function sessionRoutes(
     route({
       method: 'post',
       path: '/v0/sessions/join',
+      aliases: ['/v0/invitations/join'],
       id: 'joinWithSession',
       tag: TAG,
       summary: 'Accept an invitation as the user of the session',
       description:
-        'The session goes on in the workspace that is joined, as when it is moved there. 409 for a member of it. 403 for a key, which joins with `POST /v0/invitations/join`.',
+        'The session goes on in the workspace that is joined, as when it is moved there. 409 for a member of it. 403 for a key: whoever holds one must not decide where its user signs in.',
       scope: 'any',
-      session: true,
+      session:
+        'A key cannot join a workspace for its user: open /login#invitation=<token> in the dashboard, or accept the invitation as a new user with POST /v0/invitations/accept',
       body: z.object({ token: invitationToken }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
       errors: [404, 409],

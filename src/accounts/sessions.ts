@@ -7,7 +7,8 @@ import type { Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import type { Principal, Role } from '../http/principal.ts'
-import { joinByInvitation, nameTaken } from './invitations.ts'
+import { withFreeName } from './free-name.ts'
+import { joinByInvitation } from './invitations.ts'
 import { lockUser } from './members.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
 
@@ -82,18 +83,18 @@ export function openSession(prisma: PrismaClient, token: string, browser: Browse
   })
 }
 
-/** Makes a new user a member by an invitation, and signs them in. @throws ApiError 404, 409 for a name that is taken. */
+/** Makes a new user a member by an invitation, and signs them in. @throws ApiError 404 */
 export function openInvitedSession(
   prisma: PrismaClient,
   { token, name }: { token: string; name: string },
   browser: Browser,
 ): Promise<Opened> {
-  return prisma
-    .$transaction(async (tx) => {
+  return withFreeName('user', () =>
+    prisma.$transaction(async (tx) => {
       const { workspace, user } = await joinByInvitation(tx, hashSecret(token), { name })
       return createSession(tx, { workspaceId: workspace.id, userId: user.id }, browser)
-    })
-    .catch(nameTaken(name))
+    }),
+  )
 }
 
 /** Opens a session for a member. */
@@ -185,7 +186,8 @@ export async function listMemberships(prisma: PrismaClient, userId: string) {
 }
 
 /**
- * The workspace in which a user signs in: the one that they name, or else the one that they joined last.
+ * The workspace in which a user signs in: the one that they name, or else the one that they used last in a session. Without
+ * any session it is the one that they joined first. So nobody who has them join another one decides where they sign in.
  * @throws ApiError 403 for who is no member.
  */
 export async function chooseWorkspace(
@@ -193,17 +195,34 @@ export async function chooseWorkspace(
   userId: string,
   workspaceId: string | undefined,
 ): Promise<string> {
-  const found = await tx.membership.findFirst({
+  const memberships = await tx.membership.findMany({
     where: { userId, ...(workspaceId !== undefined && { workspaceId }) },
-    orderBy: [{ createdAt: 'desc' }, { workspaceId: 'desc' }],
+    orderBy: [{ createdAt: 'asc' }, { workspaceId: 'asc' }],
+    take: MAX_WORKSPACES,
   })
-  if (found) return found.workspaceId
+  const [first, ...more] = memberships.map((membership) => membership.workspaceId)
+  if (first !== undefined && more.length === 0) return first
+  if (first !== undefined) return (await lastUsed(tx, userId, [first, ...more])) ?? first
   throw forbidden(
     workspaceId === undefined
       ? 'You are no member of any workspace: ask an owner for an invitation'
       : 'You are no member of this workspace: ask an owner for an invitation',
     'no_member',
   )
+}
+
+/** The workspace of a user's newest session among these. */
+async function lastUsed(
+  tx: Prisma.TransactionClient,
+  userId: string,
+  workspaceIds: string[],
+): Promise<string | undefined> {
+  const session = await tx.apiKey.findFirst({
+    where: { userId, workspaceId: { in: workspaceIds }, session: { isNot: null } },
+    orderBy: { id: 'desc' },
+    select: { workspaceId: true },
+  })
+  return session?.workspaceId
 }
 
 type Whose = Pick<Principal, 'workspaceId' | 'userId'>

@@ -13,7 +13,9 @@ export const opened = z.object({ id: z.string(), expiresAt: z.string() })
 export const signInWorkspace = z
   .uuid('must be the id of a workspace')
   .optional()
-  .describe('Where to sign in, for who is in several workspaces; the one that they joined last unless told.')
+  .describe(
+    'Where to sign in, for a user of several workspaces. Not given: the one that they used last in a session, or else joined first.',
+  )
 
 export interface SignInServices {
   addresses: AddressLimits

@@ -7,7 +7,7 @@ import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { pageOf, text } from '../http/shapes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
-import { changeWorkspace } from './workspaces.ts'
+import { renameWorkspace } from './workspaces.ts'
 
 const TAG = 'Workspaces'
 export const ROLES = ['owner', 'member', 'viewer'] as const
@@ -78,14 +78,13 @@ export function workspaceRoutes(services: {
       id: 'renameWorkspace',
       tag: TAG,
       summary: 'Rename the workspace',
-      description: 'Its gateways keep their names. 409 for a name that another workspace has.',
+      description: 'Its gateways keep their names. A name that another workspace has gets a number.',
       scope: 'admin',
       role: 'owner',
       body: z.object({ name: workspaceName }),
       success: { status: 200, description: 'The workspace as it is now.', body: one },
-      errors: [409],
-      async handle({ principal, body }) {
-        await changeWorkspace(prisma, principal.workspaceId, body)
+      async handle({ principal, body: { name } }) {
+        await renameWorkspace(prisma, principal.workspaceId, name)
         forgetKeys()
         return { body: { data: await read(principal) } }
       },

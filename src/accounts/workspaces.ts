@@ -4,6 +4,7 @@ import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, badRequest, notFound } from '../errors.ts'
 import { createDefaultGateway } from '../files/gateway-domain.ts'
 import { isUuid } from '../lib/read.ts'
+import { freeName, withFreeName } from './free-name.ts'
 import { announceKeys } from './members.ts'
 
 export interface NewWorkspace {
@@ -88,6 +89,19 @@ export async function changeWorkspace(
       const { count } = await tx.workspace.updateMany({ where: { id }, data })
       await announceKeys(tx, id)
       return count > 0
+    }),
+  )
+}
+
+/** Renames a workspace as its owner asks. A name that another workspace has gets a number. */
+export function renameWorkspace(prisma: PrismaClient, id: string, name: string): Promise<void> {
+  return withFreeName('workspace', () =>
+    prisma.$transaction(async (tx) => {
+      await tx.workspace.updateMany({
+        where: { id },
+        data: { name: await freeName(tx, 'workspace', name, id) },
+      })
+      await announceKeys(tx, id)
     }),
   )
 }

@@ -13,6 +13,7 @@ import {
 } from '../support/openid-provider.ts'
 import { freePort } from '../support/processes.ts'
 import { openContext, type Workspace } from './context.ts'
+import { SESSION_NEEDED } from './session-client.ts'
 import { startWebProcess, type WebProcess } from './web-process.ts'
 
 const context = await openContext()
@@ -172,7 +173,7 @@ describe('a sign-in at the OpenID provider', () => {
     assertError(await finish(query, cookie), 404, 'There is no such invitation')
     assert.deepEqual(await sql('SELECT FROM app_user WHERE name = $1', [account.name]), [])
   })
-  it('who is in several workspaces signs in to the one that they joined last, or name', async () => {
+  it('a user of several workspaces signs in to the one that they used last, or name', async () => {
     const account = someone()
     const [first, last] = [await workspace(), await workspace()]
     // Joined in the other order than they were made.
@@ -184,6 +185,7 @@ describe('a sign-in at the OpenID provider', () => {
     }
     assert.equal(await where({}), first.id)
     assert.equal(await where({ workspaceId: last.id }), last.id)
+    assert.equal(await where({}), last.id)
     assertError(await signIn(account, { workspaceId: joined.id }), 403, /no member of this workspace/)
     assertError(await anonymous.post('/v0/login/oidc', { workspaceId: 'x' }), 400, /^workspaceId: /)
   })
@@ -359,8 +361,8 @@ describe('an identity', () => {
   it('a key neither begins nor ends a link', async () => {
     const { api } = await workspace()
     const keyed = anonymous.as(api.key)
-    assertError(await keyed.post('/v0/identities/begin', undefined), 403, 'Workspace permission denied')
-    assertError(await keyed.post('/v0/identities', { query: 'x' }), 403, 'Workspace permission denied')
+    assertError(await keyed.post('/v0/identities/begin', undefined), 403, SESSION_NEEDED)
+    assertError(await keyed.post('/v0/identities', { query: 'x' }), 403, SESSION_NEEDED)
   })
 })
 

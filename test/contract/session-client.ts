@@ -4,6 +4,7 @@ import type { Client, Reply } from '../support/client.ts'
 import type { Workspace } from './context.ts'
 
 export const OF_DASHBOARD = { 'berth-session': '1' }
+export const SESSION_NEEDED = 'Only a session of the dashboard may do this: sign in at /login'
 export const ENDED = 'The session has ended: sign in again'
 /** The refusal of a request with a cookie that no page of the dashboard has made. */
 export const OTHER = 'Requests of a session come from the dashboard alone'

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { AgentHost } from '../support/agent-host.ts'
 import { assertError, type Reply, soon } from '../support/client.ts'
 import { openContext, type Workspace } from './context.ts'
-import { ENDED, OTHER, openSession } from './session-client.ts'
+import { ENDED, OTHER, openSession, SESSION_NEEDED } from './session-client.ts'
 import { addMember } from './workspaces/rows.ts'
 
 const context = await openContext()
@@ -108,7 +108,7 @@ describe('a session', () => {
     const { api, name } = await workspace()
     const { body } = await api.get('/v0/me')
     assert.deepEqual([body.data.workspace.name, body.data.session], [name, null])
-    assertError(await api.post('/v0/logout', undefined), 403, 'Workspace permission denied')
+    assertError(await api.post('/v0/logout', undefined), 403, SESSION_NEEDED)
   })
   it('what changes something needs the header, and another origin may not even read', async () => {
     const { ask, cookie } = await signIn(await workspace())
