@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { Prisma } from '../db/prisma.ts'
+import type { Searches } from '../db/searches.ts'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
 import { grants, isScope, type Principal, SCOPES, type Scope } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
@@ -79,7 +81,7 @@ const keyItem = z.object({
  * API keys over HTTP, with the paths of the SDK and of the documentation.
  * @param onRevoked makes this process refuse the key at once; the others learn of it by notification.
  */
-export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
+export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () => void): Route[] {
   const params = z.object({ key: text(64).describe("The key's public half, or its id.") })
   const revoke = (method: 'put' | 'delete', path: string, id: string) =>
     route({
@@ -159,12 +161,10 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
         description: `Up to ${PAGE} keys, newest first, and how many match.`,
         body: z.object({ keys: z.array(keyItem), count: z.number() }),
       },
-      async handle({ principal, query }) {
-        const found = await keys.list(principal.workspaceId, {
-          ...query,
-          ...visibleTo(principal),
-          limit: PAGE,
-        })
+      async handle({ principal, query, signal }) {
+        const filter = { ...query, ...visibleTo(principal), limit: PAGE }
+        const list = (db?: Prisma.TransactionClient) => keys.list(principal.workspaceId, filter, db)
+        const found = await (query.name === undefined ? list() : searches.run(principal, signal, list))
         const items = found.keys.map((key) => ({
           id: key.id,
           name: key.name,

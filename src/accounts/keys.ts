@@ -62,17 +62,18 @@ export class KeyService {
   async list(
     workspaceId: string,
     { offset, limit, ...filter }: KeyFilter & { offset: number; limit: number },
+    db: Prisma.TransactionClient = this.#prisma,
   ) {
     const where = this.#matching(workspaceId, filter)
     const [keys, count] = await Promise.all([
-      this.#prisma.apiKey.findMany({
+      db.apiKey.findMany({
         where,
         orderBy: { id: 'desc' },
         skip: offset,
         take: limit,
         omit: { secretHash: true },
       }),
-      this.#prisma.apiKey.count({ where }),
+      db.apiKey.count({ where }),
     ])
     return { keys, count }
   }
@@ -81,8 +82,9 @@ export class KeyService {
   page(
     workspaceId: string,
     { after, limit, ...filter }: KeyFilter & { after?: string | undefined; limit?: number },
+    db: Prisma.TransactionClient = this.#prisma,
   ) {
-    return this.#prisma.apiKey.findMany({
+    return db.apiKey.findMany({
       where: { ...this.#matching(workspaceId, filter), ...(after && { id: { lt: after } }) },
       orderBy: { id: 'desc' },
       ...(limit !== undefined && { take: limit }),

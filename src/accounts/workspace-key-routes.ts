@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { Prisma } from '../db/prisma.ts'
+import type { Searches } from '../db/searches.ts'
 import { type Route, route } from '../http/route.ts'
 import { nextPageToken, nothing, pageOf, paging, pathId, readPageToken, text } from '../http/shapes.ts'
 import { revokeFor, visibleTo } from './key-routes.ts'
@@ -26,7 +28,7 @@ const keyRecord = z.object({
 })
 
 /** Keys with their last use: what `/v3/pinata/keys`, whose answers are those of the public service, does not tell. */
-export function workspaceKeyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
+export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevoked: () => void): Route[] {
   return [
     route({
       method: 'get',
@@ -50,13 +52,11 @@ export function workspaceKeyRoutes(keys: KeyService, onRevoked: () => void): Rou
         description: 'A page of keys, newest first.',
         body: pageOf('keys', keyRecord),
       },
-      async handle({ principal, query: { limit, pageToken, ...filter } }) {
-        const found = await keys.page(principal.workspaceId, {
-          ...filter,
-          ...visibleTo(principal),
-          after: readPageToken(pageToken),
-          limit: limit + 1,
-        })
+      async handle({ principal, query: { limit, pageToken, ...filter }, signal }) {
+        const paged = { after: readPageToken(pageToken), limit: limit + 1 }
+        const asked = { ...filter, ...visibleTo(principal), ...paged }
+        const list = (db?: Prisma.TransactionClient) => keys.page(principal.workspaceId, asked, db)
+        const found = await (filter.name === undefined ? list() : searches.run(principal, signal, list))
         const records = found.slice(0, limit).map((key) => ({
           id: key.id,
           name: key.name,

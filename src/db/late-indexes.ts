@@ -14,6 +14,8 @@ const INDEXES = {
   file_queue_status: `(workspace_id, network, status, removed_at, id) WHERE status NOT IN ('pinned', 'prechecking')`,
   /** Files of one type. */
   file_type: `(workspace_id, network, mime_type, removed_at, id) WHERE status = 'pinned'`,
+  /** Files whose names begin with some text. */
+  file_name_start: `(workspace_id, network, lower(name) text_pattern_ops) WHERE status = 'pinned'`,
   /** Files with some text in their names. */
   file_name_part: `USING gin (name gin_trgm_ops) WHERE status = 'pinned'`,
 }

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
+import type { Searches } from '../db/searches.ts'
 import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { badRequest, notFound } from '../errors.ts'
@@ -28,7 +29,11 @@ import { type FileRecord, fileRecord } from './uploads/keep.ts'
 import { findUploadedFile } from './uploads/tus-rows.ts'
 
 const fileQuery = z.object({
-  name: text(255).optional().describe('Part of the name, in any case.'),
+  name: text(255)
+    .optional()
+    .describe(
+      'Part of the name, in any case. One without three letters or digits in a row finds names that begin with it.',
+    ),
   group: z
     .union([z.literal('null'), z.uuid().toLowerCase()], 'must be a UUID or null')
     .optional()
@@ -98,8 +103,10 @@ const params = z.object({ network, id: pathId })
 const one = z.object({ data: fileRecord })
 
 /** Files of both networks. A pin request is none until it is pinned. */
-export function fileRoutes(services: RemovalServices & { prisma: PrismaClient }): Route[] {
-  const { pool, prisma } = services
+export function fileRoutes(
+  services: RemovalServices & { prisma: PrismaClient; searches: Searches },
+): Route[] {
+  const { pool, prisma, searches } = services
   const nameIndex = shared(INDEX_LOOK_MS, () => readNameIndex(pool).catch(() => undefined))
   return [
     route({
@@ -112,28 +119,23 @@ export function fileRoutes(services: RemovalServices & { prisma: PrismaClient })
       params: z.object({ network }),
       query: fileQuery,
       success: { status: 200, description: 'A page of files.', body: filePage },
-      async handle({ principal, params, query }) {
+      async handle({ principal, params, query, signal }) {
         const { limit, cidPending, cid, group, keyvalues, metadata, pageToken, ...filter } = query
         const after = readPageToken(pageToken)
         const canonical = cid === undefined ? undefined : canonicalCid(parseCid(cid))
-        const files =
-          cidPending === 'true'
-            ? []
-            : await listFiles(
-                pool,
-                principal.workspaceId,
-                {
-                  ...filter,
-                  network: params.network,
-                  group: group === 'null' ? null : group,
-                  canonical,
-                  keyvalues: mergeFilters(keyvalues, metadata),
-                  after,
-                  limit: limit + 1,
-                },
-                nameIndex,
-              )
-        return { body: toPage('files', files, limit) }
+        const asked = {
+          ...filter,
+          network: params.network,
+          group: group === 'null' ? null : group,
+          canonical,
+          keyvalues: mergeFilters(keyvalues, metadata),
+          after,
+          limit: limit + 1,
+        }
+        const list = (db: Queryable) => listFiles(db, principal.workspaceId, asked, nameIndex)
+        const isSearch = asked.name !== undefined || asked.keyvalues !== null
+        const find = () => (isSearch ? searches.run(principal, signal, list) : list(pool))
+        return { body: toPage('files', cidPending === 'true' ? [] : await find(), limit) }
       },
     }),
     route({
@@ -246,6 +248,7 @@ const LOOKED_AT = 1000
  * A page of files by age. Only the filters that are asked for are in the statement: each has its own plan.
  * `removed_at` is NULL in every row; ordering by it as well is ordering by the index of the list.
  * @param nameIndex what names are like, where they are in an index by their parts: it has those of three letters or more.
+ *   Shorter ones are looked up among the beginnings of names, which have an index as well.
  */
 export async function listFiles(
   db: Queryable,
@@ -269,28 +272,30 @@ export async function listFiles(
   if (filter.keyvalues !== null) add((p) => `keyvalues @> ${p}`, filter.keyvalues)
   if (filter.after !== undefined) add((p) => `id ${beyond} ${p}`, filter.after)
   const others = where.join(' AND ')
-  const has = (part: string) => {
-    values.push(`%${escapeLike(part)}%`)
-    return `ILIKE $${values.length}`
-  }
-  if (name === undefined) {
-    return read(`SELECT ${FILE_COLUMNS} FROM file WHERE ${others} ${page(limit)}`)
-  }
-  const whole = has(name)
-  const sample = /[\p{L}\p{N}]{3}/u.test(name) ? await nameIndex() : undefined
-  if (!sample || isInManyNames(name, sample))
-    return read(`SELECT ${FILE_COLUMNS} FROM file WHERE ${others} AND name ${whole} ${page(limit)}`)
-  const words = wordsToLookUp(name, sample).map((word) => `name ${has(word)}`)
-  // An expression is in no index.
-  const lookedUp = words.length > 0 ? `${words.join(' AND ')} AND name || '' ${whole}` : `name ${whole}`
+  const like = (pattern: string) => `$${values.push(pattern)}`
+  const has = (part: string) => `name ILIKE ${like(`%${escapeLike(part)}%`)}`
+  const list = (condition = '') =>
+    read(`SELECT ${FILE_COLUMNS} FROM file WHERE ${others} ${condition} ${page(limit)}`)
   // The planner cannot know whether a page of these is near, where it would follow the list, or far. So it follows it for
   // a while; OFFSET 0 keeps the limit from what it thinks of the rest.
-  return read(
-    `WITH looked AS MATERIALIZED (SELECT * FROM file WHERE ${others} ${page(LOOKED_AT)}),
-     near AS (SELECT * FROM looked WHERE name ${whole} ${page(limit)}),
+  const lookUp = (whole: string, lookedUp = whole) =>
+    read(
+      `WITH looked AS MATERIALIZED (SELECT * FROM file WHERE ${others} ${page(LOOKED_AT)}),
+     near AS (SELECT * FROM looked WHERE ${whole} ${page(limit)}),
      far AS (SELECT * FROM file WHERE ${others} AND ${lookedUp}
        AND id ${beyond} (SELECT id FROM looked ${page(1)} OFFSET ${LOOKED_AT - 1})
        AND (SELECT count(*) FROM looked) = ${LOOKED_AT} AND (SELECT count(*) FROM near) < ${limit} OFFSET 0)
      SELECT ${FILE_COLUMNS} FROM (SELECT * FROM near UNION ALL SELECT * FROM far) found ${page(limit)}`,
+    )
+  if (name === undefined) return list()
+  if (!/[\p{L}\p{N}]{3}/u.test(name)) return lookUp(`lower(name) LIKE lower(${like(`${escapeLike(name)}%`)})`)
+  const sample = await nameIndex()
+  const whole = has(name)
+  if (!sample || isInManyNames(name, sample)) return list(`AND ${whole}`)
+  const words = wordsToLookUp(name, sample).map(has)
+  // An expression is in no index.
+  return lookUp(
+    whole,
+    words.length > 0 ? `${words.join(' AND ')} AND ${whole.replace('name', "name || ''")}` : whole,
   )
 }

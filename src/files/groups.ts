@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { isForeignKeyViolation } from '../db/database-errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
+import type { Searches } from '../db/searches.ts'
 import { findGroup, GROUP_COLUMNS, insertGroup, takeFilesOut, updateGroup } from '../db/statements/groups.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { notFound } from '../errors.ts'
@@ -70,8 +71,8 @@ function requireBoth(missing: Missing): void {
   if (missing === 'file') throw notFound('There is no such file')
 }
 
-export function groupRoutes(services: { pool: Pool; prisma: PrismaClient }): Route[] {
-  const { pool, prisma } = services
+export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; searches: Searches }): Route[] {
+  const { pool, prisma, searches } = services
   return [
     route({
       method: 'post',
@@ -99,13 +100,15 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient }): Rou
       params: z.object({ network }),
       query: groupQuery,
       success: { status: 200, description: 'A page of groups, newest first.', body: groupPage },
-      async handle({ principal, params, query: { name, isPublic, limit, pageToken } }) {
-        const groups = await listGroups(pool, owner(principal, params), {
+      async handle({ principal, params, query: { name, isPublic, limit, pageToken }, signal }) {
+        const filter = {
           name,
           isPublic: isPublic === undefined ? undefined : isPublic === 'true',
           after: readPageToken(pageToken),
           limit: limit + 1,
-        })
+        }
+        const list = (db: Queryable) => listGroups(db, owner(principal, params), filter)
+        const groups = await (name === undefined ? list(pool) : searches.run(principal, signal, list))
         return { body: toPage('groups', groups, limit) }
       },
     }),

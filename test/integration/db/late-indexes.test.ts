@@ -86,7 +86,9 @@ describe('late indexes', () => {
     try {
       // The planner has nothing else to take; the connection is closed before this is committed.
       await client.query('BEGIN; SET LOCAL enable_seqscan = off')
-      await client.query('DROP INDEX file_list, file_content, file_keyvalues, file_size, file_type')
+      await client.query(
+        'DROP INDEX file_list, file_content, file_keyvalues, file_size, file_type, file_name_start',
+      )
       for (const [i, part] of PARTS.entries()) {
         const statement = `SELECT name FROM file WHERE status = 'pinned' AND name ILIKE $1`
         const values = [`%${escapeLike(part)}%`]

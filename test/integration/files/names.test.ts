@@ -22,7 +22,7 @@ describe(`files by a part of their name among ${FILES}`, () => {
       await database.pool.query(
         `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
          SELECT ($2 || '-7000-8000-' || lpad(i::text, 12, '0'))::uuid, $1::uuid, 'public', 'pinned', 'x', i::text,
-           'file ' || CASE WHEN i <= 25 THEN 'oldest' WHEN i > $3 - 25 THEN 'newest' ELSE 'middle' END
+           CASE WHEN i % 1000 = 0 THEN '报告' ELSE 'file' END || ' ' || CASE WHEN i <= 25 THEN 'oldest' WHEN i > $3 - 25 THEN 'newest' ELSE 'middle' END
            || CASE WHEN i % 300 = 0 THEN ' seldom' ELSE '' END || ' no' || i || '.txt', jsonb_build_object('even', (i % 2 = 0)::text), '{}'
          FROM generate_series(1, $3::int) i`,
         [owner, prefix, FILES],
@@ -56,6 +56,12 @@ describe(`files by a part of their name among ${FILES}`, () => {
     ['FILE middle No1234.txt', 1],
     ['dle no120', 10],
     ['middle no123_.txt', 0],
+    // Fewer than three letters or digits in a row find the beginning.
+    ['报告', 2],
+    ['报', 2],
+    ['FI', 2598],
+    ['no', 0],
+    ['. _', 0],
   ] as const)
     for (const order of ['ASC', 'DESC'] as const)
       it(`files by the part ${name} of their name are ${count}, ${order}, with an index and without`, async () => {
