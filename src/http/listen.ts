@@ -19,25 +19,40 @@ export interface Listening {
 const DRAIN_MS = 5000
 /** How often connections are closed that have become idle while the server closes: Node does so only once. */
 const IDLE_MS = 50
-/** Without a limit on the request, Node would have none on its headers. */
-const HEADERS_MS = 60_000
+/** Without a limit on the request, Node would have none on its headers. It looks for late ones this often. */
+const HEADERS_MS = 20_000
+const LATE_MS = 5000
 /** Longer than the minute for which proxies keep a connection: the one who sends must be the first to drop it. */
 const KEEP_ALIVE_MS = 75_000
 /** Addresses that a person on this machine reaches as localhost. */
 const LOCAL = ['0.0.0.0', '::', '127.0.0.1']
 
+/** Counts a connection from an address. @returns forgets it. @throws for one too many, which is closed. */
+type Admit = (address: string | undefined) => () => void
+
 /** Serves `app` on PORT and HOST. @throws ConfigError naming the setting when it cannot listen there. */
-export async function listen(app: RequestListener, port: number, host: string): Promise<Listening> {
+export async function listen(
+  app: RequestListener,
+  { port, host, admit }: { port: number; host: string; admit: Admit },
+): Promise<Listening> {
   // Node would end every request, an upload too, after five minutes: bodies have bounds of their own.
   const server = createServer(
     {
       requestTimeout: 0,
       headersTimeout: HEADERS_MS,
+      connectionsCheckingInterval: LATE_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       shouldUpgradeCallback: isWebSocket,
     },
     app,
   )
+  server.on('connection', (socket) => {
+    try {
+      socket.once('close', admit(socket.remoteAddress))
+    } catch {
+      socket.destroy()
+    }
+  })
   server.prependListener('request', toOriginForm)
   let requests = 0
   server.prependListener('request', (_req, res) => {

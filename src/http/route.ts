@@ -23,6 +23,7 @@ import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
+import { transferOf } from './request-transfer.ts'
 import { requireWorkspace, sessionOf } from './session-cookie.ts'
 import { describeIssue } from './shapes.ts'
 
@@ -68,8 +69,11 @@ export interface Route {
   scope: Scope | Scope[] | 'any' | null
   /** The key's user must be an owner of the workspace. */
   role?: 'owner'
-  /** Only a session of the dashboard may ask: a key is of one workspace, and how a user signs in concerns all of theirs. */
-  session?: true
+  /**
+   * Only a session of the dashboard may ask: a key is of one workspace, and how and where a user signs in concerns all
+   * workspaces of the user. Keys are refused with this message, or with a general one.
+   */
+  session?: true | string
   /** The tokens of agents that are let in beside keys; none where it says nothing. */
   callers?: readonly AgentCaller[]
   /** The key may also be the password of HTTP Basic. */
@@ -144,37 +148,50 @@ export interface RouteServices {
   audit: Audit
 }
 
-const BODY_LIMIT = '1mb'
+/** Limits of a JSON body. */
+interface BodyRules {
+  bytes: number
+  ms: number
+  kind: BoundKind
+  /** A body up to this size takes no place among those that are on their way. */
+  freeBytes: number
+}
+const KEYED_BODY: BodyRules = { bytes: 1_048_576, ms: 60_000, kind: 'jsonBodies', freeBytes: 16_384 }
+const ANONYMOUS_BODY: BodyRules = { bytes: 16_384, ms: 10_000, kind: 'anonymousBodies', freeBytes: 0 }
+
 /** A body is JSON whatever its Content-Type says: `curl -d` alone would call it a form. */
-const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true })
-const BODY_MS = 60_000
+const jsonParser = ({ bytes: limit }: BodyRules) => express.json({ limit, strict: false, type: () => true })
+const parsers = new Map([KEYED_BODY, ANONYMOUS_BODY].map((rules) => [rules, jsonParser(rules)]))
 
 /**
  * Ends the wait for a JSON body: the server has no limit on requests, since uploads take long. A request with neither
  * Content-Length nor Transfer-Encoding has an empty one (RFC 9112, 6.3), which nobody reads and which never ends.
  */
-const limitBodyTime: RequestHandler = (req, _res, next) => {
-  if (!('content-length' in req.headers || 'transfer-encoding' in req.headers)) return next()
-  const late = setTimeout(
-    () => next(new ApiError(408, 'timeout', `body: did not arrive within ${BODY_MS / 1000} seconds`)),
-    BODY_MS,
-  )
-  for (const event of ['end', 'close']) req.once(event, () => clearTimeout(late))
-  next()
-}
+const limitBodyTime =
+  ({ ms }: BodyRules): RequestHandler =>
+  (req, _res, next) => {
+    if (!hasBody(req)) return next()
+    const late = setTimeout(
+      () => next(new ApiError(408, 'timeout', `body: did not arrive within ${ms / 1000} seconds`)),
+      ms,
+    )
+    for (const event of ['end', 'close']) req.once(event, () => clearTimeout(late))
+    next()
+  }
 
-/** A body up to this size takes no place among those that are on their way. */
-const SMALL_BODY_BYTES = 16 * 1024
+const hasBody = ({ headers }: Request): boolean =>
+  'content-length' in headers || 'transfer-encoding' in headers
 
 /** Bounds the bodies that are on their way: a client may take its time, and what has come stays in memory. */
 const boundBodies =
-  (bounds: Bounds): RequestHandler =>
+  (bounds: Bounds, { kind, freeBytes }: BodyRules): RequestHandler =>
   (req, res, next) => {
     const { 'content-length': length, 'content-encoding': encoding } = req.headers
     const isChunked = 'transfer-encoding' in req.headers
-    const isSmall = !isChunked && encoding === undefined && Number(length ?? 0) <= SMALL_BODY_BYTES
-    if (isSmall) return next()
-    const release = bounds.take('jsonBodies', res.locals.principal ?? { address: clientAddress(req.ip) })
+    const isFree = !isChunked && encoding === undefined && Number(length ?? 0) <= freeBytes
+    if (isFree) return next()
+    const holder = res.locals.principal ?? { address: clientAddress(req.ip) }
+    const release = bounds.take(kind, holder, transferOf(req, res, next))
     for (const event of ['end', 'close']) req.once(event, release)
     next()
   }
@@ -263,18 +280,24 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
   const { bound } = declared
   const answer: RequestHandler = (req, res) => {
     if (!bound) return handle(req, res)
-    return services.bounds.run(bound, res.locals.principal, async () => {
+    const work = async () => {
       await handle(req, res)
       // A client may take its time to read.
       if (!res.closed) await once(res, 'close')
-    })
+    }
+    const transfer = transferOf(req, res, (error) => res.locals.gone.abort(error))
+    return services.bounds.run(bound, res.locals.principal, work, transfer)
   }
   const handle = async (req: Request, res: Response) => {
+    // Its body came too late, or had to make room: the answer was an error.
+    if (res.headersSent) return
     const { principal } = res.locals
     const { signal } = res.locals.gone as AbortController
     // The body may have taken long, and the news of its key may have come just now.
     if (principal) await services.calls.settled(res.locals.since)
     throwIfEnded(signal)
+    // Answers have tokens, and what a key may see; a handler whose answer may be kept says so.
+    res.set('Cache-Control', 'no-store')
     const context = {
       principal,
       agent: res.locals.agent,
@@ -305,7 +328,15 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
   const recorded = isAudited(declared) ? [services.audit.ofRoute(declared)] : []
   // The key is checked before the body is read.
   if (!declared.body) return [...recorded, authorize, answer]
-  return [...recorded, authorize, limitBodyTime, boundBodies(services.bounds), bodyParser(declared), answer]
+  const rules = declared.scope === null ? ANONYMOUS_BODY : KEYED_BODY
+  return [
+    ...recorded,
+    authorize,
+    limitBodyTime(rules),
+    boundBodies(services.bounds, rules),
+    bodyParser(declared, rules),
+    answer,
+  ]
 }
 
 /** Leaves the caller, and the agent of the path, in `res.locals`. @throws ApiError */
@@ -324,9 +355,9 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
     req.params.workspaceId?.toString().toLowerCase() !== principal.workspaceId
   )
     throw notFound('There is no such workspace')
-  const isRefused =
-    (declared.role === 'owner' && principal.role !== 'owner') || (declared.session && !principal.isSession)
-  if (isRefused) throw forbidden(messages.permissionDenied)
+  if (declared.role === 'owner' && principal.role !== 'owner') throw forbidden(messages.permissionDenied)
+  if (declared.session && !principal.isSession)
+    throw forbidden(declared.session === true ? messages.sessionNeeded : declared.session, 'session_needed')
   res.locals.principal = principal
   res.locals.since = since
   const end = () => {
@@ -344,7 +375,8 @@ function throwIfEnded({ reason }: AbortSignal): void {
 }
 
 /** Reads JSON; where the contract fixes a message for a bad body, text that is no JSON gets it as well. */
-function bodyParser({ invalidBody }: Route): RequestHandler {
+function bodyParser({ invalidBody }: Route, rules: BodyRules): RequestHandler {
+  const parseJson = parsers.get(rules) as RequestHandler
   if (!invalidBody) return parseJson
   return (req, res, next) =>
     parseJson(req, res, (error?: unknown) => {

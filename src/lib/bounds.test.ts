@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { ApiError } from '../errors.ts'
 import { BOUNDS, type Bound, Bounds } from './bounds.ts'
 
 const ours = { keyId: 'key', workspaceId: 'ours' }
@@ -16,6 +17,69 @@ describe('the table of bounds', () => {
       const most = [caller, workspace].filter((number) => number !== null)
       for (const [i, number] of most.entries()) assert.ok(number <= (most[i + 1] ?? process - 1))
     })
+})
+
+/** A transfer of a given speed. */
+function transfer(bytesPerMs: number, isClientsTurn = true) {
+  const start = performance.now()
+  const ended: ApiError[] = []
+  return {
+    ended,
+    bytes: () => bytesPerMs * (performance.now() - start),
+    isClientsTurn: () => isClientsTurn,
+    end: (error: ApiError) => void ended.push(error),
+  }
+}
+
+describe('the places of a kind', () => {
+  const from = (address: string) => ({ address })
+  const limits = { uploads: { caller: 6, workspace: 6, process: 8 } }
+
+  it('the last quarter of them is for callers with few', () => {
+    const bounds = new Bounds(limits)
+    for (let i = 0; i < 6; i++) bounds.take('uploads', from('192.0.2.1'))
+    const one = bounds.take('uploads', from('192.0.2.2'))
+    assert.throws(() => bounds.take('uploads', from('192.0.2.2')), {
+      status: 429,
+      message: 'Too many uploads at a time: 6 of this server, which keeps the others for callers with few',
+    })
+    bounds.take('uploads', from('192.0.2.3'))
+    one()
+    bounds.take('uploads', from('192.0.2.2'))
+  })
+  it('a newcomer takes the place of the slowest transfer of the largest holder', (context) => {
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    const clock = context.mock.method(performance, 'now', () => 0)
+    const bounds = new Bounds(limits)
+    const [quick, slow, other] = [transfer(50), transfer(1), transfer(0)]
+    for (const one of [quick, slow]) bounds.take('uploads', from('192.0.2.1'), one)
+    for (let i = 0; i < 4; i++) bounds.take('uploads', from('192.0.2.1'), transfer(20))
+    bounds.take('uploads', from('192.0.2.2'), other)
+    bounds.take('uploads', from('192.0.2.3'), transfer(0))
+    const newcomer = () => bounds.take('uploads', from('192.0.2.4'), transfer(1))
+    assert.throws(newcomer, { status: 429, message: 'Too many uploads at a time: 8 of this server' })
+    clock.mock.mockImplementation(() => 20_000)
+    newcomer()
+    assert.deepEqual([quick.ended, other.ended], [[], []])
+    assert.deepEqual([slow.ended[0]?.status, slow.ended.length], [429, 1])
+    assert.equal(bounds.underWay('uploads'), 8)
+  })
+  it('a transfer is ended whose client sends or reads next to nothing for a minute', (context) => {
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    let now = 0
+    context.mock.method(performance, 'now', () => now)
+    const bounds = new Bounds()
+    const [slow, quick, waiting] = [transfer(0.01), transfer(1), transfer(0, false)]
+    for (const one of [slow, quick, waiting]) bounds.take('uploads', ours, one)
+    for (; now < 120_000; ) {
+      now += 10_000
+      context.mock.timers.tick(10_000)
+      if (now < 60_000) assert.deepEqual(slow.ended, [])
+    }
+    assert.deepEqual([slow.ended[0]?.status, slow.ended[0]?.code, slow.ended.length], [408, 'too_slow', 1])
+    assert.deepEqual([quick.ended, waiting.ended], [[], []])
+    assert.equal(bounds.underWay('uploads'), 2)
+  })
 })
 
 describe('bounds', () => {

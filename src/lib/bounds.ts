@@ -1,8 +1,11 @@
 /**
  * How much work may be under way at a time in one process: of each kind, for one caller, one workspace and all.
- * More work is refused, and does not queue. `docs/settings.md` has the table (`npm run docs:settings`).
+ * More work is refused, and does not queue. The last quarter of the places of a kind is for holders that have few, and a
+ * newcomer takes the place of the slowest transfer of the largest holder if all are taken. `docs/settings.md` has the table
+ * (`npm run docs:settings`).
  */
 import { ApiError } from '../errors.ts'
+import { type Transfer, TransferWatch } from './transfers.ts'
 
 export interface Bound {
   /** The kind of work, as messages and the documentation call it. */
@@ -20,6 +23,8 @@ export interface Bound {
   process: number
   /** The reason for the numbers, for the documentation. */
   reason: string
+  /** True for bytes that pass as fast as a client sends or reads them: one that is too slow is ended. */
+  isTransfer?: true
 }
 
 const COST = 'Each reads its operation once a second.'
@@ -39,11 +44,28 @@ export const BOUNDS = {
     process: 1024,
     reason: `A script that starts a hundred operations waits for all of them. ${COST} A request that has started an operation is not refused: it does not wait.`,
   },
+  connections: {
+    name: 'connections',
+    caller: 1024,
+    workspace: null,
+    process: 8192,
+    reason:
+      'Each is a file descriptor. Connections of proxies in BERTH_TRUST_PROXY are not counted: they bring all clients.',
+  },
+  anonymousBodies: {
+    name: 'JSON bodies without a key that are on their way',
+    caller: 8,
+    workspace: null,
+    process: 64,
+    isTransfer: true,
+    reason: 'Each holds up to 16 KiB, for ten seconds at most.',
+  },
   jsonBodies: {
     name: 'JSON bodies above 16 KiB that are on their way',
     caller: 64,
     workspace: 128,
     process: 256,
+    isTransfer: true,
     reason:
       'Each holds up to 1 MiB until all of it has come, for a minute at most; a kilobyte of gzip is enough for that.',
   },
@@ -52,6 +74,7 @@ export const BOUNDS = {
     caller: 64,
     workspace: 128,
     process: 256,
+    isTransfer: true,
     reason: 'Clients send some 20 side by side. Each holds pieces of its file in memory.',
   },
   resumableUploads: {
@@ -59,6 +82,7 @@ export const BOUNDS = {
     caller: 64,
     workspace: 128,
     process: 512,
+    isTransfer: true,
     reason: 'As uploads; their bytes go to the disk as they come.',
   },
   carImports: {
@@ -73,8 +97,9 @@ export const BOUNDS = {
     caller: 100,
     workspace: 120,
     process: 200,
+    isTransfer: true,
     reason:
-      'A browser asks one host for up to 100 files at a time. Each holds up to 5 MiB for a client that is slow, maybe on purpose: what was read ahead, and what is on its way.',
+      'A browser asks one host for up to 100 files at a time. Each holds up to 2 MiB, one block, for a client that is slow, maybe on purpose.',
   },
   dagDownloads: {
     name: 'downloads of more than one block',
@@ -83,6 +108,14 @@ export const BOUNDS = {
     process: 200,
     reason:
       'Of one CID, whoever asks for it: a DAG that is costly to walk leaves half of all downloads to others. Each is a download as well.',
+  },
+  carDownloads: {
+    name: 'downloads of CARs',
+    caller: 16,
+    workspace: 16,
+    process: 32,
+    reason:
+      'Each holds up to 8 MiB for a client that is slow: blocks of up to 2 MiB that Kubo has sent. Each is a download of more than one block as well.',
   },
   agentSockets: {
     name: 'WebSockets to agents',
@@ -149,6 +182,7 @@ export const BOUNDS = {
     caller: 32,
     workspace: 64,
     process: 256,
+    isTransfer: true,
     reason: 'Small files that an editor opens and saves together.',
   },
   repositoryReads: {
@@ -171,6 +205,14 @@ export const BOUNDS = {
     workspace: 4,
     process: 16,
     reason: 'Each reads the database as fast as its client takes it, and holds a page or two in memory.',
+  },
+  searches: {
+    name: 'lists filtered by a part of a name, by key-value pairs, or in the audit',
+    caller: null,
+    workspace: 2,
+    process: 5,
+    reason:
+      'Each reads all rows of a workspace at worst, for 1.5 seconds at most, on a connection of the pool that all requests share.',
   },
   hostLookups: {
     name: 'lookups of unknown hosts',
@@ -201,11 +243,23 @@ export interface Holder {
 
 /** The time after which there may be room again. */
 const RETRY_AFTER_S = 5
+/** The share of a kind's places that is kept for holders with few. */
+const RESERVED = 1 / 4
+/** A holder of fewer than this share of a kind's places, or of one, has few. */
+const FEW = 1 / 64
+
+/** Whose places are counted together: all of a kind, those of a caller, or those of a workspace. */
+interface Count {
+  name: string
+  most: number
+  whose: string
+}
 
 export class Bounds {
   readonly #table: Record<BoundKind, Bound>
   /** Places that are taken, by kind and by whom; who has none is not in it. */
   readonly #taken = new Map<string, number>()
+  readonly #transfers = new TransferWatch()
 
   /** @param changes other numbers than those of {@link BOUNDS}. */
   constructor(changes: { [kind in BoundKind]?: Partial<Bound> } = {}) {
@@ -216,9 +270,13 @@ export class Bounds {
     this.#table = Object.fromEntries(entries)
   }
 
-  /** Runs `work` in a place of its own. @throws ApiError 429 while there is none, and what `work` throws. */
-  async run<T>(kind: BoundKind, holder: Holder, work: () => Promise<T>): Promise<T> {
-    const release = this.take(kind, holder)
+  /**
+   * Runs `work` in a place of its own.
+   * @param transfer its bytes, if it is a transfer.
+   * @throws ApiError 429 while there is no place, and what `work` throws.
+   */
+  async run<T>(kind: BoundKind, holder: Holder, work: () => Promise<T>, transfer?: Transfer): Promise<T> {
+    const release = this.take(kind, holder, transfer)
     try {
       return await work()
     } finally {
@@ -231,21 +289,54 @@ export class Bounds {
    * @returns gives it back; may be called again, and does nothing then.
    * @throws ApiError 429 that names whose bound is reached.
    */
-  take(kind: BoundKind, holder: Holder): () => void {
-    const counts = this.#countsOf(kind, holder)
-    const full = counts.find(({ name, most }) => (this.#taken.get(name) ?? 0) >= most)
+  take(kind: BoundKind, holder: Holder, transfer?: Transfer): () => void {
+    const own = this.#countsOf(kind, holder)
+    const all: Count = { name: kind, most: this.#table[kind].process, whose: 'this server' }
+    const full = own.find(({ name, most }) => this.#count(name) >= most)
     if (full) throw this.#refusal(kind, full)
-    for (const { name } of counts) this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1)
+    const held = Math.max(0, ...own.map(({ name }) => this.#count(name)))
+    const kept = all.most - Math.floor(all.most * RESERVED)
+    if (this.#count(kind) >= kept && held >= Math.max(1, all.most * FEW))
+      throw this.#refusal(kind, {
+        ...all,
+        most: kept,
+        whose: 'this server, which keeps the others for callers with few',
+      })
+    if (this.#count(kind) >= all.most && !this.#makeRoom(kind, own, held)) throw this.#refusal(kind, all)
+    const names = [...own, all].map(({ name }) => name)
+    for (const name of names) this.#taken.set(name, this.#count(name) + 1)
     let isTaken = true
-    return () => {
+    const release = () => {
       if (!isTaken) return
       isTaken = false
-      for (const { name } of counts) {
-        const left = (this.#taken.get(name) ?? 0) - 1
+      forget?.()
+      for (const name of names) {
+        const left = this.#count(name) - 1
         if (left > 0) this.#taken.set(name, left)
         else this.#taken.delete(name)
       }
     }
+    const isWatched = transfer && this.#table[kind].isTransfer
+    const forget = isWatched && this.#transfers.add({ kind, names, transfer, release })
+    return release
+  }
+
+  #count(name: string): number {
+    return this.#taken.get(name) ?? 0
+  }
+
+  /** Ends the slowest transfer of the holder with the most places, if that has more than the one who asks. */
+  #makeRoom(kind: BoundKind, own: Count[], held: number): boolean {
+    const asking = new Set(own.map(({ name }) => name))
+    let most = held + 1
+    let largest: string | undefined
+    for (const name of this.#transfers.holders(kind)) {
+      const count = this.#count(name)
+      if (name === kind || asking.has(name) || count <= most) continue
+      most = count
+      largest = name
+    }
+    return largest !== undefined && this.#transfers.endSlowest(kind, largest)
   }
 
   /** {@link take}, or undefined while there is no place. */
@@ -262,8 +353,8 @@ export class Bounds {
     return this.#taken.get(kind) ?? 0
   }
 
-  #countsOf(kind: BoundKind, { cid, agentId, keyId, address, workspaceId }: Holder) {
-    const { caller, workspace, process } = this.#table[kind]
+  #countsOf(kind: BoundKind, { cid, agentId, keyId, address, workspaceId }: Holder): Count[] {
+    const { caller, workspace } = this.#table[kind]
     const callers = [
       { id: cid, whose: 'this CID' },
       { id: agentId, whose: 'this agent' },
@@ -271,16 +362,15 @@ export class Bounds {
       { id: address, whose: 'your address' },
     ]
     const one = callers.find(({ id }) => id !== undefined)
-    const counts = []
+    const counts: Count[] = []
     if (caller !== null && one)
       counts.push({ name: `${kind} of ${one.whose}: ${one.id}`, most: caller, whose: one.whose })
     if (workspace !== null && workspaceId !== undefined)
       counts.push({ name: `${kind} of workspace ${workspaceId}`, most: workspace, whose: 'this workspace' })
-    counts.push({ name: kind, most: process, whose: 'this server' })
     return counts
   }
 
-  #refusal(kind: BoundKind, { most, whose }: { most: number; whose: string }): ApiError {
+  #refusal(kind: BoundKind, { most, whose }: Count): ApiError {
     const message = `Too many ${this.#table[kind].name} at a time: ${most} of ${whose}`
     return new ApiError(429, 'too_many_at_a_time', message, {
       headers: { 'retry-after': `${RETRY_AFTER_S}` },

@@ -8,6 +8,7 @@ import { Frontier, Visited } from './embedded/frontier.ts'
 import { distinctLinks, orderedLinks } from './links.ts'
 import type { ReadBlock } from './path.ts'
 import { type Block, StorageError } from './port.ts'
+import { ReadAhead } from './read-ahead.ts'
 import { type Descent, descend, ROOT } from './unixfs.ts'
 import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
 
@@ -91,23 +92,21 @@ export async function* wholeDag(
     const bytes = await (last?.cid === cid ? last.bytes : read(cid))
     return duplicates ? orderedLinks(cid, bytes) : (await distinctLinks(cid, bytes)).links
   })
-  const ahead: { cid: CID; bytes: Promise<Uint8Array> }[] = []
-  const next = async (): Promise<Block> => {
-    const { cid, bytes } = ahead.shift() as (typeof ahead)[number]
-    return { cid, bytes: await bytes }
-  }
+  const ahead = new ReadAhead<Block>(READ_AHEAD)
   for (let cid: CID | null = root; cid; cid = await frontier.next()) {
     signal.throwIfAborted()
     if (!visited.add(cid) && !duplicates) continue
-    const bytes = read(cid)
-    bytes.catch(() => {}) // it is awaited below, or nobody reads on
-    ahead.push({ cid, bytes })
-    if (ahead.length >= READ_AHEAD) yield await next()
-    if (isLeafCodec(cid)) continue
-    last = { cid, bytes }
-    frontier.push(cid)
+    const here = cid
+    const isLeaf = isLeafCodec(here)
+    ahead.push(async () => {
+      const bytes = read(here)
+      if (!isLeaf) last = { cid: here, bytes }
+      return { cid: here, bytes: await bytes }
+    })
+    if (ahead.isFull) yield await ahead.next()
+    if (!isLeaf) frontier.push(here)
   }
-  while (ahead.length > 0) yield await next()
+  while (!ahead.isEmpty) yield await ahead.next()
 }
 
 /** The nodes of a directory: one, or all shards of a sharded one. */

@@ -4,6 +4,7 @@ import type { PrismaClient } from '../../db/prisma.ts'
 import { badRequest, forbidden, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
+import { transferOf } from '../../http/request-transfer.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
@@ -112,14 +113,16 @@ export function signRoutes(services: SignRouteServices): Route[] {
         const keyId = `signed by ${caller.keyId}`
         await rateLimiter.consume({ keyId, workspaceId, plan }, res)
         await beginEntry(res)
-        return bounds.run('uploads', { keyId, workspaceId }, async () => {
+        const upload = async () => {
           if (isResumable(req)) {
             await resumable.create(req, res, caller, signal)
             return undefined
           }
           const received = await receiveUpload(req, caller.grant, services, signal)
           return { body: { data: toUploadRecord(received) } }
-        })
+        }
+        const transfer = transferOf(req, res, (error) => res.locals.gone.abort(error))
+        return bounds.run('uploads', { keyId, workspaceId }, upload, transfer)
       },
     }),
   ]

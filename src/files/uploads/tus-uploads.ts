@@ -16,6 +16,7 @@ import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
+import { transferOf } from '../../http/request-transfer.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import { hasCode } from '../../lib/files.ts'
@@ -191,7 +192,7 @@ export class ResumableUploads {
     checkOffered(req)
     const upload = await openUpload(this.#options.pool, id, token)
     await beginEntryOf(res, upload)
-    await this.#options.bounds.run('resumableUploads', upload, async () => {
+    const receive = async () => {
       let outcome = upload.outcome
       let received = outcome ? upload.length : await this.#makeReady(upload, req, gone)
       // All is here already: the client missed the answer, and sends the end of its upload once more.
@@ -200,7 +201,9 @@ export class ResumableUploads {
       if (received === upload.length) outcome ??= await this.#finish(id)
       if (outcome) setOutcome(res, outcome)
       res.set('Upload-Offset', `${received}`).status(204).end()
-    })
+    }
+    const transfer = transferOf(req, res, (error) => res.locals.gone.abort(error))
+    await this.#options.bounds.run('resumableUploads', upload, receive, transfer)
   }
 
   /** Says how many bytes have arrived. Where all have, it sees to it that they are a file. */

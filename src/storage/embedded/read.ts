@@ -9,6 +9,7 @@ import type { DagPbLinks } from '../dag-pb-links.ts'
 import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
 import type { ReadBlock } from '../path.ts'
 import { type Block, type DagStat, type FileRange, StorageError } from '../port.ts'
+import { ReadAhead } from '../read-ahead.ts'
 import { descend, ROOT, resolvePath } from '../unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from '../unixfs-node.ts'
 import type { BlockFolder } from './blocks.ts'
@@ -57,26 +58,19 @@ export async function* readFile(
     if (++met <= FREE_BLOCKS + bytesRead / BYTES_PER_BLOCK) return
     throw new StorageError('invalid_object', `${met} blocks of ${file} have ${bytesRead} bytes`)
   }
-  const ahead: Promise<Uint8Array>[] = []
-  // The first bytes wait for no block but their own.
-  let depth = 1
+  const ahead = new ReadAhead<Uint8Array>(READ_AHEAD)
   const next = async () => {
-    const bytes = (await ahead.shift()) as Uint8Array
+    const bytes = await ahead.next()
     bytesRead += bytes.length
     if (bytes.length <= LARGE_BLOCK_BYTES) await turn()
     return bytes
   }
   for await (const piece of pieces(file, { blocks, signal, onBlock }, from, to)) {
-    const data = piece.data().then((bytes) => bytes.subarray(piece.from, piece.to))
-    data.catch(() => {}) // it is awaited below, or nobody reads on
-    ahead.push(data)
-    if (ahead.length >= depth) {
-      yield await next()
-      depth = Math.min(depth + 1, READ_AHEAD)
-    }
+    ahead.push(async () => (await piece.data()).subarray(piece.from, piece.to))
+    if (ahead.isFull) yield await next()
     signal.throwIfAborted()
   }
-  while (ahead.length > 0) yield await next()
+  while (!ahead.isEmpty) yield await next()
 }
 
 /** The parts of a file that lie between two offsets, in order. Reads the inner nodes that lead there, not the leaves. */

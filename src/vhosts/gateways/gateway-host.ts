@@ -11,6 +11,7 @@ import type { Gateway, GatewayService } from '../../files/gateways/gateways.ts'
 import type { UrlSigner } from '../../files/signed-url.ts'
 import type { AddressLimits } from '../../http/address-limits.ts'
 import { abortOnDisconnect } from '../../http/disconnect.ts'
+import { transferOf } from '../../http/request-transfer.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { cachingBlocks } from '../../storage/block-cache.ts'
@@ -21,6 +22,7 @@ import { orNothing, requestHost } from '../hosts.ts'
 import { checkSignature, checkToken } from './access.ts'
 import { type ContentPath, checkLabel, findServed, parseContentPath } from './content.ts'
 import { countAnswer } from './count.ts'
+import { askedFormat } from './formats.ts'
 import type { Images } from './images/images.ts'
 import { KeptLookups } from './kept.ts'
 import { sendServed } from './serve.ts'
@@ -70,7 +72,7 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
       private: cachingBlocks(parts.storages.private),
     },
   }
-  return async (req, res) => {
+  return async (req, res, next) => {
     res.set(EVERY_ANSWER)
     parts.addresses.countRequest(req)
     const found = await parts.gateways.findServed(req.host)
@@ -96,7 +98,8 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
       return res.redirect(301, ownAddress(req, parts.gateways.hostOf(gateway.domain), path, url))
     }
     const holder = { address: clientAddress(req.ip), workspaceId: gateway.workspaceId }
-    await parts.bounds.run('downloads', holder, () => serve(serving, { gateway, path, url, req, res }))
+    const work = () => serve(serving, { gateway, path, url, req, res })
+    await parts.bounds.run('downloads', holder, work, transferOf(req, res, next))
   }
 }
 
@@ -133,7 +136,7 @@ function readPath(
 function linkedPath({ pathname, searchParams }: URL): string | undefined {
   const uri = searchParams.get('uri')
   if (uri === null || !/^\/ipfs\/?$/.test(pathname)) return undefined
-  const [, cid = '', rest = ''] = /^ipfs:\/\/([^/?#]+)(.*)$/.exec(uri) ?? []
+  const [, cid = '', rest = ''] = /^ipfs:\/\/([^/?#\n]+)([/?#].*)?$/.exec(uri) ?? []
   parseCid(cid)
   return `/ipfs/${cid}${rest}`
 }
@@ -179,9 +182,12 @@ async function serve(
     if (kept.signature !== null) res.set('Pinata-Signature', kept.signature)
     if (counts) countAnswer(counts, gateway, path, kept, req, res)
     const answer = () => sendServed(storage, kept, { ...exchange, images, signal: gone.signal, found })
+    const holder = { address: clientAddress(req.ip), workspaceId: gateway.workspaceId }
+    const isCar = askedFormat(req, exchange.url)?.format === 'car'
+    const bounded = () => (isCar ? bounds.run('carDownloads', holder, answer) : answer())
     // Content of one block is sent at once.
-    if (isLeafCodec(kept.cid)) await answer()
-    else await bounds.run('dagDownloads', { cid: `${kept.cid}` }, answer)
+    if (isLeafCodec(kept.cid)) await bounded()
+    else await bounds.run('dagDownloads', { cid: `${kept.cid}` }, bounded)
   } finally {
     clearTimeout(answerTimer)
     clearTimeout(lookTimer)

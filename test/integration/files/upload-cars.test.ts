@@ -23,7 +23,10 @@ test('a bounded number of CARs is imported at a time, of a workspace and of all,
   try {
     const slow = Array.from({ length: 8 }, () => begin('first', silence(ending.signal)))
     await assert.rejects(begin('first', nothing()), tooMany('8 of this workspace'))
-    slow.push(...Array.from({ length: 8 }, () => begin('second', silence(ending.signal))))
+    slow.push(...Array.from({ length: 4 }, () => begin('second', silence(ending.signal))))
+    const kept = tooMany('12 of this server, which keeps the others for callers with few')
+    await assert.rejects(begin('second', nothing()), kept)
+    slow.push(...['a', 'b', 'c', 'd'].map((workspace) => begin(workspace, silence(ending.signal))))
     await assert.rejects(begin('third', nothing()), tooMany('16 of this server'))
     ending.abort()
     for (const { status } of await Promise.allSettled(slow)) assert.equal(status, 'rejected')
