@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import type { Request, Response } from 'express'
 import { z } from 'zod'
-import type { Pool } from '../db/pool.ts'
+import type { Pool, Queryable } from '../db/pool.ts'
+import type { Searches } from '../db/searches.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, type RouteResponse, route } from '../http/route.ts'
 import { pageOf, paging, readPageToken, text, time, toPage } from '../http/shapes.ts'
@@ -18,7 +19,11 @@ const filters = {
   userId: id.optional().describe('Only what this user did.'),
   keyId: id.optional().describe('Only what was done with this API key.'),
   agentId: text(64).optional().describe('Only what this agent did with a token of its own.'),
-  action: text(64).optional().describe('Only this action: the id of a route in this document, or `signIn`.'),
+  action: text(64)
+    .optional()
+    .describe(
+      'Only this action: the id of a route in this document, `signIn`, or `refusals`: all of a minute that have no entry of their own.',
+    ),
   resource: text(255)
     .optional()
     .describe('Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`.'),
@@ -73,7 +78,8 @@ const toEntry = ({ userId, userName, ...row }: Row): z.output<typeof entry> => (
 })
 
 /** Routes of the audit: of a workspace for its owners, of the whole instance for its admins. */
-export function auditRoutes({ pool, bounds }: { pool: Pool; bounds: Bounds }): Route[] {
+export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: Bounds }): Route[] {
+  const { pool, searches, bounds } = services
   interface Asked {
     req: Request
     res: Response
@@ -92,7 +98,10 @@ export function auditRoutes({ pool, bounds }: { pool: Pool; bounds: Bounds }): R
       await bounds.run('exports', principal, () => sendLines(res, pages, signal))
       return undefined
     }
-    const rows = await listAudit(pool, of, { ...filter, after }, limit + 1)
+    const { from, to, ...columns } = filter
+    const isSearch = Object.values(columns).some((value) => value !== undefined)
+    const list = (db: Queryable) => listAudit(db, of, { ...filter, after }, limit + 1)
+    const rows = await (isSearch ? searches.run(principal, signal, list) : list(pool))
     return { body: toPage('entries', rows, limit, toEntry) }
   }
   return [

@@ -1,7 +1,9 @@
-/** The resource that the audit names for a request, and what it leaves out. */
+/** The resource that the audit names for a request, and what it leaves out; refusals beyond those with an entry. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { resourceOf } from './audit.ts'
+import type { Request, Response } from 'express'
+import type { AuditRow } from '../db/statements/audit.ts'
+import { Audit, resourceOf } from './audit.ts'
 
 const KEY = 'eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFhZiJ9.c2lnbmF0dXJl'
 const GATEWAY_TOKEN = '0b8e7a3c-1f44-4d6a-9b1e-2f5c8d7e6a90'
@@ -67,3 +69,26 @@ for (const [what, method, path, params, answer, resource] of CASES)
   test(`the resource of a request: ${what}`, () => {
     assert.equal(resourceOf({ method, path }, params, answer), resource)
   })
+
+test('refused sign-ins of one /64 have ten entries a minute, and the others one together', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] })
+  const rows: AuditRow[] = []
+  const audit = new Audit({ write: async (row) => void rows.push(row), begin: async () => {} })
+  const refuse = (ip: string) =>
+    audit.failedSignIn(
+      { ip, get: () => undefined } as unknown as Request,
+      { locals: {}, getHeader: () => undefined } as unknown as Response,
+      'bad_token',
+    )
+  for (let i = 0; i < 150; i++) refuse(`2001:db8::${i.toString(16)}`)
+  // Another customer's address still has its own.
+  refuse('203.0.113.7')
+  assert.equal(rows.filter(({ action }) => action === 'signIn').length, 11)
+  context.mock.timers.tick(60_000)
+  const [refusals, ...more] = rows.filter(({ action }) => action === 'refusals')
+  assert.deepEqual(more, [])
+  assert.deepEqual(
+    [refusals?.resource, refusals?.address, refusals?.errorCode],
+    ['140 from 1 addresses', '2001:db8:0:0::/64', 'not_listed'],
+  )
+})

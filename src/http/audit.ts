@@ -11,6 +11,7 @@ import {
   UNKNOWN,
 } from '../db/statements/audit.ts'
 import { crashPoint } from '../lib/crash-point.ts'
+import { clientAddress } from '../lib/net/ip-address.ts'
 import { redactTokens } from '../log.ts'
 import type { Principal } from './principal.ts'
 import { WindowCounts } from './window-counts.ts'
@@ -45,6 +46,10 @@ const MINUTE_MS = 60_000
 /** Entries a minute about failed sign-ins, from one address and in one process: a flood must not fill the disk. */
 const FAILURES_OF_ADDRESS = 10
 const FAILURES = 120
+/** Addresses that are counted apart among refusals without an entry; the others are one more. */
+const MOST_ADDRESSES = 1000
+const OTHERS = 'others'
+const LOOPBACK = 'loopback'
 const MAX_USER_AGENT = 160
 /** The status of an answer that nobody waited for any more. */
 const CLIENT_GONE = 499
@@ -69,6 +74,8 @@ export class Audit {
   readonly #sink: AuditSink
   readonly #failures = new WindowCounts(MINUTE_MS)
   readonly #limited = new WindowCounts(MINUTE_MS)
+  /** Refusals of this minute without an entry, by address. */
+  #dropped = new Map<string, number>()
 
   constructor(sink: AuditSink) {
     this.#sink = sink
@@ -170,13 +177,38 @@ export class Audit {
     return status !== 429 || this.#limited.add(caller.keyId ?? caller.agentId ?? '').count === 1
   }
 
-  #hasRoom({ ip = '' }: Request): boolean {
-    if (this.#failures.add(`address ${ip}`).count > FAILURES_OF_ADDRESS) return false
-    return this.#failures.add('all').count <= FAILURES
+  #hasRoom({ ip }: Request): boolean {
+    const address = clientAddress(ip) ?? LOOPBACK
+    const hasRoom =
+      this.#failures.add(`address ${address}`).count <= FAILURES_OF_ADDRESS &&
+      this.#failures.add('all').count <= FAILURES
+    if (!hasRoom) this.#drop(address)
+    return hasRoom
+  }
+
+  /** Has the refusals of a minute that got no entry written down as one. */
+  #drop(address: string): void {
+    if (this.#dropped.size === 0) setTimeout(() => this.#writeDropped(), MINUTE_MS).unref()
+    const isKnown = this.#dropped.has(address) || this.#dropped.size < MOST_ADDRESSES
+    const key = isKnown ? address : OTHERS
+    this.#dropped.set(key, (this.#dropped.get(key) ?? 0) + 1)
+  }
+
+  #writeDropped(): void {
+    const dropped = [...this.#dropped].sort(([, one], [, other]) => other - one)
+    this.#dropped = new Map()
+    const count = dropped.reduce((sum, [, one]) => sum + one, 0)
+    const resource = `${count} from ${dropped.length} addresses`
+    const address = dropped[0]?.[0] ?? null
+    const more = { status: null, errorCode: 'not_listed', requestId: null, userAgent: null }
+    // The sink logs its own failures.
+    this.#sink.write(auditRow({ ...NOBODY, ...REFUSALS, ...more, resource, address })).catch(() => {})
   }
 }
 
 const SIGN_IN = { action: 'signIn', method: null, route: null }
+/** One entry for all refusals of a minute beyond those that have their own; its address is the one with the most. */
+const REFUSALS = { action: 'refusals', method: null, route: null }
 
 function callerOf({ locals }: Response): AuditCaller {
   return locals.auditCaller ?? (locals.caller ? callerFrom(locals.caller) : NOBODY)
