@@ -19,4 +19,7 @@ RUN node -e 'const [a, b] = process.versions.node.split(".").map(Number); \
 
 ARG ENGINE
 COPY ${ENGINE} /opt/openclaw
+# The first launch of an engine that Berth's own Node could not run; see src/openclaw/install.ts.
+RUN cd /opt/openclaw/node_modules/openclaw \
+ && if [ -e .openclaw-lifecycle-pending ]; then node openclaw.mjs --version || true; fi
 WORKDIR /home/node

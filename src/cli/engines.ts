@@ -7,7 +7,7 @@ import { ConfigError } from '../errors.ts'
 import { createLogger } from '../log.ts'
 import { buildClusterImage } from '../openclaw/cluster-image.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
-import { availableVersions, compareVersions, requireEngineVersion } from '../openclaw/install.ts'
+import { compareVersions, knownVersions, requireEngineVersion } from '../openclaw/install.ts'
 import { engineImageReference } from '../openclaw/oci/reference.ts'
 import { openRuntime } from '../sandboxes/open.ts'
 import { NOBODY } from '../sandboxes/owner.ts'
@@ -21,14 +21,14 @@ export function listEngines({ json }: { json?: boolean }): Promise<void> {
       const atHand = new Map((await runtime.engines()).map((engine) => [engine.version, engine]))
       const agents = await countAgents(prisma)
       const versions = new Set([
-        ...(await availableVersions(pool, config)),
+        ...(await knownVersions(pool, config)).available,
         ...atHand.keys(),
         ...agents.keys(),
       ])
       const rows = [...versions]
         .sort((a, b) => compareVersions(b, a))
         .map((version) => {
-          const { bytes, place } = atHand.get(version) ?? {}
+          const { bytes, place, obstacle } = atHand.get(version) ?? {}
           const size = bytes && (json ? bytes : `${Math.round(bytes / 1_000_000)} MB`)
           const isDefault = version === config.BERTH_ENGINE_VERSION
           return {
@@ -38,6 +38,7 @@ export function listEngines({ json }: { json?: boolean }): Promise<void> {
             agents: agents.get(version) ?? 0,
             size: size ?? null,
             place: place ?? (json ? null : 'not built'),
+            obstacle: obstacle ?? null,
           }
         })
       printRows(rows, json)
@@ -103,7 +104,7 @@ export function removeEngine(version: string): Promise<void> {
           'in_use',
           `${agents === 1 ? 'An agent runs' : `${agents} agents run`} ${version}: restart them on another version first`,
         )
-      const there = (await runtime.engineVersions()).includes(version)
+      const there = (await runtime.engineVersions()).some((one) => one.version === version)
       await runtime.removeEngine(version)
       console.log(there ? `${version} is removed` : `${version} was not there`)
     }),

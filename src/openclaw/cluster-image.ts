@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { removeLeftovers, temporaryName } from '../lib/files.ts'
 import { withLock } from '../lib/process/file-lock.ts'
 import { EngineError } from './engine-error.ts'
-import { enginesLock, installHolding, requireEngineVersion } from './install.ts'
+import { enginesLock, installHolding, isComplete, requireEngineVersion } from './install.ts'
+import { nodeObstacle, readNodeRange } from './node-range.ts'
 import { readArchive, writeArchive } from './oci/archive.ts'
 import { type Architecture, type Image, type ImageConfig, type PackedImage, packImage } from './oci/image.ts'
 import { type Entry, entriesOf, type Layer, makeLayer, namesIn, takeLayer } from './oci/layer.ts'
@@ -76,6 +77,14 @@ async function build(dir: string, options: ClusterImageOptions): Promise<PackedI
   const tini = await checkBase(base, baseImage)
   const platform = { os: 'linux', cpu, libc: 'glibc' as const }
   const engine = await installHolding({ version, dir: enginesDir, platform, onLine, signal })
+  const range = await readNodeRange(engine)
+  const obstacle = nodeObstacle(version, { range, node: nodeOf(base) })
+  if (obstacle) throw new EngineError('unfit_node', `${obstacle} in ${baseImage}`)
+  if (!(await isComplete(engine)))
+    throw new EngineError(
+      'unfit_node',
+      `OpenClaw ${version} needs Node ${range}, also to be installed, and Berth runs on Node ${process.versions.node}`,
+    )
   signal?.throwIfAborted()
   onLine?.('Packing the engine and agentd')
   const layers = [await makeLayer(dir, engineEntries(engine)), await makeLayer(dir, agentdEntries())]
@@ -113,11 +122,15 @@ async function checkBase({ config, layers }: Image, name: string): Promise<strin
       'no_base_image',
       `${name} lacks ${missing.join(', ')}, which nothing here can install: docs/kubernetes.md, "Images"`,
     )
-  const [, major, minor] = /^NODE_VERSION=v?(\d+)\.(\d+)/m.exec(config.config?.Env?.join('\n') ?? '') ?? []
+  const [, major, minor] = /^(\d+)\.(\d+)/.exec(nodeOf({ config }) ?? '') ?? []
   if (major !== undefined && (Number(major) < 24 || (major === '24' && Number(minor) < 16)))
     throw new EngineError('no_base_image', `${name} has Node ${major}.${minor}, older than 24.16`)
   return `/${places[TOOLS.indexOf('tini')]}`
 }
+
+/** The version of Node in an image that says so, as the official ones do. */
+const nodeOf = ({ config }: Pick<Image, 'config'>): string | undefined =>
+  /^NODE_VERSION=v?(.+)$/m.exec(config.config?.Env?.join('\n') ?? '')?.[1]
 
 /** Without npm's lists, which name the registry that the packages came from. */
 async function* engineEntries(folder: string): AsyncGenerator<Entry> {

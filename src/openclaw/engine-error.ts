@@ -9,6 +9,8 @@ export type EngineErrorCode =
   | 'timeout'
   /** The base image is neither there nor can it be pulled. */
   | 'no_base_image'
+  /** The engine needs another Node than it would run on. */
+  | 'unfit_node'
   /** Agents run the version. */
   | 'in_use'
   | 'failed'

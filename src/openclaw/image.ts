@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type Docker from 'dockerode'
@@ -12,6 +13,7 @@ import { withLock } from '../lib/process/file-lock.ts'
 import { buildImage, hasImage, ignoreStatus } from './docker-build.ts'
 import { EngineError } from './engine-error.ts'
 import { enginesLock, installHolding, type Platform, requireEngineVersion } from './install.ts'
+import { nodeObstacle } from './node-range.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const AGENTD = { dir: ROOT, folder: 'agentd' }
@@ -19,6 +21,13 @@ const ENGINE_RECIPE = 'engine.Dockerfile'
 
 const REPOSITORY = 'berth-openclaw'
 const ENGINE_REPOSITORY = 'berth-openclaw-engine'
+/** Labels of an image with its Node, and with the range of Node that its engine takes. Images of Berth 0.3 lack them. */
+const NODE_LABEL = 'berth.node'
+const RANGE_LABEL = 'berth.engine-node'
+/** Prints both, in the image. */
+const NODE_PROGRAM = `let range
+  try { range = require('/opt/openclaw/node_modules/openclaw/package.json').engines.node } catch {}
+  console.log(JSON.stringify({ node: process.versions.node, range }))`
 /** Docker's registry client has no bound of its own. */
 const REGISTRY_MS = 10_000
 
@@ -31,6 +40,8 @@ export interface EngineImage {
   bytes: number
   /** The image is what this Berth would build. */
   current: boolean
+  /** Why its engine cannot run on its Node; null if it can, as far as Berth knows. */
+  obstacle: string | null
 }
 
 interface NamedImage {
@@ -40,7 +51,10 @@ interface NamedImage {
   name: string
   id: string
   bytes: number
+  labels: Labels
 }
+
+type Labels = Record<string, string> | null | undefined
 
 export interface BuildOptions {
   version: string
@@ -62,31 +76,70 @@ export async function engineImageName(version: string, baseImage: string): Promi
  * Builds the image of a version, unless it is there: installs the engine, then builds by Docker's own API.
  * Builds of several processes that share the folder wait for each other.
  * @returns its name
- * @throws EngineError
+ * @throws EngineError `unfit_node` if the engine cannot run on the base's Node; the image then exists, and says so.
  */
 export async function buildEngineImage(docker: Docker, options: BuildOptions): Promise<string> {
   const { version, enginesDir, onLine, signal } = options
   const name = await engineImageName(version, options.baseImage)
-  if (await hasImage(docker, name)) return name
+  const known = await findObstacle(docker, name, version)
+  if (known === null) return name
+  // The base may have another Node by now.
+  if (known)
+    for (const one of await imageNames(version, options.baseImage))
+      await docker.getImage(one).remove().catch(ignoreStatus(404, 409))
   await mkdir(enginesDir, { recursive: true })
   const engine = `${ENGINE_REPOSITORY}:${version}-${(await hashes(options.baseImage)).engine}`
   if (!(await hasImage(docker, engine))) await buildEngine(docker, engine, options)
   await withLock(enginesLock(enginesDir), options, async () => {
     if (await hasImage(docker, name)) return
     onLine?.(`Building ${name}`)
+    const { node, range = '' } = await readNode(docker, engine)
     await buildImage(docker, {
       name,
       context: [AGENTD],
       dockerfile: 'agentd/Dockerfile',
-      args: { ENGINE_IMAGE: engine, VERSION: version },
+      args: { ENGINE_IMAGE: engine, VERSION: version, NODE: node, NODE_RANGE: range },
       network: 'none',
       onLine,
       signal,
     })
   })
   onLine?.(`${name} is built`)
+  const obstacle = await findObstacle(docker, name, version)
+  if (obstacle) throw new EngineError('unfit_node', obstacle)
   return name
 }
+
+/** The Node of an image of an engine, and the range that the engine takes. */
+async function readNode(docker: Docker, image: string): Promise<{ node: string; range?: string }> {
+  const container = await docker.createContainer({
+    Image: image,
+    Entrypoint: ['node', '-e', NODE_PROGRAM],
+    // Its output has no frames.
+    Tty: true,
+    HostConfig: { NetworkMode: 'none', AutoRemove: true },
+  })
+  try {
+    const output = await container.attach({ stream: true, stdout: true })
+    await container.start()
+    return JSON.parse(await text(output))
+  } finally {
+    await container.remove({ force: true }).catch(ignoreStatus(404, 409))
+  }
+}
+
+/** Why agents cannot run an image; null if they can, as far as Berth knows, and undefined if it does not exist. */
+async function findObstacle(
+  docker: Docker,
+  name: string,
+  version: string,
+): Promise<string | null | undefined> {
+  const found = await docker.getImage(name).inspect().catch(ignoreStatus(404))
+  return found && obstacleIn(version, found.Config.Labels)
+}
+
+const obstacleIn = (version: string, labels: Labels): string | null =>
+  nodeObstacle(version, { range: labels?.[RANGE_LABEL], node: labels?.[NODE_LABEL] })
 
 async function buildEngine(docker: Docker, name: string, options: BuildOptions): Promise<void> {
   const { version, baseImage, enginesDir, onLine, signal } = options
@@ -115,10 +168,11 @@ async function buildEngine(docker: Docker, name: string, options: BuildOptions):
 /** The images that agents run in this Docker, of every Berth that uses it. */
 export async function listEngineImages(docker: Docker, baseImage: string): Promise<EngineImage[]> {
   const { agent } = await hashes(baseImage)
-  return (await namedImages(docker, REPOSITORY)).map(({ version, hash, ...image }) => ({
+  return (await namedImages(docker, REPOSITORY)).map(({ version, hash, labels, ...image }) => ({
     version,
     ...image,
     current: hash === agent,
+    obstacle: obstacleIn(version, labels),
   }))
 }
 
@@ -175,8 +229,8 @@ export function imageBytes(images: ImageSize[]): { count: number; bytes: number 
 
 async function namedImages(docker: Docker, repository: string): Promise<NamedImage[]> {
   const images = await docker.listImages({ filters: { reference: [`${repository}:*`] } })
-  return images.flatMap(({ Id: id, RepoTags, Size: bytes }) =>
-    readNames(RepoTags, repository).map((name) => ({ ...name, id, bytes })),
+  return images.flatMap(({ Id: id, RepoTags, Size: bytes, Labels: labels }) =>
+    readNames(RepoTags, repository).map((name) => ({ ...name, id, bytes, labels })),
   )
 }
 

@@ -56,7 +56,7 @@ export function engineFolder(dir: string, version: string, platform = thisPlatfo
  */
 export async function installEngine(options: InstallOptions): Promise<string> {
   const folder = engineFolder(options.dir, options.version, options.platform)
-  if (await isThere(folder)) return folder
+  if ((await isThere(folder)) && (await isComplete(folder))) return folder
   await mkdir(options.dir, { recursive: true })
   return withLock(enginesLock(options.dir), options, () => installHolding(options))
 }
@@ -71,7 +71,10 @@ export const enginesLock = (dir: string): string => join(dir, '.engines.lock')
 export async function installHolding(options: InstallOptions): Promise<string> {
   const { version, dir, onLine, signal, platform = thisPlatform() } = options
   const folder = engineFolder(dir, version, platform)
-  if (await isThere(folder)) return folder
+  if (await isThere(folder)) {
+    await completeLifecycle(folder, version, signal)
+    return folder
+  }
   // Other folders of this kind are of processes that died: one holds the lock at a time.
   await removeLeftovers(folder, 0)
   const draft = temporaryName(folder)
@@ -156,21 +159,33 @@ async function fill(
   if (platform.os === 'linux') args.push(`--libc=${platform.libc}`)
   await npm(args, { cwd: draft, onLine, signal })
   await checkComplete(draft, version, platform)
-  await completeLifecycle(join(draft, 'node_modules/openclaw'), signal)
+  await completeLifecycle(draft, version, signal)
   onLine?.('Removing what is not needed to run it')
   await prune(draft)
 }
 
+/** False for an installed version whose first launch waits for a Node that can run it. */
+export const isComplete = async (folder: string): Promise<boolean> =>
+  !(await isThere(join(folder, 'node_modules/openclaw/.openclaw-lifecycle-pending')))
+
 /**
  * Without its install scripts the package counts as half installed, and does what is left at its first launch: by us,
- * since agents cannot write here.
+ * since agents cannot write here. An engine that needs another Node than ours waits for that: an image has its own
+ * (engine.Dockerfile), and a later start of Berth may have it.
  */
-async function completeLifecycle(folder: string, signal: InstallOptions['signal']): Promise<void> {
-  const pending = join(folder, '.openclaw-lifecycle-pending')
-  if (!(await isThere(pending))) return
+async function completeLifecycle(
+  folder: string,
+  version: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (await isComplete(folder)) return
+  // Imported here: `web` knows versions, and never compares Nodes.
+  const { nodeObstacle, readNodeRange } = await import('./node-range.ts')
+  if (nodeObstacle(version, { range: await readNodeRange(folder), node: process.versions.node })) return
   const options = { timeout: LAUNCH_MS, ...(signal && { signal }) }
-  await promisify(execFile)(process.execPath, [join(folder, 'openclaw.mjs'), '--version'], options)
-  if (await isThere(pending))
+  const program = join(folder, 'node_modules/openclaw/openclaw.mjs')
+  await promisify(execFile)(process.execPath, [program, '--version'], options)
+  if (!(await isComplete(folder)))
     throw new EngineError('failed', 'the package does not complete its installation')
 }
 
@@ -244,19 +259,25 @@ async function prune(dir: string): Promise<void> {
     if (entry.isFile() && FILES.test(entry.name)) await rm(join(entry.parentPath, entry.name))
 }
 
-/** The versions that agents can run: those of the settings, and those that a worker has at hand; the newest first. */
-export async function availableVersions(
+/**
+ * The versions that agents can run: those of the settings, and those that a worker has; the newest first. Not among
+ * them is what no worker that has it can run: `obstacles` says why.
+ */
+export async function knownVersions(
   db: Queryable,
   {
     BERTH_ENGINE_VERSION,
     BERTH_ENGINE_VERSIONS,
   }: Pick<Config, 'BERTH_ENGINE_VERSION' | 'BERTH_ENGINE_VERSIONS'>,
-): Promise<string[]> {
-  const { rows } = await db.query<{ version: string }>(
-    `SELECT DISTINCT version FROM engine_version WHERE engine = 'openclaw'`,
+): Promise<{ available: string[]; obstacles: Map<string, string> }> {
+  const { rows } = await db.query<{ version: string; obstacle: string | null }>(
+    `SELECT version, CASE WHEN bool_and(obstacle IS NOT NULL) THEN min(obstacle) END AS obstacle
+     FROM engine_version WHERE engine = 'openclaw' GROUP BY version`,
   )
+  const obstacles = new Map(rows.flatMap(({ version, obstacle }) => (obstacle ? [[version, obstacle]] : [])))
   const all = [BERTH_ENGINE_VERSION, ...BERTH_ENGINE_VERSIONS, ...rows.map(({ version }) => version)]
-  return [...new Set(all)].filter(isEngineVersion).sort((a, b) => compareVersions(b, a))
+  const available = [...new Set(all)].filter((version) => isEngineVersion(version) && !obstacles.has(version))
+  return { available: available.sort((a, b) => compareVersions(b, a)), obstacles }
 }
 
 /** Orders versions from the oldest: year, month and number of a release count as numbers. */

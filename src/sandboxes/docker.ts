@@ -37,6 +37,7 @@ import type { Owner } from './owner.ts'
 import {
   type CallOptions,
   type EngineAtHand,
+  type EngineVersion,
   type Sandbox,
   SandboxError,
   type SandboxEvent,
@@ -229,8 +230,8 @@ export class DockerRuntime implements SandboxRuntime {
     return dockerEvents(this.#engine, this.#options.owner, either)
   }
 
-  async engineVersions(options: CallOptions = {}): Promise<string[]> {
-    return (await this.engines(options)).map(({ version }) => version)
+  engineVersions(options: CallOptions = {}): Promise<EngineVersion[]> {
+    return this.engines(options)
   }
 
   async engines({ signal }: CallOptions = {}): Promise<EngineAtHand[]> {
@@ -239,7 +240,7 @@ export class DockerRuntime implements SandboxRuntime {
     )
     return images
       .filter((image) => image.current)
-      .map(({ version, name, bytes }) => ({ version, place: name, bytes }))
+      .map(({ version, name, bytes, obstacle }) => ({ version, place: name, bytes, obstacle }))
   }
 
   async prepareEngine(
@@ -247,6 +248,9 @@ export class DockerRuntime implements SandboxRuntime {
     { signal, onLine }: CallOptions & { onLine?: (line: string) => void } = {},
   ): Promise<void> {
     const { baseImage, enginesDir } = this.#options
+    // First by a call with a short bound: a Docker that hangs is no build that takes long.
+    const atHand = await this.engines({ signal })
+    if (atHand.some((one) => one.version === version && one.obstacle === null)) return
     await this.#engine.call('build image', { ms: BUILD_MS, signal }, (docker, abortSignal) =>
       buildEngineImage(docker, { version, baseImage, enginesDir, onLine, signal: abortSignal }),
     )

@@ -41,6 +41,7 @@ import type { Owner } from './owner.ts'
 import {
   type CallOptions,
   type EngineAtHand,
+  type EngineVersion,
   type Sandbox,
   SandboxError,
   type SandboxEvent,
@@ -230,8 +231,9 @@ export class KubernetesRuntime implements SandboxRuntime {
     return kubernetesEvents(this.#cluster, this.#options.owner, either)
   }
 
-  async engineVersions(): Promise<string[]> {
-    return this.#options.versions
+  /** The Node of an image is known to who builds it, and to nobody here. */
+  async engineVersions(): Promise<EngineVersion[]> {
+    return this.#options.versions.map((version) => ({ version, obstacle: null }))
   }
 
   async engines(): Promise<EngineAtHand[]> {
@@ -240,10 +242,12 @@ export class KubernetesRuntime implements SandboxRuntime {
       version,
       place: engineImageReference(pods.image, version),
       bytes: 0,
+      obstacle: null,
     }))
   }
 
   async prepareEngine(version: string): Promise<void> {
+    if (this.#options.versions.includes(version)) return
     throw new SandboxError(
       'no_image',
       `nodes pull images of the engine; none of version ${version} is named in BERTH_ENGINE_VERSIONS`,

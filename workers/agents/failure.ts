@@ -15,6 +15,8 @@ export type FailureCode =
   /** The engine version can neither be found nor made. */
   | 'no_image'
   | 'disk_full'
+  /** It could read Berth's keys, which the operator has not accepted. */
+  | 'not_walled'
   | 'out_of_memory'
   | 'secrets_unreadable'
   /** The content of its workspace is not on IPFS any more, or cannot be a workspace. */
@@ -72,7 +74,10 @@ const LOST = ['not_found', 'invalid_object', 'too_large']
 /** The failure that an error stands for; undefined when another attempt may do better. */
 export function failureOf(error: unknown): StartFailed | undefined {
   if (error instanceof StartFailed) return error
-  if (error instanceof SandboxError && (error.code === 'no_image' || error.code === 'disk_full'))
+  if (
+    error instanceof SandboxError &&
+    (error.code === 'no_image' || error.code === 'disk_full' || error.code === 'not_walled')
+  )
     return new StartFailed(error.code, error.message, { cause: error })
   if (error instanceof UnfitFolder || (error instanceof StorageError && LOST.includes(error.code)))
     return new StartFailed('content_lost', error.message, { cause: error })

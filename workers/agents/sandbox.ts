@@ -20,7 +20,7 @@ const PAUSE_MS = 100
 
 export type AgentdEndpoint = AgentdTarget & { address: string }
 
-/** Makes the engine version available where it is not: builds its image, or installs it. */
+/** Makes the engine version available where it is not: builds its image, or installs it. It fails where no agent can run it. */
 export async function prepareEngine(
   { runtime }: AgentWorkerServices,
   run: Run,
@@ -28,7 +28,6 @@ export async function prepareEngine(
 ): Promise<void> {
   await run.report('image')
   const { signal } = run
-  if ((await runtime.engineVersions({ signal })).includes(version)) return
   let shown = 0
   await runtime.prepareEngine(version, {
     signal,

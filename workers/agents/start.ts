@@ -41,7 +41,7 @@ export async function startAgent(
 ): Promise<StartedAgent> {
   const { version } = options
   try {
-    // `image`: builds the image of the engine's version, or installs the version.
+    // `image`: builds the image of the engine's version, or installs the version, and fails where its Node is unfit.
     // Needs nothing. Repeated: one that is at hand is left alone. Undone: by `tidyEngines`, when no agent has used it
     // for a time.
     await prepareEngine(services, run, version)

@@ -113,7 +113,13 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
   return { stop: async () => void (await Promise.all([events.stop(), passes.stop(), taskRunLoop.stop()])) }
 }
 
-/** Writes down which versions of the engine are at hand here, for `web`, which cannot ask. */
+/** Writes down this worker's engine versions, and which of them cannot run: `web` cannot ask the runtime. */
 async function refreshVersions({ pool, runtime }: AgentWorkerServices, signal: AbortSignal): Promise<void> {
-  await keepVersions.run(pool, runtime.driver, await runtime.engineVersions({ signal }))
+  const found = await runtime.engineVersions({ signal })
+  await keepVersions.run(
+    pool,
+    runtime.driver,
+    found.map(({ version }) => version),
+    found.map(({ obstacle }) => obstacle ?? ''),
+  )
 }

@@ -1,6 +1,7 @@
 import { contractError, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { availableVersions, compareVersions } from '../../openclaw/install.ts'
+import { compareVersions, knownVersions } from '../../openclaw/install.ts'
+import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
 import {
   agentVersions,
@@ -25,13 +26,18 @@ const ENGINES = [{ id: 'openclaw', label: 'OpenClaw' }]
 
 /** Running an agent's engine: restarts, versions, scripts. */
 export function runRoutes({ pool, config, operations }: AgentServices): Route[] {
-  const versions = () => availableVersions(pool, config)
+  const versions = async () => (await knownVersions(pool, config)).available
 
-  /** @throws ApiError 400 for a version that is not to be had. */
-  async function requireVersion(version: string): Promise<void> {
-    const known = await versions()
-    if (known.includes(version)) return
-    throw contractError(400, 'invalid_version', messages.invalidVersion, `known are ${known.join(', ')}`)
+  /**
+   * @param version undefined for the one that the agent has.
+   * @throws ApiError 400 for a version that is not available, or cannot run: a restart would only end the agent.
+   */
+  async function requireVersion(agent: Agent, version: string | undefined): Promise<void> {
+    const { available, obstacles } = await knownVersions(pool, config)
+    const obstacle = obstacles.get(version ?? agent.engineVersion)
+    if (!obstacle && (version === undefined || available.includes(version))) return
+    const detail = obstacle ?? `known are ${available.join(', ')}`
+    throw contractError(400, 'invalid_version', messages.invalidVersion, detail)
   }
 
   return [
@@ -54,7 +60,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       operation: true,
       async handle({ agent, body, ...asked }) {
         const version = body?.version ?? undefined
-        if (version !== undefined) await requireVersion(version)
+        await requireVersion(agent, version)
         const started = await operations.start('agent.restart', agent, { input: { version }, ...asked })
         const finished = requireSuccess(started, { statuses: STATUSES })
         const { headers } = started
@@ -144,7 +150,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
         const [latest = agent.engineVersion] = await versions()
         const tag = body?.tag ?? 'latest'
         const newVersion = tag === 'latest' ? latest : tag
-        await requireVersion(newVersion)
+        await requireVersion(agent, newVersion)
         // `latest` may be another version when the request is repeated.
         const request = `update ${agent.agentId} ${tag}`
         const input = { version: newVersion }

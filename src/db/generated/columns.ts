@@ -468,6 +468,7 @@ export const EngineVersion = {
   engine: 'text',
   version: 'text',
   runtime: 'text',
+  obstacle: 'text?',
 } as const
 
 export const Snapshot = {

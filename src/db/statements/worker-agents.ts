@@ -79,14 +79,20 @@ export const readVersionsInUse = statement({
       WHERE kind = 'agent.restart' AND state IN ('queued', 'running') AND input ? 'version'`,
 })
 
-/** Writes down that the runtime `$1` has the versions `$2` of the engine, and no others. */
+/**
+ * Writes down that the runtime `$1` has the versions `$2` of the engine, and no others, and why no agent can run each there
+ * (`$3`, empty if agents can).
+ */
 export const keepVersions = statement({
   name: 'worker-keep-versions',
-  parameters: ['text', 'text[]'],
+  parameters: ['text', 'text[]', 'text[]'],
   columns: {},
   text: `WITH gone AS (DELETE FROM engine_version WHERE runtime = $1 AND version <> ALL ($2))
-    INSERT INTO engine_version (engine, version, runtime)
-    SELECT 'openclaw', version, $1 FROM unnest($2) version ON CONFLICT DO NOTHING`,
+    INSERT INTO engine_version AS known (engine, version, runtime, obstacle)
+    SELECT 'openclaw', version, $1, nullif(obstacle, '')
+    FROM unnest($2::text[], $3::text[]) AS found (version, obstacle)
+    ON CONFLICT (engine, version, runtime) DO UPDATE SET obstacle = excluded.obstacle
+      WHERE known.obstacle IS DISTINCT FROM excluded.obstacle`,
 })
 
 /** The skills that are attached to the agent `$1`, by name. */

@@ -3,8 +3,12 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { readStatus } from '../../../src/agents/agentd-status.ts'
 import { until } from '../../support/processes.ts'
-import { STAND_IN } from './stand-in.ts'
+import { cli } from '../../support/stack.ts'
+import { STAND_IN, UNFIT_RANGE } from './stand-in.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
+
+/** Why the unfit stand-in does not start. */
+const OBSTACLE = `OpenClaw ${STAND_IN.unfit} needs Node ${UNFIT_RANGE}, and would run on Node ${process.versions.node}`
 
 describe('an operation on an agent', () => {
   let world: AgentsWorld
@@ -98,6 +102,7 @@ describe('an operation on an agent', () => {
     ['ends each time', STAND_IN.dies, 'gateway_failed', /./],
     ['babbles at its end', STAND_IN.babbles, 'engine_refused', /half of a pair/],
     ['is not to be had', '2026.1.99', 'no_image', /version/],
+    ['needs another Node', STAND_IN.unfit, 'no_image', new RegExp(RegExp.escape(OBSTACLE))],
   ] as const) {
     it(`an operation on an agent fails with the agent not running when its engine ${what}`, {
       timeout: 180_000,
@@ -157,6 +162,42 @@ describe('an operation on an agent', () => {
       assert.equal((await gatewayOf(made.agentId)).state, 'ready')
     })
   }
+
+  it('a restart on a version that needs another Node is refused before it touches the sandbox', async () => {
+    const made = await up()
+    const before = await world.runtime.inspect(made.agentId)
+    const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.unfit })
+    const { state, error, error_code: code, result } = await world.run(restart)
+    assert.deepEqual(
+      [state, error, code, result],
+      ['failed', 'Invalid version', 'invalid_version', { detail: OBSTACLE }],
+    )
+    assert.deepEqual(await world.runtime.inspect(made.agentId), before)
+    const { status, engine_version: version } = await world.agent(made.agentId)
+    assert.deepEqual([status, version], ['running', STAND_IN.good])
+  })
+
+  it('`berth engines` shows which versions can run, and why others cannot', async () => {
+    const { DATABASE_URL, BERTH_DATA_DIR, BERTH_ENGINES_DIR } = world.services.config
+    const berth = cli({
+      PATH: process.env.PATH,
+      DATABASE_URL,
+      BERTH_DATA_DIR,
+      BERTH_ENGINES_DIR,
+      BERTH_RUNTIME: 'process',
+    })
+    const rows: { version: string; obstacle: string | null }[] = JSON.parse(
+      await berth('engines', 'list', '--json'),
+    )
+    const obstacleTo = (version: string) => rows.find((row) => row.version === version)?.obstacle
+    assert.deepEqual([obstacleTo(STAND_IN.good), obstacleTo(STAND_IN.unfit)], [null, OBSTACLE])
+    const lines = (await berth('engines', 'list')).split('\n')
+    assert.deepEqual(
+      lines.filter((line) => line.endsWith(OBSTACLE)).map((line) => line.split(' ')[0]),
+      [STAND_IN.unfit],
+    )
+    await assert.rejects(berth('engines', 'build', STAND_IN.unfit), new RegExp(RegExp.escape(OBSTACLE)))
+  })
 
   it('an operation on an agent builds again what a restart interrupts', { timeout: 180_000 }, async () => {
     const made = await up()

@@ -253,23 +253,30 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(agentId), ['of no agent'])
   })
 
-  it('the reconciler of agents writes down which engine versions are at hand', async () => {
+  it('the reconciler of agents writes down its engine versions, and which cannot run', async () => {
     await sql(
       `INSERT INTO engine_version (engine, version, runtime) VALUES ('openclaw', '2020.1.1', 'process')`,
     )
+    await sql(`UPDATE engine_version SET obstacle = 'its Node was older'`)
     await pass()
-    const rows = await sql(`SELECT version FROM engine_version WHERE runtime = 'process' ORDER BY version`)
+    const rows = await sql(
+      `SELECT version, obstacle FROM engine_version WHERE runtime = 'process' ORDER BY version`,
+    )
     assert.deepEqual(
       rows.map(({ version }) => version),
       Object.values(STAND_IN).sort(),
+    )
+    assert.deepEqual(
+      rows.filter(({ obstacle }) => obstacle !== null).map(({ version }) => version),
+      [STAND_IN.unfit],
     )
   })
 
   for (const driver of SANDBOX_DRIVERS)
     it(`the database takes the engine versions of workers whose agents run by ${driver}`, async () => {
-      await keepVersions.run(world.database.pool, driver, ['2020.1.2'])
+      await keepVersions.run(world.database.pool, driver, ['2020.1.2'], [''])
       const rows = await sql(`SELECT FROM engine_version WHERE version = '2020.1.2'`)
-      await keepVersions.run(world.database.pool, driver, [])
+      await keepVersions.run(world.database.pool, driver, [], [])
       assert.equal(rows.length, 1)
     })
 

@@ -27,7 +27,11 @@ export const STAND_IN = {
   dies: '2026.1.5',
   /** Ends at once, with the longest last words in characters that nobody can store or show. */
   babbles: '2026.1.6',
+  /** Needs another Node than any that there is: {@link UNFIT_RANGE}. */
+  unfit: '2026.1.9',
 } as const
+
+export const UNFIT_RANGE = '>=99.1.0 <100 || >=101.0.0'
 
 const PROGRAM = `
 import { existsSync, readFileSync } from 'node:fs'
@@ -64,7 +68,8 @@ export async function installStandIns(dir: string): Promise<void> {
   for (const version of Object.values(STAND_IN)) {
     const folder = join(dir, version, 'node_modules/openclaw')
     await mkdir(folder, { recursive: true })
-    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'openclaw', version }))
+    const engines = version === STAND_IN.unfit ? { node: UNFIT_RANGE } : undefined
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'openclaw', version, engines }))
     await writeFile(join(folder, 'openclaw.mjs'), PROGRAM)
   }
 }

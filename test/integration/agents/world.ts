@@ -67,6 +67,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     DATABASE_URL: database.url,
     BERTH_DATA_DIR: dir,
     BERTH_RUNTIME: 'process',
+    BERTH_AGENTS_READ_KEYS: 'accept',
     BERTH_ENGINES_DIR: enginesDir,
     BERTH_AGENT_PROXY_PORT: String(await freePort()),
     BERTH_EGRESS_PORT: String(await freePort()),

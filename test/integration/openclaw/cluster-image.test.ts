@@ -163,6 +163,27 @@ test('a base that lacks something is refused by what it lacks, before anything i
   await assert.rejects(readFile(archive), { code: 'ENOENT' })
 })
 
+test('an engine that needs another Node than its base has is refused before anything is written', async () => {
+  const unfit = '2001.1.2'
+  const archive = join(dir, 'never.tar')
+  const engine = join(engineFolder(enginesDir, unfit, platform), 'node_modules/openclaw')
+  await mkdir(engine, { recursive: true })
+  await writeFile(join(engine, 'package.json'), '{ "engines": { "node": ">=99.1.0" } }')
+  const older = join(dir, 'older.tar')
+  await writeHollowBase(older, BASE_FILES, ['NODE_VERSION=24.21.0'])
+  await assert.rejects(build({ archive }, { version: unfit, baseImage: older }), {
+    code: 'unfit_node',
+    message: `OpenClaw 2001.1.2 needs Node >=99.1.0, and would run on Node 24.21.0 in ${older}`,
+  })
+  await writeFile(join(engine, '.openclaw-lifecycle-pending'), '')
+  // A base that does not say which Node it has counts as fit; Berth's own Node has to launch the engine once.
+  await assert.rejects(build({ archive }, { version: unfit }), {
+    code: 'unfit_node',
+    message: /needs Node >=99\.1\.0, also to be installed, and Berth runs on Node \d/,
+  })
+  await assert.rejects(readFile(archive), { code: 'ENOENT' })
+})
+
 test('a registry elsewhere is asked by https alone', async () => {
   await assert.rejects(build('registry', { name: 'registry.invalid/berth/openclaw:1' }), { code: 'offline' })
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -100,6 +101,51 @@ test('the files of the image can be read by the user that runs it', { skip }, as
   }
   await removeEngineImages(docker, version)
   assert.deepEqual(await images(), [])
+})
+
+test('an engine that needs another Node than its base has is refused, until it has that', {
+  skip,
+}, async (t) => {
+  const unfit = `2002.${randomInt(100)}.${randomInt(1000)}`
+  const engine = join(enginesDir, unfit, 'node_modules/openclaw')
+  const needs = (node: string) =>
+    writeFile(join(engine, 'package.json'), JSON.stringify({ engines: { node } }))
+  await mkdir(engine, { recursive: true })
+  await needs('>=99.1.0 <100 || >=101.0.0')
+  // Its installation ends with the first launch, for which Berth has another Node as well.
+  const pending = '.openclaw-lifecycle-pending'
+  await writeFile(join(engine, pending), '')
+  await writeFile(
+    join(engine, 'openclaw.mjs'),
+    `import { rmSync } from 'node:fs'\nrmSync(new URL('${pending}', import.meta.url))\n`,
+  )
+  t.after(() => removeEngineImages(docker, unfit))
+  const building = () => buildEngineImage(docker, { version: unfit, baseImage: BASE_IMAGE, enginesDir })
+  const obstacles = async () =>
+    (await listEngineImages(docker, BASE_IMAGE))
+      .filter((image) => image.version === unfit)
+      .map(({ obstacle }) => obstacle)
+
+  const message = new RegExp(
+    `^OpenClaw ${unfit} needs Node >=99\\.1\\.0 <100 \\|\\| >=101\\.0\\.0, and would run on Node \\d+\\.\\d+\\.\\d+$`,
+  )
+  await assert.rejects(building(), { code: 'unfit_node', message })
+  const [obstacle, ...more] = await obstacles()
+  assert.match(obstacle ?? '', message)
+  assert.equal(more.length, 0)
+  assert.ok(existsSync(join(engine, pending)))
+  const container = await docker.createContainer({ Image: await engineImageName(unfit, BASE_IMAGE) })
+  await assert.rejects(
+    container.infoArchive({ path: `/opt/openclaw/node_modules/openclaw/${pending}` }),
+    { statusCode: 404 },
+    'the Node of the image has launched it',
+  )
+  await container.remove()
+
+  await needs('>=20')
+  await building()
+  assert.deepEqual(await obstacles(), [null])
+  assert.ok(!existsSync(join(engine, pending)))
 })
 
 test('a base that is nowhere is told before anything is downloaded', { skip }, async () => {

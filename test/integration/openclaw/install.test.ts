@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -136,6 +136,26 @@ test('an abort ends an installation, and takes away what was begun', async () =>
   stop.abort(new Error('enough'))
   await assert.rejects(installing, /enough/)
   assert.deepEqual(await entries(), [])
+})
+
+test('the first launch of an engine that needs another Node waits for that', async () => {
+  const folder = join(dir, VERSION)
+  const engine = join(folder, 'node_modules/openclaw')
+  const needs = (node: string) =>
+    writeFile(join(engine, 'package.json'), JSON.stringify({ engines: { node } }))
+  await mkdir(engine, { recursive: true })
+  const pending = join(engine, '.openclaw-lifecycle-pending')
+  await writeFile(pending, '')
+  await writeFile(
+    join(engine, 'openclaw.mjs'),
+    `import { rmSync } from 'node:fs'\nrmSync(${JSON.stringify(pending)})\n`,
+  )
+  await needs('>=99.1.0')
+  assert.equal(await installEngine({ version: VERSION, dir }), folder)
+  assert.ok(existsSync(pending))
+  await needs('>=20')
+  assert.equal(await installEngine({ version: VERSION, dir }), folder)
+  assert.ok(!existsSync(pending))
 })
 
 test('an installation that fails says what is wrong', async () => {

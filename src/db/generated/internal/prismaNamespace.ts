@@ -4795,7 +4795,8 @@ export type NotedTaskRunScalarFieldEnum = (typeof NotedTaskRunScalarFieldEnum)[k
 export const EngineVersionScalarFieldEnum = {
   engine: 'engine',
   version: 'version',
-  runtime: 'runtime'
+  runtime: 'runtime',
+  obstacle: 'obstacle'
 } as const
 
 export type EngineVersionScalarFieldEnum = (typeof EngineVersionScalarFieldEnum)[keyof typeof EngineVersionScalarFieldEnum]

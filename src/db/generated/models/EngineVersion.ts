@@ -28,18 +28,21 @@ export type EngineVersionMinAggregateOutputType = {
   engine: string | null
   version: string | null
   runtime: string | null
+  obstacle: string | null
 }
 
 export type EngineVersionMaxAggregateOutputType = {
   engine: string | null
   version: string | null
   runtime: string | null
+  obstacle: string | null
 }
 
 export type EngineVersionCountAggregateOutputType = {
   engine: number
   version: number
   runtime: number
+  obstacle: number
   _all: number
 }
 
@@ -48,18 +51,21 @@ export type EngineVersionMinAggregateInputType = {
   engine?: true
   version?: true
   runtime?: true
+  obstacle?: true
 }
 
 export type EngineVersionMaxAggregateInputType = {
   engine?: true
   version?: true
   runtime?: true
+  obstacle?: true
 }
 
 export type EngineVersionCountAggregateInputType = {
   engine?: true
   version?: true
   runtime?: true
+  obstacle?: true
   _all?: true
 }
 
@@ -139,6 +145,7 @@ export type EngineVersionGroupByOutputType = {
   engine: string
   version: string
   runtime: string
+  obstacle: string | null
   _count: EngineVersionCountAggregateOutputType | null
   _min: EngineVersionMinAggregateOutputType | null
   _max: EngineVersionMaxAggregateOutputType | null
@@ -166,12 +173,14 @@ export type EngineVersionWhereInput = {
   engine?: Prisma.StringFilter<"EngineVersion"> | string
   version?: Prisma.StringFilter<"EngineVersion"> | string
   runtime?: Prisma.StringFilter<"EngineVersion"> | string
+  obstacle?: Prisma.StringNullableFilter<"EngineVersion"> | string | null
 }
 
 export type EngineVersionOrderByWithRelationInput = {
   engine?: Prisma.SortOrder
   version?: Prisma.SortOrder
   runtime?: Prisma.SortOrder
+  obstacle?: Prisma.SortOrderInput | Prisma.SortOrder
 }
 
 export type EngineVersionWhereUniqueInput = Prisma.AtLeast<{
@@ -182,12 +191,14 @@ export type EngineVersionWhereUniqueInput = Prisma.AtLeast<{
   engine?: Prisma.StringFilter<"EngineVersion"> | string
   version?: Prisma.StringFilter<"EngineVersion"> | string
   runtime?: Prisma.StringFilter<"EngineVersion"> | string
+  obstacle?: Prisma.StringNullableFilter<"EngineVersion"> | string | null
 }, "engine_version_runtime">
 
 export type EngineVersionOrderByWithAggregationInput = {
   engine?: Prisma.SortOrder
   version?: Prisma.SortOrder
   runtime?: Prisma.SortOrder
+  obstacle?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.EngineVersionCountOrderByAggregateInput
   _max?: Prisma.EngineVersionMaxOrderByAggregateInput
   _min?: Prisma.EngineVersionMinOrderByAggregateInput
@@ -200,48 +211,56 @@ export type EngineVersionScalarWhereWithAggregatesInput = {
   engine?: Prisma.StringWithAggregatesFilter<"EngineVersion"> | string
   version?: Prisma.StringWithAggregatesFilter<"EngineVersion"> | string
   runtime?: Prisma.StringWithAggregatesFilter<"EngineVersion"> | string
+  obstacle?: Prisma.StringNullableWithAggregatesFilter<"EngineVersion"> | string | null
 }
 
 export type EngineVersionCreateInput = {
   engine: string
   version: string
   runtime: string
+  obstacle?: string | null
 }
 
 export type EngineVersionUncheckedCreateInput = {
   engine: string
   version: string
   runtime: string
+  obstacle?: string | null
 }
 
 export type EngineVersionUpdateInput = {
   engine?: Prisma.StringFieldUpdateOperationsInput | string
   version?: Prisma.StringFieldUpdateOperationsInput | string
   runtime?: Prisma.StringFieldUpdateOperationsInput | string
+  obstacle?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type EngineVersionUncheckedUpdateInput = {
   engine?: Prisma.StringFieldUpdateOperationsInput | string
   version?: Prisma.StringFieldUpdateOperationsInput | string
   runtime?: Prisma.StringFieldUpdateOperationsInput | string
+  obstacle?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type EngineVersionCreateManyInput = {
   engine: string
   version: string
   runtime: string
+  obstacle?: string | null
 }
 
 export type EngineVersionUpdateManyMutationInput = {
   engine?: Prisma.StringFieldUpdateOperationsInput | string
   version?: Prisma.StringFieldUpdateOperationsInput | string
   runtime?: Prisma.StringFieldUpdateOperationsInput | string
+  obstacle?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type EngineVersionUncheckedUpdateManyInput = {
   engine?: Prisma.StringFieldUpdateOperationsInput | string
   version?: Prisma.StringFieldUpdateOperationsInput | string
   runtime?: Prisma.StringFieldUpdateOperationsInput | string
+  obstacle?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type EngineVersionEngineVersionRuntimeCompoundUniqueInput = {
@@ -254,18 +273,21 @@ export type EngineVersionCountOrderByAggregateInput = {
   engine?: Prisma.SortOrder
   version?: Prisma.SortOrder
   runtime?: Prisma.SortOrder
+  obstacle?: Prisma.SortOrder
 }
 
 export type EngineVersionMaxOrderByAggregateInput = {
   engine?: Prisma.SortOrder
   version?: Prisma.SortOrder
   runtime?: Prisma.SortOrder
+  obstacle?: Prisma.SortOrder
 }
 
 export type EngineVersionMinOrderByAggregateInput = {
   engine?: Prisma.SortOrder
   version?: Prisma.SortOrder
   runtime?: Prisma.SortOrder
+  obstacle?: Prisma.SortOrder
 }
 
 
@@ -274,27 +296,31 @@ export type EngineVersionSelect<ExtArgs extends runtime.Types.Extensions.Interna
   engine?: boolean
   version?: boolean
   runtime?: boolean
+  obstacle?: boolean
 }, ExtArgs["result"]["engineVersion"]>
 
 export type EngineVersionSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   engine?: boolean
   version?: boolean
   runtime?: boolean
+  obstacle?: boolean
 }, ExtArgs["result"]["engineVersion"]>
 
 export type EngineVersionSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   engine?: boolean
   version?: boolean
   runtime?: boolean
+  obstacle?: boolean
 }, ExtArgs["result"]["engineVersion"]>
 
 export type EngineVersionSelectScalar = {
   engine?: boolean
   version?: boolean
   runtime?: boolean
+  obstacle?: boolean
 }
 
-export type EngineVersionOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"engine" | "version" | "runtime", ExtArgs["result"]["engineVersion"]>
+export type EngineVersionOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"engine" | "version" | "runtime" | "obstacle", ExtArgs["result"]["engineVersion"]>
 
 export type $EngineVersionPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   name: "EngineVersion"
@@ -306,6 +332,10 @@ export type $EngineVersionPayload<ExtArgs extends runtime.Types.Extensions.Inter
      * The driver of the worker that has it: docker, process or kubernetes.
      */
     runtime: string
+    /**
+     * Why no agent can run it there: it needs another Node; null if agents can, as far as Berth knows.
+     */
+    obstacle: string | null
   }, ExtArgs["result"]["engineVersion"]>
   composites: {}
 }
@@ -732,6 +762,7 @@ export interface EngineVersionFieldRefs {
   readonly engine: Prisma.FieldRef<"EngineVersion", 'String'>
   readonly version: Prisma.FieldRef<"EngineVersion", 'String'>
   readonly runtime: Prisma.FieldRef<"EngineVersion", 'String'>
+  readonly obstacle: Prisma.FieldRef<"EngineVersion", 'String'>
 }
     
 

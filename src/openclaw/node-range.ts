@@ -1,0 +1,25 @@
+/** The Node that an engine takes, by `engines.node` of its package: OpenClaw ends at once on any other. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { satisfies, valid, validRange } from 'semver'
+import { hasCode } from '../lib/files.ts'
+
+/** The range of an engine that is installed in a folder; empty if its package names none. */
+export async function readNodeRange(folder: string): Promise<string> {
+  const text = await readFile(join(folder, 'node_modules/openclaw/package.json'), 'utf8').catch((error) => {
+    if (hasCode(error, 'ENOENT')) return '{}'
+    throw error
+  })
+  const range = JSON.parse(text).engines?.node
+  return typeof range === 'string' ? range : ''
+}
+
+/** Why an engine cannot run on a version of Node; null if it can, or if the range or the Node is not known. */
+export function nodeObstacle(
+  version: string,
+  { range, node }: { range: string | undefined; node: string | undefined },
+): string | null {
+  if (!range || validRange(range) === null || !valid(node)) return null
+  if (satisfies(node ?? '', range, { includePrerelease: true })) return null
+  return `OpenClaw ${version} needs Node ${range}, and would run on Node ${node}`
+}

@@ -1,0 +1,68 @@
+/** Versions of the engine that a worker has, and that no agent can run. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { assertError } from '../../support/client.ts'
+import { openContext } from '../context.ts'
+import { insertAgent } from './rows.ts'
+
+const context = await openContext()
+const { sql } = context
+const own = await context.workspace()
+const { api } = own
+
+/** Newer than any that there is. */
+const UNFIT = '2999.1.1'
+const OBSTACLE = `OpenClaw ${UNFIT} needs Node >=99.1.0, and would run on Node 24.21.0`
+
+describe('a version that needs another Node than agents have', () => {
+  // As a worker of another runtime would write it down: those that run here keep to rows of their own.
+  before(() =>
+    sql(
+      `INSERT INTO engine_version (engine, version, runtime, obstacle) VALUES ('openclaw', $1, 'elsewhere', $2)`,
+      [UNFIT, OBSTACLE],
+    ),
+  )
+  after(() => sql(`DELETE FROM engine_version WHERE runtime = 'elsewhere'`))
+
+  it('a version that needs another Node is not among those that agents can run', async () => {
+    const agent = await insertAgent(context, own)
+    const { availableVersions } = (await api.get('/v0/available-agent-versions')).body
+    assert.ok(availableVersions.length > 0 && !availableVersions.includes(UNFIT))
+    assert.deepEqual(
+      (await api.get(`${agent.path}/available-agent-versions`)).body.availableVersions,
+      availableVersions,
+    )
+    assert.notEqual((await api.get(`${agent.path}/update`)).body.latestVersion, UNFIT)
+  })
+
+  it('a restart or an update to a version that needs another Node fails with 400, with both Nodes', async () => {
+    const agent = await insertAgent(context, own)
+    for (const reply of [
+      await api.post(`${agent.path}/restart`, { version: UNFIT }),
+      await api.post(`${agent.path}/update`, { tag: UNFIT }),
+    ]) {
+      assertError(reply, 400, 'Invalid version')
+      assert.equal(reply.headers.get('error-detail'), OBSTACLE)
+    }
+  })
+
+  it('a restart of an agent whose own version needs another Node by now fails with 400, with both Nodes', async () => {
+    const agent = await insertAgent(context, own)
+    await sql('UPDATE agent SET engine_version = $2 WHERE id = $1', [agent.id, UNFIT])
+    const reply = await api.post(`${agent.path}/restart`, {})
+    assertError(reply, 400, 'Invalid version')
+    assert.equal(reply.headers.get('error-detail'), OBSTACLE)
+  })
+
+  it('a version is available if one worker can run it, whatever the Node of the others', async () => {
+    await sql(
+      `INSERT INTO engine_version (engine, version, runtime) VALUES ('openclaw', $1, 'yet elsewhere')`,
+      [UNFIT],
+    )
+    try {
+      assert.ok((await api.get('/v0/available-agent-versions')).body.availableVersions.includes(UNFIT))
+    } finally {
+      await sql(`DELETE FROM engine_version WHERE runtime = 'yet elsewhere'`)
+    }
+  })
+})
