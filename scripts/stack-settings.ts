@@ -32,6 +32,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_IPFS_LISTEN: 'of the embedded IPFS node; the stack has Kubo',
   BERTH_IPFS_ROUTING_URL: 'of the embedded IPFS node; the stack has Kubo',
   BERTH_RUNTIME: 'always `docker`',
+  BERTH_AGENTS_READ_KEYS: 'of agents that are processes; in the stack they are containers',
   BERTH_AGENTS_DIR: 'of agents that are processes; in the stack they are containers',
   DOCKER_HOST: 'the socket that is mounted',
   BERTH_HEALTH_SOCKET: 'of `agent-proxy`, asked by its health check',

@@ -9,7 +9,13 @@ export const agentSettings = {
     .enum(['docker', 'process', 'kubernetes', 'auto'])
     .default('auto')
     .describe(
-      'Where agents run: `docker`, `kubernetes`, `process` (no isolation: to try it out) or `auto`, which takes Docker where it answers and can have an engine image.',
+      'Where agents run: `docker`, `kubernetes`, `process` (to try it out: little isolation, see BERTH_AGENTS_READ_KEYS) or `auto`, which takes Docker where it answers and can have an engine image.',
+    ),
+  BERTH_AGENTS_READ_KEYS: z
+    .enum(['refuse', 'accept'])
+    .default('refuse')
+    .describe(
+      "Whether agents may be created where they would run as Berth's own user without a wall (as processes, Berth not started as root, and no user namespaces): each of them can then read jwt.key, secrets.key, agent-proxy.key, the password of the database and the environment of Berth's processes, and act as any user. `accept` is for agents of your own.",
     ),
   DOCKER_HOST: url('unix', 'tcp', 'http', 'https')
     .optional()

@@ -113,6 +113,7 @@ describe('configuration', () => {
       const path = join(dir, 'url')
       writeFileSync(path, 'postgres://db/berth\n')
       assert.equal(loadConfig({ DATABASE_URL_FILE: path }).DATABASE_URL, 'postgres://db/berth')
+      assert.equal(loadConfig({ BERTH_MODEL_KEY_FILE: path }).BERTH_MODEL_KEY, 'postgres://db/berth')
       assert.throws(
         () => loadConfig({ DATABASE_URL_FILE: path, DATABASE_URL: 'postgres://x' }),
         /DATABASE_URL_FILE/,

@@ -52,7 +52,8 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
 
 /** A setting that is misspelt would be ignored without a word. */
 function isUnknown(name: string): boolean {
-  return name.startsWith('BERTH_') && !(name in settings.shape) && !NO_SETTINGS.test(name)
+  const isFile = SECRETS.some((secret) => name === `${secret}_FILE`)
+  return name.startsWith('BERTH_') && !(name in settings.shape) && !isFile && !NO_SETTINGS.test(name)
 }
 
 function readSecretFiles(env: NodeJS.ProcessEnv): Record<string, string> {
@@ -69,6 +70,10 @@ function readSecretFiles(env: NodeJS.ProcessEnv): Record<string, string> {
   }
   return found
 }
+
+/** The files that secrets are read from. */
+export const secretFiles = (env: NodeJS.ProcessEnv = process.env): string[] =>
+  SECRETS.flatMap((name) => env[`${name}_FILE`] || [])
 
 /**
  * The key of the agent proxy; made under the data folder where none is set. Up to 0.2.0 its file was `host.key`: agents

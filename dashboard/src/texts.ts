@@ -443,6 +443,11 @@ export const texts = {
     title: 'Agents',
     create: 'New agent',
     createHint: 'It comes up in about half a minute.',
+    walls: {
+      runs: (how: string) => `Agents run as processes of this machine, ${how}.`,
+      closed:
+        'They could read the keys of Berth. Use Docker, start Berth as root, allow user namespaces, or accept the risk by BERTH_AGENTS_READ_KEYS=accept.',
+    },
     agentName: 'Name',
     emoji: 'Emoji',
     description: 'What it is for (optional)',
@@ -1398,7 +1403,7 @@ export const texts = {
         ipfs_private: ['Private IPFS node', 'Keeps private files'],
         docker: ['Docker', 'What agents run in'],
         kubernetes: ['Kubernetes', 'What agents run in'],
-        processes: ['Processes', 'What agents run in, here without walls'],
+        processes: ['Processes', 'What agents run in, here without containers'],
       } as Record<string, [string, string]>,
     },
     workers: {

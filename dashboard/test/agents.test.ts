@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { WALLS, type Wall } from '../../src/sandboxes/walls.ts'
 import { insertAgent } from '../../test/contract/agents/rows.ts'
 import { manifest, files as templateFiles } from '../../test/contract/agents/templates.ts'
 import { REPOSITORIES } from '../../test/contract/context.ts'
@@ -45,6 +46,24 @@ describe('the words for a schedule', () => {
       assert.equal(cronInWords(expr), words))
 })
 describe('agents in the dashboard', () => {
+  it('the pages of agents say how these run, and that none can be created without a wall', async () => {
+    await signIn()
+    const tell = (status: string, wall: Wall) =>
+      page.route('**/readyz', (route) =>
+        route.fulfill({ json: { status, parts: { processes: { status, detail: WALLS[wall] } } } }),
+      )
+    await tell('ok', 'namespaces')
+    await page.goto(`${url}/dashboard/agents`)
+    await page.getByText('walled off by namespaces').waitFor()
+    await tell('degraded', 'none')
+    for (const path of ['agents', 'agents/new']) {
+      await page.goto(`${url}/dashboard/${path}`)
+      const notice = page.getByRole('alert').filter({ hasText: 'no agent can be created' })
+      await notice.getByText('BERTH_AGENTS_READ_KEYS=accept').waitFor()
+    }
+    await look('agents-not-walled')
+    await page.unroute('**/readyz')
+  })
   it('the list of agents without one leads to making one', async () => {
     await signIn()
     await page.goto(`${url}/dashboard/agents`)

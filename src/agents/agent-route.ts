@@ -10,6 +10,7 @@ import type { Bounds } from '../lib/bounds.ts'
 import type { Encryption } from '../lib/encryption.ts'
 import { OPERATION_STATES, type OperationKind } from '../operations/catalog.ts'
 import type { Finished, Operations, Started } from '../operations/operations.ts'
+import type { WorkerStatus } from '../operations/worker-status.ts'
 import type { Storages } from '../storage/open.ts'
 import type { AgentAccess } from './access.ts'
 import type { Agent } from './agent.ts'
@@ -26,6 +27,7 @@ export interface AgentServices {
   agentd: AgentdClient
   connections: AgentConnections
   operations: Operations
+  workers: WorkerStatus
   encryption: Encryption
   notifications: Notifications
   storages: Storages

@@ -151,12 +151,12 @@ async function checkAgents(config: Config): Promise<Finding[]> {
   const driver = await chosenDriver(config)
   if (!driver) return []
   if (driver === 'process')
-    return [{ part: 'Agents', ok: true, said: 'processes of this machine: nothing isolates them' }]
+    return [{ part: 'Agents', ok: true, said: 'processes of this machine: no container isolates them' }]
   const runtime = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY)
   try {
     const finding = await checkRuntime(runtime, config.DOCKER_HOST)
     if (finding.status !== 'ok') return [toFinding('Agents', finding)]
-    const versions = await runtime.engineVersions()
+    const versions = (await runtime.engineVersions()).map(({ version }) => version)
     if (driver === 'kubernetes')
       return [{ part: 'Agents', ok: true, said: `in Kubernetes, engine ${versions.join(', ')}` }]
     const said = `in Docker, engine ${versions.join(', ') || 'built with the first agent'}`

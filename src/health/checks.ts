@@ -6,6 +6,7 @@ import { formatBytes, judgeRoom } from '../lib/disk.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
 import { DiskHelper } from '../sandboxes/docker/disk-helper.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
+import { NOT_WALLED, WALLS } from '../sandboxes/walls.ts'
 import type { IpfsStatus, Storage } from '../storage/port.ts'
 
 const DATABASE_ADVICE = 'Check that PostgreSQL runs, and DATABASE_URL.'
@@ -121,7 +122,10 @@ export const runtimePart = (runtime: SandboxRuntime['driver']) =>
 export async function checkRuntime(runtime: SandboxRuntime, socket: string | undefined): Promise<Finding> {
   try {
     await runtime.ping()
-    return { status: 'ok' }
+    const { wall } = runtime
+    if (wall === undefined) return { status: 'ok' }
+    const detail = WALLS[wall]
+    return wall === 'none' ? { status: 'degraded', detail, advice: NOT_WALLED } : { status: 'ok', detail }
   } catch (error) {
     const cause = reasonOf(error)
     if (runtime.driver === 'process')

@@ -28,6 +28,7 @@ import { Notifications } from '../db/notifications.ts'
 import { makePartitions } from '../db/partitions.ts'
 import type { Pool } from '../db/pool.ts'
 import { createPrisma } from '../db/prisma.ts'
+import { Searches } from '../db/searches.ts'
 import { markBackfilled } from '../db/statements/pins.ts'
 import { Ownership } from '../domains/ownership.ts'
 import { eventRoutes } from '../events/event-routes.ts'
@@ -68,6 +69,7 @@ import { disksOf } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
 import { loadEncryption } from '../lib/encryption.ts'
 import { startLoop } from '../lib/loop.ts'
+import { clientAddress } from '../lib/net/ip-address.ts'
 import { trustProxies } from '../lib/net/trusted-proxies.ts'
 import { loadSigningKeys } from '../lib/signing-keys.ts'
 import type { Logger } from '../log.ts'
@@ -137,6 +139,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   )
   const forgetKeys = () => authenticator.forgetKeys()
   const keys = new KeyService(prisma, signingKeys[0])
+  const searches = new Searches({ pool, prisma, bounds })
   openKeyUses(authenticator, log, parts)
   const partitions = startLoop('partitions', PARTITIONS_MS, log, () => makePartitions(pool))
   parts.add('partitions', () => partitions.stop())
@@ -183,6 +186,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     agentd,
     connections,
     operations,
+    workers,
     encryption: loadEncryption(config),
     notifications,
     storages,
@@ -195,7 +199,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const routes: Route[] = [
     ...eventRoutes({ pool, tail }),
     ...pinRoutes({ pool, pins, operations, admitPin, allowPrivateHostNodes }),
-    ...psaRoutes({ pool, pins, workers, operations, admitPin, allowPrivateHostNodes }),
+    ...psaRoutes({ pool, pins, workers, operations, searches, admitPin, allowPrivateHostNodes }),
     ...openUploads(config, {
       databaseUrl,
       pool,
@@ -209,19 +213,19 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       log,
       parts,
     }),
-    ...fileRoutes({ pool, prisma, operations }),
+    ...fileRoutes({ pool, prisma, operations, searches }),
     ...entryRoutes({ prisma, storages, bounds }),
-    ...groupRoutes({ pool, prisma }),
+    ...groupRoutes({ pool, prisma, searches }),
     ...swapRoutes({ pool, gateways }),
     ...signatureRoutes(prisma),
     ...gatewayRoutes({ pool, prisma, gateways, bounds, config, ownership: new Ownership(config) }),
     ...analyticsRoutes(pool, gateways),
     ...usageRoutes(pool),
-    ...keyRoutes(keys, forgetKeys),
+    ...keyRoutes(keys, searches, forgetKeys),
     ...workspaceRoutes({ pool, prisma, forgetKeys }),
     ...memberRoutes(prisma, forgetKeys),
-    ...invitationRoutes(prisma, keys, forgetKeys),
-    ...workspaceKeyRoutes(keys, forgetKeys),
+    ...invitationRoutes(prisma, keys),
+    ...workspaceKeyRoutes(keys, searches, forgetKeys),
     ...sessionRoutes({ ...signIn, forgetKeys }),
     ...passkeyRoutes(signIn),
     ...identityRoutes(signIn),
@@ -233,7 +237,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       wake: () => operations.wake(),
     }),
     ...adminRoutes({ pool, prisma, keys, workers, readiness, forgetKeys }),
-    ...auditRoutes({ pool, bounds }),
+    ...auditRoutes({ pool, searches, bounds }),
     ...operationRoutes({
       pool,
       operations,
@@ -320,7 +324,13 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   openSequencer({ pool, notifications, log, parts })
   const names = new ServedNames({ pool, bounds, config, log })
   parts.add('TLS ask port', await openAskPort(config, names, log))
-  const server = await listen(app, config.PORT, config.HOST)
+  const isProxy = (address = '') => app.get('trust proxy fn')(address, 0)
+  const server = await listen(app, {
+    port: config.PORT,
+    host: config.HOST,
+    admit: (address) =>
+      isProxy(address) ? () => {} : bounds.take('connections', { address: clientAddress(address) }),
+  })
   parts.add('server', () => server.close())
   // First of all: the server waits for connections that were upgraded, and would not end them.
   parts.add('connections to agents', () => connections.close())

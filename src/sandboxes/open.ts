@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, isIP } from 'node:net'
 import { join } from 'node:path'
 import { askAgentProxy, loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
-import type { Config } from '../config.ts'
+import { type Config, secretFiles } from '../config.ts'
 import { ConfigError } from '../errors.ts'
 import { reserveSetting } from '../lib/disk.ts'
 import type { Logger } from '../log.ts'
@@ -36,12 +36,14 @@ export async function openRuntime(config: Config, log: Logger, owner: Owner): Pr
     return docker
   }
   await docker?.close()
-  log.warn({ runtime, why }, 'agents run as processes of this machine, on loopback: nothing isolates them')
   return openProcessRuntime({
+    why,
     dataDir: config.BERTH_DATA_DIR,
     agentsDir: config.BERTH_AGENTS_DIR,
     enginesDir: config.BERTH_ENGINES_DIR,
     agentdDir: AGENTD_DIR,
+    secretFiles: secretFiles(),
+    acceptsNoWall: config.BERTH_AGENTS_READ_KEYS === 'accept',
     reserveBytes: reserveSetting(config),
     log,
   })

@@ -7,6 +7,7 @@ import type { AgentdConfig } from '../../agentd/protocol.ts'
 import { hasCode } from '../lib/files.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import type { Tidying } from '../openclaw/tidy.ts'
+import type { Wall } from './walls.ts'
 
 export const SANDBOX_DRIVERS = ['docker', 'process', 'kubernetes'] as const
 export type SandboxDriver = (typeof SANDBOX_DRIVERS)[number]
@@ -54,8 +55,13 @@ export interface SandboxEvent {
 }
 
 /** A version of the engine that is at hand. */
-export interface EngineAtHand {
+export interface EngineVersion {
   version: string
+  /** Why no agent can run it here: it needs another Node. Null if agents can, as far as Berth knows. */
+  obstacle: string | null
+}
+
+export interface EngineAtHand extends EngineVersion {
   /** Name of its image, or its folder. */
   place: string
   /** On the disk; images share part of it. */
@@ -73,6 +79,8 @@ export type SandboxErrorCode =
   | 'no_room'
   /** No space is left. */
   | 'disk_full'
+  /** A new agent could read Berth's keys, which the operator has not accepted. */
+  | 'not_walled'
   | 'internal'
 
 export class SandboxError extends Error {
@@ -92,6 +100,8 @@ export interface CallOptions {
 /** @throws SandboxError from every method. */
 export interface SandboxRuntime {
   readonly driver: SandboxDriver
+  /** Of agents that are processes. */
+  readonly wall?: Wall
   /**
    * Makes the agent's volume (home) when it is not there. A volume with a hard limit is limited to `diskBytes` from now on,
    * or to nothing where that is not given.
@@ -119,10 +129,13 @@ export interface SandboxRuntime {
   /** Yields until `signal` fires; reconnects by itself. Events may get lost: whoever listens also lists. */
   events(options: { signal: AbortSignal }): AsyncIterable<SandboxEvent>
   /** The versions of the engine that are at hand. */
-  engineVersions(options?: CallOptions): Promise<string[]>
+  engineVersions(options?: CallOptions): Promise<EngineVersion[]>
   /** The same, with where they are and how large. */
   engines(options?: CallOptions): Promise<EngineAtHand[]>
-  /** Makes a version available: builds its image, or installs it. Long; `onLine` gets what it prints. */
+  /**
+   * Makes a version available where it is not: builds its image, or installs it. Long; `onLine` gets what it prints.
+   * @throws SandboxError `no_image` if it does not exist, or no agent can run it.
+   */
   prepareEngine(version: string, options?: CallOptions & { onLine?: (line: string) => void }): Promise<void>
   removeEngine(version: string, options?: CallOptions): Promise<void>
   /**

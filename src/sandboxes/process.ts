@@ -1,7 +1,8 @@
 /**
- * Agents as processes of this machine: to try Berth out without Docker. There is no isolation but a system user
- * for all agents together. What is known lies in files (`process/state.ts`), so any worker on the folder finds a
- * sandbox again, and two of them never work on the same one at once.
+ * Agents as processes of this machine: to try Berth out without Docker. There is no isolation but a system user for all
+ * agents together where Berth runs as root, and otherwise namespaces (`process/wall.ts`). What is known lies in files
+ * (`process/state.ts`), so any worker on the folder finds a sandbox again, and two of them never work on the same one at
+ * once.
  */
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
@@ -19,10 +20,12 @@ import {
   isEngineVersion,
   removeInstalledEngine,
 } from '../openclaw/install.ts'
+import { nodeObstacle, readNodeRange } from '../openclaw/node-range.ts'
 import { type Tidying, tidyInstalled } from '../openclaw/tidy.ts'
 import {
   type CallOptions,
   type EngineAtHand,
+  type EngineVersion,
   hashOf,
   type Sandbox,
   SandboxError,
@@ -57,9 +60,12 @@ import {
 } from './process/state.ts'
 import { endRun, statsOf } from './process/table.ts'
 import { type Runs, watchRuns } from './process/watch.ts'
+import { NOT_WALLED, WALLS, type Wall } from './walls.ts'
 
 export interface ProcessOptions extends PlaceOptions {
   log: Logger
+  /** Why agents run as processes; for the log. */
+  why?: string | undefined
   /** See `Disks`. */
   reserveBytes?: number | undefined
 }
@@ -72,7 +78,13 @@ const EXIT_CODE_MS = 1000
 export async function openProcessRuntime(options: ProcessOptions): Promise<SandboxRuntime> {
   try {
     const place = await openPlace(options)
-    const { log, reserveBytes } = options
+    const { log, reserveBytes, why } = options
+    const { wall, whyNoNamespaces } = place
+    const advice = wall === 'none' ? `${NOT_WALLED}. Agents that are there go on` : undefined
+    log.warn(
+      { runtime: 'process', why, wall, whyNoNamespaces, advice },
+      `agents run as processes of this machine, on loopback, ${WALLS[wall]}`,
+    )
     const reserve = new DiskReserve({ folders: { agents: place.agentsDir }, reserveBytes })
     return new ProcessRuntime(place, reserve, log)
   } catch (error) {
@@ -82,6 +94,7 @@ export async function openProcessRuntime(options: ProcessOptions): Promise<Sandb
 
 class ProcessRuntime implements SandboxRuntime {
   readonly driver = 'process'
+  readonly wall: Wall
   readonly #place: Place
   readonly #reserve: DiskReserve
   readonly #log: Logger
@@ -92,18 +105,14 @@ class ProcessRuntime implements SandboxRuntime {
   readonly #tidying = new Set<Promise<void>>()
 
   constructor(place: Place, reserve: DiskReserve, log: Logger) {
+    this.wall = place.wall
     this.#place = place
     this.#reserve = reserve
     this.#log = log
   }
 
   ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
-    return this.#withLock(agentId, signal, async (paths) => {
-      // An agent that is there goes on: it can be reached, cleaned and deleted.
-      const short = isMarked(paths) ? undefined : await this.#reserve.findShort()
-      if (short) throw new SandboxError('disk_full', describeShortage(short))
-      await this.#makeFolders(paths)
-    })
+    return this.#withLock(agentId, signal, (paths) => this.#makeFolders(paths))
   }
 
   create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
@@ -111,7 +120,7 @@ class ProcessRuntime implements SandboxRuntime {
       const hash = hashOf(spec)
       const state = await readState(paths)
       if (state?.hash === hash) return
-      if (!(await this.engineVersions()).includes(spec.engineVersion))
+      if (!(await installedEngines(this.#place.enginesDir)).includes(spec.engineVersion))
         throw new SandboxError('no_image', `version ${spec.engineVersion} is not installed`)
       if (state?.run) await endRun(state.run, GRACE_MS)
       await this.#makeFolders(paths)
@@ -205,16 +214,21 @@ class ProcessRuntime implements SandboxRuntime {
     return watchRuns(() => this.#runs(), AbortSignal.any([signal, this.#closing.signal]))
   }
 
-  engineVersions(): Promise<string[]> {
-    return this.#guarded(undefined, () => installedEngines(this.#place.enginesDir))
+  engineVersions(): Promise<EngineVersion[]> {
+    return this.#guarded(undefined, async () => {
+      const found: EngineVersion[] = []
+      for (const version of await installedEngines(this.#place.enginesDir))
+        found.push({ version, obstacle: await this.#obstacleTo(version) })
+      return found
+    })
   }
 
   engines(): Promise<EngineAtHand[]> {
     return this.#guarded(undefined, async () => {
       const found: EngineAtHand[] = []
-      for (const version of await installedEngines(this.#place.enginesDir)) {
-        const place = engineFolder(this.#place.enginesDir, version)
-        found.push({ version, place, bytes: await folderBytes(place) })
+      for (const engine of await this.engineVersions()) {
+        const place = engineFolder(this.#place.enginesDir, engine.version)
+        found.push({ ...engine, place, bytes: await folderBytes(place) })
       }
       return found
     })
@@ -226,6 +240,8 @@ class ProcessRuntime implements SandboxRuntime {
   ): Promise<void> {
     return this.#guarded(signal, async () => {
       await installEngine({ version, dir: this.#place.enginesDir, onLine, signal })
+      const obstacle = await this.#obstacleTo(version)
+      if (obstacle) throw new SandboxError('no_image', obstacle)
       await readableEngine(this.#place, version)
     })
   }
@@ -256,10 +272,22 @@ class ProcessRuntime implements SandboxRuntime {
     await Promise.all(this.#tidying)
   }
 
-  /** @throws SandboxError `disk_full` for a new agent while the disk is down to its reserve; one that is there goes on. */
+  /** Agents run this process's own Node. */
+  async #obstacleTo(version: string): Promise<string | null> {
+    const range = await readNodeRange(engineFolder(this.#place.enginesDir, version))
+    return nodeObstacle(version, { range, node: process.versions.node })
+  }
+
+  /**
+   * @throws SandboxError for a new agent, `not_walled` where there is no wall, and `disk_full` while the disk is down to its
+   *   reserve. An agent that is there goes on: it can be reached, cleaned and deleted.
+   */
   async #makeFolders(paths: AgentPaths): Promise<void> {
-    const short = isMarked(paths) ? undefined : await this.#reserve.findShort()
-    if (short) throw new SandboxError('disk_full', describeShortage(short))
+    if (!isMarked(paths)) {
+      if (this.wall === 'none') throw new SandboxError('not_walled', NOT_WALLED)
+      const short = await this.#reserve.findShort()
+      if (short) throw new SandboxError('disk_full', describeShortage(short))
+    }
     await markFolder(paths)
     for (const path of [paths.home, paths.temporary]) await makeOwnFolder(path, this.#place.user)
   }
@@ -292,7 +320,7 @@ class ProcessRuntime implements SandboxRuntime {
 
   async #awaitReady(paths: AgentPaths, run: RunState, signal: AbortSignal | undefined): Promise<number> {
     try {
-      return await waitUntilReady(paths, run.leader as ProcessIdentity, signal)
+      return await waitUntilReady(this.#place, paths, run.leader as ProcessIdentity, signal)
     } catch (error) {
       // An aborted start goes on: the next one finds it.
       if (!signal?.aborted) await endRun(run, 0)

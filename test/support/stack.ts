@@ -96,6 +96,8 @@ export async function startStack(
     BERTH_DATA_DIR: dataDir,
     BERTH_IPFS_ROUTING_URL: '',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
+    // Where the tests are an ordinary user's, and the kernel gives him no namespaces.
+    BERTH_AGENTS_READ_KEYS: 'accept',
     BERTH_METRICS_PORT: String(await freeMetricsPorts()),
     // The usual one may be taken by another Berth of the machine's tests while this one is down.
     BERTH_EGRESS_PORT: String(await freePort()),

@@ -1098,7 +1098,7 @@ export interface paths {
         head?: never;
         /**
          * Rename the workspace
-         * @description Its gateways keep their names. 409 for a name that another workspace has.
+         * @description Its gateways keep their names. A name that another workspace has gets a number.
          *
          *     Scope: `admin`.
          *
@@ -1226,31 +1226,9 @@ export interface paths {
         put?: never;
         /**
          * Accept an invitation as a new user
-         * @description No key is needed: the token is the permission. 409 for a name that another user has.
+         * @description No key is needed: the token is the permission. A name that another user has gets a number.
          */
         post: operations["acceptInvitation"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v0/invitations/join": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Accept an invitation as the user of the key
-         * @description For users who have a key of another workspace. 409 for a member of the workspace.
-         *
-         *     Any key will do.
-         */
-        post: operations["joinWorkspace"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1336,7 +1314,7 @@ export interface paths {
         put?: never;
         /**
          * Accept an invitation as a new user, and sign in
-         * @description For people: programs accept one with a key as the answer. The session’s cookie comes with the answer. 403 for a page of another origin, 409 for a name that another user has.
+         * @description For people: programs accept one with a key as the answer. The session’s cookie comes with the answer. 403 for a page of another origin. A name that another user has gets a number.
          */
         post: operations["loginByInvitation"];
         delete?: never;
@@ -1442,9 +1420,11 @@ export interface paths {
         put?: never;
         /**
          * Accept an invitation as the user of the session
-         * @description The session goes on in the workspace that is joined, as when it is moved there. 409 for a member of it. 403 for a key, which joins with `POST /v0/invitations/join`.
+         * @description The session goes on in the workspace that is joined, as when it is moved there. 409 for a member of it. 403 for a key: whoever holds one must not decide where its user signs in.
          *
          *     Any key will do.
+         *
+         *     Also at `/v0/invitations/join`.
          */
         post: operations["joinWithSession"];
         delete?: never;
@@ -2439,6 +2419,8 @@ export interface paths {
          * @description Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the answer is 500 with the agent, which is there, and can be restarted.
          *
          *     With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for a template or a skill that is not there.
+         *
+         *     Where agents could read the keys of Berth it is 403 `agents_not_walled`, unless the operator has accepted that.
          *
          *     A name must not have control characters, line breaks, characters that turn the direction of text, or any of < > " ` \\.
          *
@@ -5924,7 +5906,7 @@ export interface operations {
     listFiles: {
         parameters: {
             query?: {
-                /** @description Part of the name, in any case. */
+                /** @description Part of the name, in any case. One without three letters or digits in a row finds names that begin with it. */
                 name?: string;
                 /** @description A group id, or `null` for files in no group. */
                 group?: "null" | string;
@@ -9522,7 +9504,6 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             408: components["responses"]["408"];
-            409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
             429: components["responses"]["429"];
@@ -9987,90 +9968,11 @@ export interface operations {
             400: components["responses"]["400"];
             404: components["responses"]["404"];
             408: components["responses"]["408"];
-            409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
-        };
-    };
-    joinWorkspace: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "token": "invite_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT"
-                 *     }
-                 */
-                "application/json": {
-                    token: string;
-                };
-            };
-        };
-        responses: {
-            /** @description The new member. */
-            201: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": {
-                     *         "workspace": {
-                     *           "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
-                     *           "name": "catalogues"
-                     *         },
-                     *         "user": {
-                     *           "id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
-                     *           "name": "Ada"
-                     *         },
-                     *         "role": "member",
-                     *         "token": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjOSJ9.c2lnbmF0dXJl"
-                     *       }
-                     *     }
-                     */
-                    "application/json": {
-                        data: {
-                            workspace: {
-                                id: string;
-                                name: string;
-                            };
-                            user: {
-                                id: string;
-                                name: string;
-                            };
-                            /** @enum {string} */
-                            role: "owner" | "member" | "viewer";
-                            /** @description An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown this once. */
-                            token: string;
-                        };
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            415: components["responses"]["415"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
         };
     };
     listWorkspaceKeys: {
@@ -10360,7 +10262,6 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             408: components["responses"]["408"];
-            409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
             429: components["responses"]["429"];
@@ -10832,7 +10733,7 @@ export interface operations {
                     };
                     /**
                      * Format: uuid
-                     * @description Where to sign in, for who is in several workspaces; the one that they joined last unless told.
+                     * @description Where to sign in, for a user of several workspaces. Not given: the one that they used last in a session, or else joined first.
                      */
                     workspaceId?: string;
                 };
@@ -11211,7 +11112,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: uuid
-                     * @description Where to sign in, for who is in several workspaces; the one that they joined last unless told.
+                     * @description Where to sign in, for a user of several workspaces. Not given: the one that they used last in a session, or else joined first.
                      */
                     workspaceId?: string;
                     /** @description The token of an invitation: it is accepted by the sign-in. */
@@ -13009,7 +12910,7 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId?: string;
-                /** @description Only this action: the id of a route in this document, or `signIn`. */
+                /** @description Only this action: the id of a route in this document, `signIn`, or `refusals`: all of a minute that have no entry of their own. */
                 action?: string;
                 /** @description Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`. */
                 resource?: string;
@@ -13130,7 +13031,7 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId?: string;
-                /** @description Only this action: the id of a route in this document, or `signIn`. */
+                /** @description Only this action: the id of a route in this document, `signIn`, or `refusals`: all of a minute that have no entry of their own. */
                 action?: string;
                 /** @description Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`. */
                 resource?: string;

@@ -26,6 +26,7 @@ import {
 import { changeMetadata, deleteAgent } from './change.ts'
 import { createAgent } from './create.ts'
 import { fetchLiveStatus, listAgents, processStatus } from './read.ts'
+import { requireWalls } from './walls.ts'
 
 const TAG = 'Agents'
 const AGENTS = '/v0/agents'
@@ -35,7 +36,7 @@ const CREATE_MS = 60_000
 
 /** Agents as such: made, listed, read, changed and deleted (contract 4.3). */
 export function lifecycleRoutes(services: AgentServices): Route[] {
-  const { pool, prisma, config, agentd, operations } = services
+  const { pool, prisma, config, agentd, operations, workers } = services
   return [
     route({
       method: 'post',
@@ -50,6 +51,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         'With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, ' +
         'tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for ' +
         'a template or a skill that is not there.\n\n' +
+        'Where agents could read the keys of Berth it is 403 `agents_not_walled`, unless the operator has accepted that.\n\n' +
         'A name must not have control characters, line breaks, characters that turn the direction of text, or any ' +
         'of < > " ` \\\\.',
       scope: 'org:agents:write',
@@ -60,6 +62,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       errors: [404, 409, 502, 507],
       operation: true,
       async handle({ principal, body, prefer, idempotencyKey, signal }) {
+        await requireWalls(workers)
         if (Object.keys(body.channels).length > 0) requireChannels(principal.plan)
         await checkTelegramToken(config.BERTH_TELEGRAM_URL, body.channels.telegram?.botToken)
         await installMissing(services, principal, body.skillCids ?? [], signal)

@@ -16,7 +16,9 @@ import {
   systemUser,
 } from '../../lib/process/system-user.ts'
 import { SandboxError } from '../port.ts'
+import type { Wall } from '../walls.ts'
 import { makeOwnFolder, removeOwnFolder } from './state.ts'
+import { type CommonView, commonView, whyNoWall } from './wall.ts'
 
 export interface Place {
   /** Folder of the agents. */
@@ -31,6 +33,11 @@ export interface Place {
   agentd: string
   /** Folder of Node's compile cache for agentd; undefined: none could be made, and agentd starts more slowly. */
   compileCache: string | undefined
+  wall: Wall
+  /** Why there are no namespaces; undefined where they are not needed, or hold. */
+  whyNoNamespaces: string | undefined
+  /** What agents see within namespaces; undefined without. */
+  view: CommonView | undefined
 }
 
 export interface PlaceOptions {
@@ -40,6 +47,10 @@ export interface PlaceOptions {
   enginesDir?: string | undefined
   /** The folder of agentd in this checkout. */
   agentdDir: string
+  /** Files elsewhere than in the data folder that agents must not read. */
+  secretFiles?: readonly string[] | undefined
+  /** Whether the operator accepts that agents can read Berth's keys. */
+  acceptsNoWall?: boolean | undefined
 }
 
 const USER = 'berth-agent'
@@ -65,27 +76,50 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
   const node = await readable(process.execPath, user, `node-${process.version}`, '-RLl')
   const sources = await digest(options.agentdDir)
   const agentd = join(await readable(options.agentdDir, user, `agentd-${sources}`, '-RL'), 'main.ts')
-  const compileCache = isRoot()
-    ? await makeCompileCache(node, agentd, user, sources)
-    : join(options.dataDir, 'cache')
-  return { agentsDir, enginesDir, user, node, agentd, compileCache }
+  const place = { agentsDir, enginesDir, user, node, agentd }
+  if (isRoot()) {
+    const compileCache = await makeCompileCache(place, sources, SYSTEM_FOLDER)
+    return { ...place, compileCache, wall: 'user', whyNoNamespaces: undefined, view: undefined }
+  }
+  const shared = join(options.dataDir, 'cache')
+  const { view, why } = await findWall({ ...options, ...place })
+  if (!view) {
+    const wall = options.acceptsNoWall ? 'accepted' : 'none'
+    return { ...place, compileCache: shared, wall, whyNoNamespaces: why, view }
+  }
+  const compileCache = await makeCompileCache(place, sources, shared)
+  if (compileCache) view.readOnly.push(compileCache)
+  return { ...place, compileCache, wall: 'namespaces', whyNoNamespaces: undefined, view }
+}
+
+/** Finds out whether namespaces keep agents from Berth's keys and processes. */
+async function findWall(options: {
+  agentsDir: string
+  dataDir: string
+  node: string
+  agentd: string
+  secretFiles?: readonly string[] | undefined
+}): Promise<{ view?: CommonView; why?: string }> {
+  await mkdir(options.dataDir, { recursive: true, mode: 0o711 })
+  const view = await commonView(options)
+  const why = await whyNoWall(view, { ...options, secret: options.secretFiles ?? [] })
+  return why === null ? { view } : { why }
 }
 
 /**
- * Makes the compile cache of agentd for root, who owns it: agents, which share a user, only read it. Without it
- * every agentd runs Node's TypeScript compiler, which takes 0.2 s of a processor and 30 MB.
+ * Makes the compile cache of agentd, which agents only read: they share a user. Without it every agentd runs Node's
+ * TypeScript compiler, which takes 0.2 s of a processor and 30 MB.
  */
 async function makeCompileCache(
-  node: string,
-  agentd: string,
-  user: RunAs,
+  { node, agentd, user }: Pick<Place, 'node' | 'agentd' | 'user'>,
   sources: string,
+  folder: string,
 ): Promise<string | undefined> {
   // Node's entries are for the path of a source as well.
   const key = createHash('sha256').update(agentd).update(sources).digest('hex').slice(0, 16)
-  const cache = join(SYSTEM_FOLDER, `agentd-cache-${process.version}-${key}`)
+  const cache = join(folder, `agentd-cache-${process.version}-${key}`)
   if (existsSync(cache)) return cache
-  await mkdir(SYSTEM_FOLDER, { recursive: true, mode: 0o755 })
+  await mkdir(folder, { recursive: true, mode: 0o755 })
   const draft = temporaryName(cache)
   try {
     await makeOwnFolder(draft, user)

@@ -12,6 +12,7 @@ import { SandboxError, type SandboxSpec } from '../port.ts'
 import type { Place } from './place.ts'
 import { type AgentPaths, readReady } from './state.ts'
 import { MARKER } from './table.ts'
+import { SYSTEM_PATH, withinWall } from './wall.ts'
 
 /** Measured: 0.2 s; on a machine that is very busy it may be a hundred times that. */
 const READY_LIMIT_MS = 30_000
@@ -58,12 +59,23 @@ export async function spawnAgentd(options: {
   const log = await open(paths.log, 'a', 0o600)
   try {
     const blocks = Math.ceil(spec.agentd.diskBytes / BLOCK_BYTES)
-    const program = [place.node, '--max-semi-space-size=1', place.agentd]
+    const agentd = [place.node, '--max-semi-space-size=1', place.agentd]
+    const program = place.view
+      ? withinWall(
+          {
+            ...place.view,
+            home: paths.home,
+            temporary: paths.temporary,
+            readOnly: [...place.view.readOnly, options.engineDir],
+          },
+          agentd,
+        )
+      : agentd
     const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', String(blocks), ...program], {
       ...place.user,
       cwd: paths.home,
       env: {
-        PATH: `${dirname(place.node)}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+        PATH: `${dirname(place.node)}:${SYSTEM_PATH}`,
         HOME: paths.home,
         TMPDIR: paths.temporary,
         LANG: 'C.UTF-8',
@@ -101,6 +113,7 @@ function exitOf(child: ChildProcess): Promise<number> {
  * @throws SandboxError `internal` with the last lines of its log when it ends first, or takes too long.
  */
 export async function waitUntilReady(
+  place: Place,
   paths: AgentPaths,
   leader: ProcessIdentity,
   signal: AbortSignal | undefined,
@@ -108,7 +121,8 @@ export async function waitUntilReady(
   const deadline = performance.now() + READY_LIMIT_MS
   for (;;) {
     signal?.throwIfAborted()
-    const port = await readReady(paths, leader)
+    // Within namespaces agentd has another number, and is a child of the leader.
+    const port = await readReady(paths, place.view ? undefined : leader)
     if (port !== null) return port
     const alive = await isAlive(leader)
     if (alive && performance.now() < deadline) await sleep(20)

@@ -109,14 +109,17 @@ export async function removeOwnFolder(path: string, user: RunAs): Promise<void> 
   await rm(path, { recursive: true, force: true })
 }
 
-/** The port that agentd wrote down when it began to listen; null where the process `leader` did not write it. */
-export async function readReady(paths: AgentPaths, leader: ProcessIdentity): Promise<number | null> {
+/** The port that agentd wrote down when it began to listen; null where another process than `leader` wrote it. */
+export async function readReady(
+  paths: AgentPaths,
+  leader: ProcessIdentity | undefined,
+): Promise<number | null> {
   const text = await readUntrusted(paths.ready)
   if (text === null) return null
   try {
     const { pid, port } = JSON.parse(text) as { pid: unknown; port: unknown }
     const valid = typeof port === 'number' && Number.isInteger(port) && port >= 1024 && port <= 65_535
-    return pid === leader.pid && valid ? port : null
+    return valid && (!leader || pid === leader.pid) ? port : null
   } catch {
     return null
   }

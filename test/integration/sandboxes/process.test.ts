@@ -15,7 +15,8 @@ containersContract('process', async () => {
   for (const version of VERSIONS)
     await mkdir(join(enginesDir, version, 'node_modules/openclaw'), { recursive: true })
   await chmod(dir, 0o711)
-  const open = (name: string) => openProcessRuntime({ dataDir: join(dir, name), enginesDir, agentdDir, log })
+  const options = { enginesDir, agentdDir, log, acceptsNoWall: true }
+  const open = (name: string) => openProcessRuntime({ ...options, dataDir: join(dir, name) })
   const all = [await open('one'), await open('two'), await open('one')] as const
   const [runtime, stranger, colleague] = all
   return {

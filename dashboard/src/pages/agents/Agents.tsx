@@ -8,6 +8,7 @@ import { texts } from '../../texts.ts'
 import { AgentRows } from './AgentRows.tsx'
 import { type Agent, select, stateWord, useAgents, useUsage } from './agents.ts'
 import { type Shown, SORTS, type Sort, STATES, type StateName } from './shown.ts'
+import { Walls } from './Walls.tsx'
 
 const FROM = '/shell/dashboard/agents'
 const CREATE =
@@ -35,6 +36,7 @@ export function Agents() {
         )}
       </PageHead>
       <Problem error={error} />
+      <Walls />
       {!data && !error && <Loading />}
       {data && agents.length === 0 && (
         <Empty title={texts.agents.empty} hint={texts.agents.emptyHint}>

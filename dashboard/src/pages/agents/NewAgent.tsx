@@ -12,6 +12,7 @@ import { AskedSecrets, useSecrets } from './AskedSecrets.tsx'
 import { stateWord } from './agents.ts'
 import { Gallery, type Template, useTemplates } from './Gallery.tsx'
 import { Progress } from './Progress.tsx'
+import { Walls } from './Walls.tsx'
 
 const t = texts.agents
 
@@ -26,6 +27,7 @@ export function NewAgent() {
       </Link>
       <PageHead title={t.create} />
       {made && <Made agentId={made} />}
+      {!made && <Walls />}
       {!made && mayChange && <Form />}
       {!made && !mayChange && <Empty title={texts.shell.viewersOnly} hint={texts.shell.viewersOnlyHint} />}
     </>

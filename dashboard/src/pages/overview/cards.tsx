@@ -1,6 +1,5 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { api, RequestError } from '../../api/client.ts'
+import { useHealth } from '../../api/health.ts'
 import { useRights } from '../../api/me.ts'
 import type { paths } from '../../api/schema.ts'
 import { bytes } from '../../parts/format.ts'
@@ -8,10 +7,8 @@ import { Card, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
 const t = texts.overview
-type Answer<Path extends '/v0/agents' | '/v0/workspaces' | '/readyz'> =
+type Answer<Path extends '/v0/agents' | '/v0/workspaces'> =
   paths[Path]['get']['responses'][200]['content']['application/json']
-/** No event tells of the health of parts. */
-const HEALTH_MS = 30_000
 const FIGURE = 'whitespace-nowrap font-semibold text-2xl tabular-nums hover:text-accent md:text-3xl'
 
 /** The state of a query. */
@@ -68,17 +65,9 @@ export function StorageCard({ data, error }: Read<Answer<'/v0/workspaces'>>) {
   )
 }
 
-/** `/readyz` answers 503 where a part is down that Berth needs, with the same body. */
-async function readHealth(): Promise<Answer<'/readyz'>> {
-  const { data, error, response } = await api.GET('/readyz')
-  const report = data ?? (error as unknown as Answer<'/readyz'> | undefined)
-  if (!report?.parts) throw new RequestError(response.status, response.statusText)
-  return report
-}
-
 export function HealthCard() {
   const { isInstanceAdmin } = useRights()
-  const { data, error } = useQuery({ queryKey: ['health'], queryFn: readHealth, refetchInterval: HEALTH_MS })
+  const { data, error } = useHealth()
   const unwell = Object.entries(data?.parts ?? {}).filter(([, part]) => part.status !== 'ok')
   const words = data ? (data.status === 'ok' ? t.allWell : t[data.status]) : texts.loading
   return (

@@ -1,0 +1,188 @@
+/**
+ * The wall around agents that run as Berth's own user: namespaces of user, mounts, processes and IPC, made by unshare(1)
+ * of util-linux. In them an agent sees the system's programs, what it needs of Berth (read-only), its home, and no other
+ * process. It shares the network: its gateway listens on loopback.
+ */
+import { mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { processIdentity } from '../../lib/process/process-identity.ts'
+import { run } from '../../lib/process/system-user.ts'
+import { makeOwnFolder } from './state.ts'
+
+/** Where the programs of a system are: the PATH of an ordinary user may leave some of these out. */
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** What an agent sees of the machine beside its system folders. */
+interface View {
+  /** An empty folder, on which the agent's root is mounted. */
+  root: string
+  home: string
+  temporary: string
+  /** Folders that must not be seen, also where they are below a system folder. */
+  hidden: string[]
+  /** Files and folders that it may read. */
+  readOnly: string[]
+}
+
+/** Runs a program to its end, passes SIGTERM on to it, and collects processes that it leaves behind. */
+const ATTEND = `trap 'kill -TERM "$child" 2>/dev/null' TERM
+"$@" & child=$!
+while :; do wait "$child"; code=$?; kill -0 "$child" 2>/dev/null || exit "$code"; done`
+
+/**
+ * Makes the agent's root, as "root" of a user namespace, and enters another one without any rights in the first: what is
+ * mounted here stays as it is. Mounts are found by their paths, so that those below a system folder are read-only too.
+ */
+const ENTER = `set -eu
+attend=$1 uid=$2 gid=$3 root=$4 home=$5 temporary=$6 hidden=$7 readonly=$8
+shift 8
+mount -t tmpfs -o mode=755 tmpfs "$root"
+for path in /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /nix /gnu; do
+  if [ -L "$path" ]; then ln -s "$(readlink "$path")" "$root$path"
+  elif [ -d "$path" ]; then mkdir "$root$path"; mount --rbind "$path" "$root$path"; fi
+done
+mkdir "$root/tmp" "$root/proc" "$root/dev" "$root/.old"
+mount -t tmpfs -o mode=1777,size=512m tmpfs "$root/tmp"
+IFS='
+'
+for path in $hidden; do
+  if [ -d "$root$path" ]; then mount -t tmpfs -o mode=755 tmpfs "$root$path"; fi
+done
+for path in $readonly; do
+  if [ -d "$path" ]; then mkdir -p "$root$path"
+  elif [ ! -e "$root$path" ]; then mkdir -p "$root\${path%/*}"; : >"$root$path"; fi
+  mount --rbind "$path" "$root$path"
+done
+mkdir -p "$root$home" "$root$temporary"
+IFS=' '
+while read -r _ _ _ _ path _; do
+  path=$(printf %b "$path")
+  case $path in
+    "$root/tmp") ;;
+    "$root"/*) mount -o remount,bind,ro "$path" ;;
+  esac
+done </proc/self/mountinfo
+for path in "$home" "$temporary"; do mount --rbind "$path" "$root$path"; done
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+mkdir "$root/dev/pts" "$root/dev/shm"
+for name in null zero full random urandom tty; do
+  : >"$root/dev/$name"
+  mount --bind "/dev/$name" "$root/dev/$name"
+done
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
+mount -t tmpfs -o mode=1777,size=64m tmpfs "$root/dev/shm"
+ln -s pts/ptmx "$root/dev/ptmx"
+ln -s /proc/self/fd "$root/dev/fd"
+for name in 0:stdin 1:stdout 2:stderr; do ln -s "fd/\${name%:*}" "$root/dev/\${name#*:}"; done
+mount -o remount,bind,ro "$root"
+cd "$root"
+pivot_root . .old
+umount -l /.old
+# Again by its path: from the folder that it was before, .. leads into the old root.
+cd "$home"
+exec unshare --user --map-user="$uid" --map-group="$gid" setpriv --no-new-privs /bin/sh -c "$attend" sh "$@"`
+
+/** The command line that runs a program within the wall. Its first process passes SIGTERM on, and ends as the program does. */
+export function withinWall(view: View, program: string[]): string[] {
+  const { root, home, temporary, hidden, readOnly } = view
+  const ids = [process.getuid?.(), process.getgid?.()].map(String)
+  const places = [root, home, temporary, hidden.join('\n'), readOnly.join('\n')]
+  return [
+    ...['unshare', '--user', '--map-root-user', '--mount', '--ipc', '--pid', '/bin/sh', '-c', ATTEND, 'sh'],
+    ...['/bin/sh', '-c', ENTER, 'sh', ATTEND, ...ids, ...places, ...program],
+  ]
+}
+
+/** What all agents of a folder see alike; the rest is each one's own. */
+export type CommonView = Pick<View, 'root' | 'hidden' | 'readOnly'>
+
+export async function commonView(options: {
+  agentsDir: string
+  dataDir: string
+  node: string
+  agentd: string
+}): Promise<CommonView> {
+  const { agentsDir, dataDir, node, agentd } = options
+  await mkdir(join(agentsDir, '.root'), { recursive: true, mode: 0o700 })
+  // Mounts are told by their real paths.
+  const root = await realpath(join(agentsDir, '.root'))
+  const bin = dirname(node)
+  const wanted = [bin, join(bin, '../lib/node_modules'), dirname(agentd), '/etc/resolv.conf']
+  const there = await Promise.all(wanted.map((path) => realpath(path).catch(() => [])))
+  const readOnly = new Set([dirname(agentd), ...there.flat()])
+  return { root, hidden: [dataDir, await realpath(dataDir)], readOnly: [...readOnly] }
+}
+
+/** The probe takes 0.3 s; on a machine that is very busy it may take a hundred times that. */
+const PROBE_MS = 60_000
+
+/**
+ * Starts a process as agents are started, and has it look for the keys and processes of Berth.
+ * @param options.secret files that it must not be able to read.
+ * @returns why there is no wall here; null where it holds.
+ */
+export async function whyNoWall(
+  view: CommonView,
+  options: { agentsDir: string; dataDir: string; node: string; secret: readonly string[] },
+): Promise<string | null> {
+  const { agentsDir, dataDir, node } = options
+  if (process.platform !== 'linux') return 'this system has no namespaces'
+  const folder = await mkdtemp(join(agentsDir, '.probe-'))
+  try {
+    const [home, temporary] = [join(folder, 'home'), join(folder, 'tmp')]
+    for (const path of [home, temporary]) await makeOwnFolder(path, {})
+    const own = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isFile())
+    const asked: Probe = {
+      secret: [...own.map(({ name }) => join(dataDir, name)), ...options.secret],
+      kept: [node, ...view.readOnly],
+      free: [home, temporary],
+      birth: Number((await processIdentity(process.pid))?.birth.split(':')[1]),
+    }
+    const program = [node, '-e', `(${lookAround})(${JSON.stringify(asked)})`]
+    const command = withinWall({ ...view, home, temporary }, program)
+    const { ok, output } = await run('env', [`PATH=${SYSTEM_PATH}`, ...command], {}, PROBE_MS)
+    return ok && output === '' ? null : output.slice(-300) || 'the check of it failed'
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+interface Probe {
+  /** What an agent must not read, what it must not write, and what it has to write. */
+  secret: string[]
+  kept: string[]
+  free: string[]
+  /** When Berth's own process began, in ticks: all that the agent sees began later. */
+  birth: number
+}
+
+/** Runs within the wall, by its text alone: prints what an agent can do there and should not, or cannot and should. */
+function lookAround({ secret, kept, free, birth }: Probe): void {
+  const { accessSync, constants, readdirSync, readFileSync } = process.getBuiltinModule('node:fs')
+  const may = (path: string, mode: number) => {
+    try {
+      accessSync(path, mode)
+      return true
+    } catch {
+      return false
+    }
+  }
+  const began = (pid: string) => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+    } catch {
+      return Number.POSITIVE_INFINITY
+    }
+  }
+  const said = [
+    ...secret.filter((path) => may(path, constants.R_OK)).map((path) => `agents can read ${path}`),
+    ...kept.filter((path) => may(path, constants.W_OK)).map((path) => `agents can write ${path}`),
+    ...free.filter((path) => !may(path, constants.W_OK)).map((path) => `agents cannot write ${path}`),
+    ...readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && began(name) <= birth)
+      .map((pid) => `agents can see process ${pid}`),
+  ]
+  if (said.length > 0) process.stdout.write(said.join(', '))
+}
