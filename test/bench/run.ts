@@ -24,6 +24,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   audit: ['servers'],
   images: [],
   hollow: [],
+  noisy: ['servers'],
   memory: ['servers', 'kubo'],
   flat: ['servers', 'kubo'],
   snapshots: ['kubo'],

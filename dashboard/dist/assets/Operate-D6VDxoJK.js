@@ -1,1 +1,0 @@
-import{K as e,P as t}from"./index-DXsqu5KF.js";import{P as n,n as r,r as i}from"./me-_5LMHPbx.js";import{t as a}from"./tabs-GukxqyFK.js";import{t as o}from"./tabs-DCvGhgjg.js";var s=n();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(t,{title:i.operate.title}),(0,s.jsx)(a,{label:i.operate.title,tabs:[...o(r())]}),(0,s.jsx)(e,{})]})}export{c as Operate};

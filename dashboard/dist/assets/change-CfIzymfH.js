@@ -1,1 +1,0 @@
-import{$ as e}from"./index-DXsqu5KF.js";import{N as t}from"./me-_5LMHPbx.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
