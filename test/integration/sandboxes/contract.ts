@@ -134,14 +134,15 @@ export function containersContract(
       await assert.rejects(runtime.stats(agentId), failsWith('not_found'))
     })
 
-    test('a version that is not at hand is no_image', async () => {
+    test('a version that the runtime does not have fails with no_image', async () => {
       const agentId = agent()
       const spec = specOf(agentId, { engineVersion: '2020.1.1' })
       await assert.rejects(runtime.create(spec), failsWith('no_image'))
       assert.equal(await runtime.inspect(agentId), undefined)
-      const found = (await runtime.engineVersions()).sort((a, b) => (a.version < b.version ? -1 : 1))
+      // The driver may say more of them.
+      const found = (await runtime.engineVersions()).map(({ version, obstacle }) => ({ version, obstacle }))
       assert.deepEqual(
-        found,
+        found.sort((a, b) => (a.version < b.version ? -1 : 1)),
         VERSIONS.map((version) => ({ version, obstacle: null })),
       )
     })
