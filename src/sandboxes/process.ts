@@ -216,21 +216,19 @@ class ProcessRuntime implements SandboxRuntime {
 
   engineVersions(): Promise<EngineVersion[]> {
     return this.#guarded(undefined, async () => {
-      const found: EngineVersion[] = []
-      for (const version of await installedEngines(this.#place.enginesDir))
-        found.push({ version, obstacle: await this.#obstacleTo(version) })
-      return found
+      const versions = await installedEngines(this.#place.enginesDir)
+      const obstacles = await Promise.all(versions.map((version) => this.#obstacleTo(version)))
+      return versions.map((version, at) => ({ version, obstacle: obstacles[at] ?? null }))
     })
   }
 
   engines(): Promise<EngineAtHand[]> {
     return this.#guarded(undefined, async () => {
-      const found: EngineAtHand[] = []
-      for (const engine of await this.engineVersions()) {
+      const withPlace = async (engine: EngineVersion): Promise<EngineAtHand> => {
         const place = engineFolder(this.#place.enginesDir, engine.version)
-        found.push({ ...engine, place, bytes: await folderBytes(place) })
+        return { ...engine, place, bytes: await folderBytes(place) }
       }
-      return found
+      return Promise.all((await this.engineVersions()).map(withPlace))
     })
   }
 
