@@ -100,7 +100,7 @@ export interface CallOptions {
 /** @throws SandboxError from every method. */
 export interface SandboxRuntime {
   readonly driver: SandboxDriver
-  /** Of agents that are processes. */
+  /** The wall around agents that are processes. */
   readonly wall?: Wall
   /**
    * Makes the agent's volume (home) when it is not there. A volume with a hard limit is limited to `diskBytes` from now on,

@@ -277,7 +277,7 @@ class ProcessRuntime implements SandboxRuntime {
   }
 
   /**
-   * @throws SandboxError for a new agent, `not_walled` where there is no wall, and `disk_full` while the disk is down to its
+   * @throws SandboxError for a new agent, `not_walled` if nothing walls it off, and `disk_full` while the disk is down to its
    *   reserve. An agent that is there goes on: it can be reached, cleaned and deleted.
    */
   async #makeFolders(paths: AgentPaths): Promise<void> {

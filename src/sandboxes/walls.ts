@@ -1,5 +1,5 @@
 /**
- * What keeps agents that are processes from the keys and the processes of Berth: a system user of their own, or namespaces.
+ * The wall between agents that are processes and the keys and processes of Berth: a system user of their own, or namespaces.
  * With `none` no agent is created; `accepted` is the same where the operator has accepted the risk.
  */
 export type Wall = 'user' | 'namespaces' | 'accepted' | 'none'

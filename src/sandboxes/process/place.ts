@@ -34,9 +34,9 @@ export interface Place {
   /** Folder of Node's compile cache for agentd; undefined: none could be made, and agentd starts more slowly. */
   compileCache: string | undefined
   wall: Wall
-  /** Why there are no namespaces; undefined where they are not needed, or hold. */
+  /** Why agents have no namespaces; undefined if they need none, or have them. */
   whyNoNamespaces: string | undefined
-  /** What agents see within namespaces; undefined without. */
+  /** The view of agents within namespaces; undefined without them. */
   view: CommonView | undefined
 }
 

@@ -12,13 +12,13 @@ import { makeOwnFolder } from './state.ts'
 /** Where the programs of a system are: the PATH of an ordinary user may leave some of these out. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** What an agent sees of the machine beside its system folders. */
+/** An agent's view of the machine, apart from its system folders. */
 interface View {
   /** An empty folder, on which the agent's root is mounted. */
   root: string
   home: string
   temporary: string
-  /** Folders that must not be seen, also where they are below a system folder. */
+  /** Folders that it must not see, even if they are below a system folder. */
   hidden: string[]
   /** Files and folders that it may read. */
   readOnly: string[]
@@ -94,7 +94,7 @@ export function withinWall(view: View, program: string[]): string[] {
   ]
 }
 
-/** What all agents of a folder see alike; the rest is each one's own. */
+/** The part of a view that all agents of a folder share. */
 export type CommonView = Pick<View, 'root' | 'hidden' | 'readOnly'>
 
 export async function commonView(options: {
@@ -120,7 +120,7 @@ const PROBE_MS = 60_000
 /**
  * Starts a process as agents are started, and has it look for the keys and processes of Berth.
  * @param options.secret files that it must not be able to read.
- * @returns why there is no wall here; null where it holds.
+ * @returns why there is no wall here; null if it holds.
  */
 export async function whyNoWall(
   view: CommonView,
@@ -149,7 +149,7 @@ export async function whyNoWall(
 }
 
 interface Probe {
-  /** What an agent must not read, what it must not write, and what it has to write. */
+  /** Paths that an agent must not read, must not write, and has to write. */
   secret: string[]
   kept: string[]
   free: string[]
