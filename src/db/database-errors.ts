@@ -44,6 +44,9 @@ export function isHeldUp(error: unknown): boolean {
   return codeOf(error) === '55P03' || message === 'timeout exceeded when trying to connect'
 }
 
+/** True for a statement that took longer than its limit, or was cancelled. */
+export const isCanceled = (error: unknown): boolean => codeOf(error) === '57014'
+
 /** True where the server does not have an extension, or does not let this user make it. */
 export const isNotOffered = (error: unknown): boolean => ['0A000', '58P01', '42501'].includes(codeOf(error))
 

@@ -1,15 +1,14 @@
 /**
- * Searches: statements whose cost their caller chooses, by a part of a name, by key-value pairs, or in the audit. Each may read every row
- * of a workspace. So a workspace has few at a time, they end soon, and the statement of a client that has gone is cancelled.
+ * Searches: statements whose cost their caller chooses, by a part of a name, by key-value pairs, or in the audit. Each may
+ * read every row of a workspace. So a workspace has few at a time, they end soon, and the statement of a client that has gone is cancelled.
  */
 import { ApiError } from '../errors.ts'
 import type { Bounds } from '../lib/bounds.ts'
+import { isCanceled } from './database-errors.ts'
 import type { Pool } from './pool.ts'
 import { inTransaction, type PrismaClient, type Transaction } from './prisma.ts'
 
 const LIMIT_MS = 1500
-/** The code of a statement that took too long, or was cancelled. */
-const CANCELED = '57014'
 const RETRY_AFTER_S = 5
 
 export class Searches {
@@ -44,7 +43,8 @@ export class Searches {
         try {
           return await search(tx)
         } catch (error) {
-          throw signal.aborted ? signal.reason : (tooSlow(error) ?? error)
+          if (signal.aborted) throw signal.reason
+          throw isCanceled(error) ? tooSlow() : error
         } finally {
           signal.removeEventListener('abort', cancel)
           // Or it would cancel whatever the connection does next.
@@ -55,9 +55,7 @@ export class Searches {
   }
 }
 
-function tooSlow(error: unknown): ApiError | undefined {
-  const { code, meta } = error as { code?: string; meta?: object }
-  if (code !== CANCELED && !JSON.stringify(meta ?? {}).includes(CANCELED)) return undefined
+function tooSlow(): ApiError {
   const message = `The search took longer than ${LIMIT_MS / 1000} seconds: ask for a longer part of the name, or for less by another filter`
   return new ApiError(503, 'search_too_slow', message, { headers: { 'retry-after': `${RETRY_AFTER_S}` } })
 }

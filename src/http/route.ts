@@ -3,7 +3,7 @@
  * handler. From that declaration come the Express route, the validation and the OpenAPI document.
  */
 import { once } from 'node:events'
-import express, { type Request, type RequestHandler, type Response, Router } from 'express'
+import { type Express, type Request, type RequestHandler, type Response, Router } from 'express'
 import type { z } from 'zod'
 import {
   ApiError,
@@ -15,10 +15,10 @@ import {
   unauthorized,
 } from '../errors.ts'
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
-import { clientAddress } from '../lib/net/ip-address.ts'
 import type { AddressLimits } from './address-limits.ts'
 import { type Audit, beginEntry, type EntryOfChange, isAudited } from './audit.ts'
 import { abortOnDisconnect } from './disconnect.ts'
+import { readJson } from './json-body.ts'
 import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
@@ -148,56 +148,8 @@ export interface RouteServices {
   audit: Audit
 }
 
-/** Limits of a JSON body. */
-interface BodyRules {
-  bytes: number
-  ms: number
-  kind: BoundKind
-  /** A body up to this size takes no place among those that are on their way. */
-  freeBytes: number
-}
-const KEYED_BODY: BodyRules = { bytes: 1_048_576, ms: 60_000, kind: 'jsonBodies', freeBytes: 16_384 }
-const ANONYMOUS_BODY: BodyRules = { bytes: 16_384, ms: 10_000, kind: 'anonymousBodies', freeBytes: 0 }
-
-/** A body is JSON whatever its Content-Type says: `curl -d` alone would call it a form. */
-const jsonParser = ({ bytes: limit }: BodyRules) => express.json({ limit, strict: false, type: () => true })
-const parsers = new Map([KEYED_BODY, ANONYMOUS_BODY].map((rules) => [rules, jsonParser(rules)]))
-
-/**
- * Ends the wait for a JSON body: the server has no limit on requests, since uploads take long. A request with neither
- * Content-Length nor Transfer-Encoding has an empty one (RFC 9112, 6.3), which nobody reads and which never ends.
- */
-const limitBodyTime =
-  ({ ms }: BodyRules): RequestHandler =>
-  (req, _res, next) => {
-    if (!hasBody(req)) return next()
-    const late = setTimeout(
-      () => next(new ApiError(408, 'timeout', `body: did not arrive within ${ms / 1000} seconds`)),
-      ms,
-    )
-    for (const event of ['end', 'close']) req.once(event, () => clearTimeout(late))
-    next()
-  }
-
-const hasBody = ({ headers }: Request): boolean =>
-  'content-length' in headers || 'transfer-encoding' in headers
-
-/** Bounds the bodies that are on their way: a client may take its time, and what has come stays in memory. */
-const boundBodies =
-  (bounds: Bounds, { kind, freeBytes }: BodyRules): RequestHandler =>
-  (req, res, next) => {
-    const { 'content-length': length, 'content-encoding': encoding } = req.headers
-    const isChunked = 'transfer-encoding' in req.headers
-    const isFree = !isChunked && encoding === undefined && Number(length ?? 0) <= freeBytes
-    if (isFree) return next()
-    const holder = res.locals.principal ?? { address: clientAddress(req.ip) }
-    const release = bounds.take(kind, holder, transferOf(req, res, next))
-    for (const event of ['end', 'close']) req.once(event, release)
-    next()
-  }
-
 /** Mounts routes, one router for each first two segments of a path: none is searched among all the others. */
-export function mountRoutes(app: express.Express, routes: Route[], services: RouteServices): void {
+export function mountRoutes(app: Express, routes: Route[], services: RouteServices): void {
   const routers = new Map<string, Router>()
   const mounted = routes.flatMap((declared) =>
     [declared.path, ...(declared.aliases ?? [])].map((path) => {
@@ -328,15 +280,7 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
   const recorded = isAudited(declared) ? [services.audit.ofRoute(declared)] : []
   // The key is checked before the body is read.
   if (!declared.body) return [...recorded, authorize, answer]
-  const rules = declared.scope === null ? ANONYMOUS_BODY : KEYED_BODY
-  return [
-    ...recorded,
-    authorize,
-    limitBodyTime(rules),
-    boundBodies(services.bounds, rules),
-    bodyParser(declared, rules),
-    answer,
-  ]
+  return [...recorded, authorize, ...readJson(declared, services.bounds), answer]
 }
 
 /** Leaves the caller, and the agent of the path, in `res.locals`. @throws ApiError */
@@ -372,17 +316,6 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
 /** @throws ApiError 401 once the caller's key or token is no longer good. */
 function throwIfEnded({ reason }: AbortSignal): void {
   if (reason instanceof ApiError) throw reason
-}
-
-/** Reads JSON; where the contract fixes a message for a bad body, text that is no JSON gets it as well. */
-function bodyParser({ invalidBody }: Route, rules: BodyRules): RequestHandler {
-  const parseJson = parsers.get(rules) as RequestHandler
-  if (!invalidBody) return parseJson
-  return (req, res, next) =>
-    parseJson(req, res, (error?: unknown) => {
-      const isNoJson = (error as { type?: string } | undefined)?.type === 'entity.parse.failed'
-      next(isNoJson ? contractError(400, 'bad_request', invalidBody, 'body: not valid JSON') : error)
-    })
 }
 
 /** @throws ApiError 403 unless the key has one of the scopes, and its user may use it. */

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -24,6 +25,8 @@ const ENGINE_REPOSITORY = 'berth-openclaw-engine'
 /** Labels of an image with its Node, and with the range of Node that its engine takes. Images of Berth 0.3 lack them. */
 const NODE_LABEL = 'berth.node'
 const RANGE_LABEL = 'berth.engine-node'
+/** Time for that: a start of Node takes a tenth of a second. */
+const NODE_MS = 60_000
 /** Prints both, in the image. */
 const NODE_PROGRAM = `let range
   try { range = require('/opt/openclaw/node_modules/openclaw/package.json').engines.node } catch {}
@@ -120,9 +123,10 @@ async function readNode(docker: Docker, image: string): Promise<{ node: string; 
     HostConfig: { NetworkMode: 'none', AutoRemove: true },
   })
   try {
-    const output = await container.attach({ stream: true, stdout: true })
+    const output = (await container.attach({ stream: true, stdout: true })) as Duplex
+    const late = setTimeout(() => output.destroy(new Error(`${image} does not say its Node`)), NODE_MS)
     await container.start()
-    return JSON.parse(await text(output))
+    return JSON.parse(await text(output).finally(() => clearTimeout(late)))
   } finally {
     await container.remove({ force: true }).catch(ignoreStatus(404, 409))
   }

@@ -29,6 +29,7 @@ for (const [what, ask] of Object.entries(answers)) {
     assert.equal(headers.get('connection'), 'keep-alive')
     assert.ok(Math.abs(Date.parse(headers.get('date') ?? '') - Date.now()) < 60_000)
     assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    assert.equal(headers.get('cache-control'), 'no-store')
     assert.ok(headers.get('content-security-policy'))
     assert.equal(headers.get('x-powered-by'), null)
   })

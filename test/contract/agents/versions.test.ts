@@ -35,7 +35,7 @@ describe('a version that needs another Node than agents have', () => {
     assert.notEqual((await api.get(`${agent.path}/update`)).body.latestVersion, UNFIT)
   })
 
-  it('a restart or an update to a version that needs another Node fails with 400, with both Nodes', async () => {
+  it('a restart or update to a version for another Node fails with 400, and names both', async () => {
     const agent = await insertAgent(context, own)
     for (const reply of [
       await api.post(`${agent.path}/restart`, { version: UNFIT }),
@@ -46,7 +46,7 @@ describe('a version that needs another Node than agents have', () => {
     }
   })
 
-  it('a restart of an agent whose own version needs another Node by now fails with 400, with both Nodes', async () => {
+  it('a restart fails with 400 if the version of the agent now needs another Node', async () => {
     const agent = await insertAgent(context, own)
     await sql('UPDATE agent SET engine_version = $2 WHERE id = $1', [agent.id, UNFIT])
     const reply = await api.post(`${agent.path}/restart`, {})

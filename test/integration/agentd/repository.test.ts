@@ -165,7 +165,7 @@ test('changes, blobs, diff and files say what is in commits', async () => {
   await put('turns/into', 'folder\n')
   await put('new', 'new')
   const to = await commit()
-  // Another call may be copying the index meanwhile: reading commits needs none.
+  // Another call may be copying the index at that moment: reading commits needs none.
   await truncate(join(world.agentd.home, '.berth/git/index'), 20)
 
   const all = await changes(from.commit)

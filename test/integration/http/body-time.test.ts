@@ -60,7 +60,7 @@ describe('a JSON body', () => {
       socket.destroy()
     }
   })
-  it('a JSON body without a key that does not arrive within ten seconds fails with 408, and runs nothing', async (t) => {
+  it('a late JSON body without a key fails with 408 after ten seconds, and runs nothing', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     handled = Promise.withResolvers()

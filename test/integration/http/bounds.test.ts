@@ -354,6 +354,20 @@ describe('work under way is bounded', () => {
     await until('nobody downloads', () => bounds.underWay('dagDownloads') === 0)
   })
 
+  it('downloads of CARs are bounded apart from other downloads', async () => {
+    const [{ content }] = spaces
+    const held = ['a', 'b', 'c'].map((address) => bounds.take('carDownloads', { address }))
+    const car = { ...content, path: `${content.path}?format=car` }
+    const { name } = BOUNDS.carDownloads
+    await assertRefused(begin(car, spaces[0], 0), `Too many ${name} at a time: 3 of this server`)
+    const req = begin(content, spaces[0], 0)
+    const [{ statusCode }] = (await once(req, 'response')) as [IncomingMessage]
+    kill(req)
+    assert.equal(statusCode, 200)
+    for (const giveBack of held) giveBack()
+    await until('nobody downloads', () => bounds.underWay('downloads') === 0)
+  })
+
   it('lookups of hosts and names are bounded for an address and for all', async () => {
     const client = await database.pool.connect()
     await client.query('BEGIN; LOCK TABLE domain IN ACCESS EXCLUSIVE MODE')

@@ -23,7 +23,7 @@ after(async () => {
   for (const path of made) await rm(path, { recursive: true, force: true })
 })
 
-/** How many processes have a path on their command line, but for the shells that wait for them. */
+/** How many processes have a path on their command line, except the shells that wait for them. */
 async function running(path: string): Promise<number> {
   const { stdout } = await promisify(execFile)('ps', ['-A', '-ww', '-o', 'args='], { maxBuffer: 1e7 })
   const lines = stdout.split('\n').filter((line) => line.split(' ').includes(path))

@@ -34,7 +34,7 @@ async function newFolder(owner: RunAs): Promise<string> {
   return dir
 }
 
-/** Commands by which an agent would get at what is Berth's; each fails, or prints nothing. */
+/** Commands that would read or change Berth's own files and processes; each fails, or prints nothing. */
 const attacks = (dataDir: string, pid: number): string[] => [
   ...['jwt.key', 'secrets.key', 'agent-proxy.key', 'postgres.json'].map(
     (name) => `cat ${join(dataDir, name)}`,
@@ -130,7 +130,7 @@ describe('`npm start` of an ordinary user', { skip }, () => {
     assert.equal(reply.status, 200, JSON.stringify(reply.body))
     return reply.body.stdout
   }
-  /** A setting by which a secret is where agents see it, so that the wall does not hold. */
+  /** A setting that puts a secret where agents see it, so that the wall does not hold. */
   const open = { JWT_KEY_PREVIOUS_FILE: '/etc/passwd' }
 
   after(async () => {
@@ -152,7 +152,7 @@ describe('`npm start` of an ordinary user', { skip }, () => {
     await berth.end('SIGINT')
   })
 
-  it('an ordinary user who has not accepted it is refused new agents, and keeps those that are there', async () => {
+  it('an ordinary user who has not accepted the risk gets no new agents, and keeps old ones', async () => {
     await start(open)
     assert.deepEqual(await processes(), { status: 'degraded', detail: WALLS.none })
     assert.match(berth.output(), /without a wall: no agent can be created/)
