@@ -325,7 +325,6 @@ describe('work under way is bounded', () => {
       await underWay(0)
       silent.answerDns(false)
     })
-
   it('a request that has started an operation does not wait where it must not', async () => {
     const { keys } = spaces[0]
     const waiting = WORK.waits?.(spaces[0], 0) as Asked
@@ -342,7 +341,6 @@ describe('work under way is bounded', () => {
     kill(first)
     await until('nobody waits', () => bounds.underWay('waits') === 0)
   })
-
   it('work under way is bounded for a CID, whoever downloads it', async () => {
     const [{ content }, other] = spaces
     const cid = content.path.replace('/ipfs/', '')
@@ -355,7 +353,6 @@ describe('work under way is bounded', () => {
     for (const giveBack of held) giveBack()
     await until('nobody downloads', () => bounds.underWay('dagDownloads') === 0)
   })
-
   it('downloads of CARs are bounded apart from other downloads', async () => {
     const [space] = spaces
     const held = ['a', 'b', 'c'].map((address) => bounds.take('carDownloads', { address }))
@@ -364,7 +361,6 @@ describe('work under way is bounded', () => {
     assert.equal(await statusOfDownload(space), 200)
     for (const giveBack of held) giveBack()
   })
-
   it('lookups of hosts and names are bounded for an address and for all', async () => {
     const client = await database.pool.connect()
     await client.query('BEGIN; LOCK TABLE domain IN ACCESS EXCLUSIVE MODE')
