@@ -15,7 +15,8 @@ import type { Context, Workspace } from '../context.ts'
 /** A gateway takes about 10 s to start, several at once on a small machine a minute. */
 const UP_MS = 300_000
 const GONE_MS = 180_000
-const OPERATION_MS = 240_000
+/** As long as the product itself goes on trying: three starts of an engine in turn take minutes on a busy machine. */
+const OPERATION_MS = 600_000
 /** An engine that has just started, or has its hands full, stalls for that long on a busy machine. */
 const STALL_MS = 60_000
 const PAUSE_MS = 250
