@@ -1,0 +1,60 @@
+/**
+ * The tests that keep what users of systems of this kind have reported. Their names end in `[report: KIND]`.
+ * `npm run test:reports` runs them, `-- KIND` those of a kind; `-- --list` lists them. Those of engines, Docker or Kubo
+ * are skipped without these parts, as in the suites that they belong to.
+ */
+import { spawnSync } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { parseArgs } from 'node:util'
+
+const FILES = '{src,workers,agentd,test,dashboard/test}/**/*.ts'
+const NAME = /(['"`])((?:(?!\1).)*)\[report: ([^\]]+)\]\1/g
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { list: { type: 'boolean', default: false } },
+})
+const wanted = positionals.join(' ')
+const tests = globSync(FILES)
+  .sort()
+  .flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(NAME)].map(([, , name = '', kind = '']) => ({
+      file,
+      name: name.trim(),
+      kind,
+    })),
+  )
+  .filter(({ kind }) => !wanted || kind === wanted)
+
+if (tests.length === 0) {
+  console.error(wanted ? `No test keeps a report of ${wanted}.` : 'No test keeps a report.')
+  process.exitCode = 1
+} else if (values.list) {
+  for (const [kind, ofKind] of Object.entries(Object.groupBy(tests, ({ kind }) => kind)).sort())
+    console.log(`${kind}\n${ofKind?.map(({ file, name }) => `  ${name}  (${file})`).join('\n')}`)
+  console.log(`${tests.length} tests`)
+} else {
+  const files = new Set(tests.flatMap(({ file }) => runnersOf(file)))
+  const pattern = wanted ? `\\[report: ${wanted}\\]` : '\\[report: '
+  const { status } = spawnSync(
+    process.execPath,
+    [
+      '--import=./test/support/async-context.ts',
+      '--test',
+      '--test-timeout=600000',
+      '--test-concurrency=2',
+      '--test-global-setup=test/contract/setup.ts',
+      `--test-name-pattern=${pattern}`,
+      ...files,
+    ],
+    { stdio: 'inherit' },
+  )
+  process.exitCode = status ?? 1
+}
+
+/** The files that run the tests of a file: itself, or, of cases that several drivers share, those beside or above it. */
+function runnersOf(file: string): string[] {
+  if (file.endsWith('.test.ts')) return [file]
+  return globSync([`${dirname(file)}/*.test.ts`, `${dirname(dirname(file))}/*.test.ts`])
+}
