@@ -303,6 +303,8 @@ export const texts = {
       of: (name: string) => `Preview of ${name}`,
       noPreview: (type: string) => `Nothing to see of this type: ${type}`,
       noGateway: 'Previews come from a gateway of the workspace that is open to everybody; there is none.',
+      textCut: (read: string, all: string) => `The first ${read} of ${all} are shown.`,
+      rowsCut: (rows: number) => `The first ${rows} rows are shown.`,
       contentsOf: (name: string) => `Contents of ${name}`,
       nothingIn: 'Nothing is in it.',
       more: 'Show more',

@@ -160,12 +160,50 @@ describe('a preview', () => {
       [],
     )
   })
+  it('a photo is shown whole, and a small picture in its own size', async () => {
+    const draw = ([width, height]: number[]) => {
+      const canvas = Object.assign(document.createElement('canvas'), { width, height })
+      return canvas.toDataURL('image/png').split(',')[1] ?? ''
+    }
+    for (const size of [
+      [1600, 1067],
+      [40, 30],
+    ] as const) {
+      const content = Buffer.from(await page.evaluate(draw, [...size]), 'base64')
+      for (const network of ['public', 'private']) {
+        await open([{ name: 'photo.png', content, type: 'image/png' }], network)
+        const image = page.getByRole('img', { name: 'Preview of photo.png' })
+        await until('it is there', () => image.evaluate((one) => (one as HTMLImageElement).naturalWidth > 0))
+        const box = await image.boundingBox()
+        assert.ok(box && box.height <= 448 && box.width <= size[0] + 2, JSON.stringify(box))
+        assert.ok(Math.abs(box.width / box.height - size[0] / size[1]) < 0.1, JSON.stringify(box))
+      }
+    }
+    await look('file-image')
+  })
+  it('CSV is a table and Markdown is text with headings, whatever type the client gave', async () => {
+    await open([{ name: 'team.csv', content: 'Name,Note\nAda,"one, two"\nBob,<b>\n', type: 'text/csv' }])
+    await page.getByRole('columnheader', { name: 'Note' }).waitFor()
+    await page.getByRole('cell', { name: 'one, two' }).waitFor()
+    await page.getByRole('cell', { name: '<b>' }).waitFor()
+    await look('file-csv')
+    const content = `# Plan\n\n- **first** of ${own.id}\n\n${HOSTILE}\n`
+    await open([{ name: 'plan.md', content, type: 'text/plain' }], 'private')
+    const reading = page.getByRole('region', { name: 'Preview of plan.md' })
+    await reading.getByRole('listitem').filter({ hasText: `first of ${own.id}` }).waitFor()
+    assert.equal(await reading.getByText('# Plan').count(), 0)
+    await ranNothing()
+    await look('file-markdown')
+    const rows = Array.from({ length: 40_000 }, (_, i) => `${i},row`).join('\n')
+    await open([{ name: 'long.csv', content: rows, type: 'text/csv' }])
+    await page.getByText(/^The first 262\S* kB of \S+ kB are shown/).waitFor()
+    await page.getByText('The first 500 rows are shown.').waitFor()
+  })
   it('nothing of a hostile file runs, whatever its type, and names with markup are text', async () => {
     const script = 'window.ran=1;try{parent.ran=1;top.ran=1}catch{};fetch("/v0/me")'
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="${script.replaceAll('"', "'")}"><script>${script}</script></svg>`
     const contents: [string, string, string][] = [
       ['hostile.html', 'text/html', `<p>seen</p><script>${script}</script>${HOSTILE}`],
-      ['hostile.svg', 'image/svg+xml', svg],
       ['hostile.txt', 'text/plain', HOSTILE],
     ]
     for (const [name, type, content] of contents) {
@@ -176,6 +214,8 @@ describe('a preview', () => {
       assert.notEqual(new URL(frame.url()).origin, new URL(url).origin)
       for (const one of page.frames()) assert.equal(await one.evaluate('window.ran'), undefined, name)
     }
+    await open([{ name: 'hostile.svg', type: 'image/svg+xml', content: svg }])
+    await page.getByRole('img', { name: 'Preview of hostile.svg' }).waitFor()
     await page.goto(`${url}/dashboard/files`)
     await page.getByText(`${HOSTILE} hostile.txt`).waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)

@@ -12,15 +12,15 @@ const TYPES: Record<string, string> = {
 }
 
 /**
- * Scripts, styles and images of this host alone, nothing inline. Frames show content at gateways: hosts, and so origins, of their
- * own; the page reads CARs there, whose tree it shows.
+ * Scripts and styles of this host alone, nothing inline. Frames and images show content from gateways, which have hosts, and
+ * so origins, of their own. The page reads CARs and texts there as well.
  */
 const policy = (gatewayDomain: string) =>
   [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data:",
+    `img-src 'self' data: *.${gatewayDomain}:*`,
     `connect-src 'self' *.${gatewayDomain}:*`,
     `frame-src *.${gatewayDomain}:*`,
     "base-uri 'none'",

@@ -1,7 +1,7 @@
+import { Markdown } from '../../../parts/markdown.tsx'
 import { Time } from '../../../parts/time.tsx'
 import { texts } from '../../../texts.ts'
 import type { CallState, Message } from './conversation.ts'
-import { Markdown } from './Markdown.tsx'
 
 const words = texts.chat
 

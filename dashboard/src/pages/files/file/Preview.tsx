@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
@@ -8,15 +8,31 @@ import { useHistory } from './swap-history.ts'
 import { Folder } from './tree/Folder.tsx'
 
 const Archive = lazy(async () => ({ default: (await import('./tree/Archive.tsx')).Archive }))
+const Reading = lazy(async () => ({ default: (await import('./Reading.tsx')).Reading }))
 
 const words = texts.files.preview
-const FRAMED = /^(image|video|audio|text)\/|^application\/(pdf|json|javascript|xml)$/
+const FRAMED = /^(video|audio|text)\/|^application\/(pdf|json|javascript|xml)$/
 const PDF = 'application/pdf'
 const CAR = 'application/vnd.ipld.car'
 
+type Form = 'folder' | 'archive' | 'image' | 'markdown' | 'table' | 'frame' | 'none'
+
+/** How a file is shown. Markdown and CSV often have the type of plain text: then their names tell. */
+function formOf({ mime_type: type, name }: FileRecord): Form {
+  const hasName = (pattern: RegExp) => pattern.test(name ?? '')
+  if (type === 'directory') return 'folder'
+  if (type === CAR || hasName(/\.car$/i)) return 'archive'
+  if (type.startsWith('image/')) return 'image'
+  if (type === 'text/markdown' || (type === 'text/plain' && hasName(/\.(md|markdown)$/i))) return 'markdown'
+  if (/^text\/(csv|tab-separated-values)$/.test(type) || (type === 'text/plain' && hasName(/\.[ct]sv$/i)))
+    return 'table'
+  return FRAMED.test(type) ? 'frame' : 'none'
+}
+
 /**
- * Shows content in a frame of the workspace's gateway, which is another origin than this page; what is shown may be anybody's.
- * The frame has no right to run scripts, but for PDF: browsers do not show one there. Of folders and CARs it shows the tree.
+ * Shows content from the workspace's gateway, which is another origin than this page: the content may be anybody's. The
+ * frame may not run scripts, except for PDF, which browsers do not show otherwise. An image runs nothing, SVG included.
+ * Folders and CARs are shown as trees.
  */
 export function Preview({ file, network }: { file: FileRecord; network: Network }) {
   const { id, mime_type, cid, name } = file
@@ -25,9 +41,7 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
   const swaps = useHistory(network, cid)
   // Behind a swap the same CID has other content, which browsers keep for a minute: they ask anew for another address.
   const swapped = swaps.data?.[0]?.created_at
-  const isFolder = mime_type === 'directory'
-  const isArchive = !isFolder && (mime_type === CAR || /\.car$/i.test(name ?? ''))
-  const isFramed = FRAMED.test(mime_type) && !isArchive
+  const form = formOf(file)
   const open = gateway && network === 'public' ? `${addressOf(gateway.host)}/ipfs/${cid}` : undefined
   const locate = async () => {
     if (network === 'public') return `${open}${swapped ? `?swapped=${encodeURIComponent(swapped)}` : ''}`
@@ -35,22 +49,34 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
     return data
   }
   const isReadable = gateway !== undefined && !swaps.isLoading
+  const [isBroken, setBroken] = useState(false)
+  const read = { cid, name: name ?? cid, version: swapped, locate }
   const address = useQuery({
     queryKey: ['preview', network, cid, gateway?.host, swapped],
-    enabled: isFramed && isReadable,
+    enabled: (form === 'image' || form === 'frame') && isReadable,
     // A link that is made again is another address, and would load again what is looked at.
     staleTime: 'static',
     queryFn: locate,
   })
   return (
     <Card title={words.title}>
-      {isFolder ? (
+      {form === 'folder' ? (
         <Folder file={file} network={network} address={open} />
-      ) : isArchive && isReadable ? (
+      ) : isReadable && (form === 'archive' || form === 'markdown' || form === 'table') ? (
         <Suspense fallback={<p className="text-soft text-sm">{texts.loading}</p>}>
-          <Archive cid={cid} name={name ?? cid} version={swapped} locate={locate} />
+          {form === 'archive' ? <Archive {...read} /> : <Reading {...read} form={form} />}
         </Suspense>
-      ) : address.data ? (
+      ) : address.data && form === 'image' && !isBroken ? (
+        <img
+          src={address.data}
+          alt={words.of(name ?? cid)}
+          referrerPolicy="no-referrer"
+          // A browser does not know every type of image.
+          onError={() => setBroken(true)}
+          // Transparent parts are seen on white, as in a browser.
+          className="mx-auto max-h-[28rem] max-w-full rounded-lg border border-line bg-white object-contain"
+        />
+      ) : address.data && form === 'frame' ? (
         <iframe
           title={words.of(name ?? cid)}
           src={address.data}
@@ -61,9 +87,9 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
         />
       ) : (
         <p className="rounded-lg border border-line border-dashed px-4 py-10 text-center text-soft text-sm">
-          {isFramed || isArchive
-            ? (address.error?.message ?? (data && !gateway && words.noGateway))
-            : words.noPreview(texts.files.types[mime_type] ?? mime_type)}
+          {form === 'none' || isBroken
+            ? words.noPreview(texts.files.types[mime_type] ?? mime_type)
+            : (address.error?.message ?? (data && !gateway && words.noGateway))}
         </p>
       )}
     </Card>

@@ -7,11 +7,11 @@ import {
   NoCarError,
   readCarTree,
 } from '../../../../../../src/storage/car-tree.ts'
-import { RequestError } from '../../../../api/client.ts'
 import { bytes } from '../../../../parts/format.ts'
 import { Note } from '../../../../parts/section.tsx'
 import { Button, Problem } from '../../../../parts/ui.tsx'
 import { texts } from '../../../../texts.ts'
+import { fetchBeginning, totalOf } from '../beginning.ts'
 import { type Source, Tree } from './Tree.tsx'
 
 const words = texts.files.preview
@@ -89,17 +89,9 @@ export function Archive({
 /** Reads the beginning of a CAR. @throws RequestError, or Error with what to say */
 async function read(address: string, limit: number, signal: AbortSignal): Promise<Read> {
   if (!crypto.subtle) throw new Error(texts.files.upload.insecure)
-  const answer = await fetch(address, {
-    signal,
-    headers: { range: `bytes=0-${limit - 1}` },
-    credentials: 'omit',
-    referrerPolicy: 'no-referrer',
-  })
-  // Nothing has no range.
-  if (answer.status === 416) throw new Error(words.noCar)
-  if (!answer.ok || !answer.body) throw new RequestError(answer.status, answer.statusText)
-  const { headers } = answer
-  const total = Number(headers.get('content-range')?.split('/')[1] ?? headers.get('content-length'))
+  const answer = await fetchBeginning(address, limit, signal)
+  if (!answer?.body) throw new Error(words.noCar)
+  const total = totalOf(answer)
   try {
     return { tree: await readCarTree(chunksOf(answer.body), { total, limit }), total }
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import ReactMarkdown, { type Components } from 'react-markdown'
 import remarkGfm from 'remark-gfm'
-import { texts } from '../../../texts.ts'
+import { texts } from '../texts.ts'
 
 const SAFE = /^(https?|mailto):/i
 
@@ -19,8 +19,11 @@ function Away({ href, children }: { href?: string | undefined; children: ReactNo
   )
 }
 
-/** Headings of a message are none of the page's. */
-const Heading = ({ children }: { children?: ReactNode }) => <p className="font-semibold">{children}</p>
+/** Headings of a text are none of the page's. */
+const headingOf =
+  (size: string) =>
+  ({ children }: { children?: ReactNode }) => <p className={`font-semibold ${size}`}>{children}</p>
+const Heading = headingOf('')
 
 const components: Components = {
   a: ({ href, children }) => <Away href={href}>{children}</Away>,
@@ -28,8 +31,8 @@ const components: Components = {
   img: ({ src, alt }) => (
     <Away href={typeof src === 'string' ? src : undefined}>{texts.chat.image(alt ?? '')}</Away>
   ),
-  h1: Heading,
-  h2: Heading,
+  h1: headingOf('text-lg'),
+  h2: headingOf('text-base'),
   h3: Heading,
   h4: Heading,
   h5: Heading,
