@@ -17,7 +17,7 @@ const UP_MS = 3 * HOST_MS
 const context = await openDashboard()
 const { url, own, page, complaints, look, signIn, newPage } = context
 
-const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row, insist } = actionsOn(page)
+const { button, choose, dialog, inDialog, isGone, ranNothing, row, insist } = actionsOn(page)
 const { agentId } = await newAgent(own.api, { name: 'Archivist' })
 const tab = async (name: string) => {
   await page.getByRole('navigation', { name: agentId }).getByRole('link', { name, exact: true }).click()
@@ -151,7 +151,7 @@ describe('an agent in the dashboard', () => {
     await pending.getByText(/does not show the TXT record|DNS did not answer/).waitFor()
     await look('domains')
     await choose(domain, 'Delete')
-    await confirmByName(domain, 'Delete')
+    await inDialog('Delete').click()
     await pending.waitFor({ state: 'detached' })
   })
   it('a path of the agent’s host is added, changed and removed', async () => {
@@ -313,7 +313,7 @@ describe('an agent in the dashboard', () => {
     await inDialog('New value').click()
     await isGone()
     await choose('OPENAI_API_KEY', 'Delete')
-    await confirmByName('OPENAI_API_KEY', 'Delete')
+    await inDialog('Delete').click()
     await dialog
       .getByRole('alert')
       .getByText(/Keeper of books|attached/)
@@ -322,7 +322,7 @@ describe('an agent in the dashboard', () => {
     await row('OPENAI_API_KEY').getByRole('button', { name: 'Detach' }).click()
     await page.getByText('None is attached to this agent yet').waitFor()
     await choose('OPENAI_API_KEY', 'Delete')
-    await confirmByName('OPENAI_API_KEY', 'Delete')
+    await inDialog('Delete').click()
     await row('OPENAI_API_KEY').waitFor({ state: 'detached' })
   })
   it('a page of the engine says that it does not answer, and how to start it', async () => {

@@ -148,7 +148,7 @@ describe('agents in the dashboard', () => {
       // An engine that is away takes the list with it, and the dialog.
       await page.reload()
       await choose(HOSTILE, 'Delete')
-      await confirmByName(HOSTILE, 'Delete')
+      await inDialog('Delete').click()
     })
     await made.waitFor({ state: 'detached' })
   })

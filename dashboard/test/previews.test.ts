@@ -190,7 +190,10 @@ describe('a preview', () => {
     const content = `# Plan\n\n- **first** of ${own.id}\n\n${HOSTILE}\n`
     await open([{ name: 'plan.md', content, type: 'text/plain' }], 'private')
     const reading = page.getByRole('region', { name: 'Preview of plan.md' })
-    await reading.getByRole('listitem').filter({ hasText: `first of ${own.id}` }).waitFor()
+    await reading
+      .getByRole('listitem')
+      .filter({ hasText: `first of ${own.id}` })
+      .waitFor()
     assert.equal(await reading.getByText('# Plan').count(), 0)
     await ranNothing()
     await look('file-markdown')

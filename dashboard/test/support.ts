@@ -190,7 +190,7 @@ export function actionsOn(page: Page) {
       }),
     async confirmByName(name: string, word: string): Promise<void> {
       assert.ok(await inDialog(word).isDisabled())
-      await dialog.getByLabel('Type its name').fill(name)
+      await dialog.getByLabel(`Type “${name}”`).fill(name)
       await inDialog(word).click()
     },
   }

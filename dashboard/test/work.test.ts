@@ -260,17 +260,21 @@ describe("an agent's snapshots", () => {
     await compared.getByRole('link', { name: 'Close' }).click()
     await compared.waitFor({ state: 'detached' })
   })
-  it('the workspace is reset to an earlier one by the name of the agent', async () => {
+  it('a restored snapshot can be undone, with what was not saved before it', async () => {
     const [first = ''] = taken
+    await own.api.post(`${agent.path}/console/exec`, { command: 'printf fourth > workspace/fourth.txt' })
     await button(first, 'Reset').click()
     const dialog = page.getByRole('dialog')
-    const sure = dialog.getByRole('button', { name: 'Reset' })
-    assert.ok(await sure.isDisabled())
-    await dialog.getByLabel('Type its name').fill('Worker')
-    await sure.click()
+    await dialog.getByRole('button', { name: 'Reset' }).click()
     await dialog.waitFor({ state: 'detached', timeout: HOST_MS })
-    const gone = await own.api.get(`${agent.path}/files`, { path: 'workspace/second.txt' })
-    assert.equal(gone.status, 404)
+    const statusOf = async (name: string) =>
+      (await own.api.get(`${agent.path}/files`, { path: `workspace/${name}` })).status
+    assert.equal(await statusOf('second.txt'), 404)
+    await page.getByText('The workspace is now the snapshot that you chose.').waitFor()
+    await look('snapshots-restored')
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await until('what it was is back', async () => (await statusOf('fourth.txt')) === 200)
+    assert.equal(await statusOf('second.txt'), 200)
   })
 })
 

@@ -119,7 +119,7 @@ export function AskedButton({
   )
 }
 
-/** For what cannot be undone: the button works when the name has been typed. */
+/** For agents and many files, which cannot be had back: the button works when the name has been typed. */
 export function ConfirmByName({
   name,
   onConfirm,
@@ -137,7 +137,7 @@ export function ConfirmByName({
   const [typed, setTyped] = useState('')
   return (
     <FormDialog {...rest} look="danger" disabled={typed !== name} onSubmit={onConfirm}>
-      <Field label={texts.typeName} value={typed} onChange={(event) => setTyped(event.target.value)} />
+      <Field label={texts.typeName(name)} value={typed} onChange={(event) => setTyped(event.target.value)} />
     </FormDialog>
   )
 }

@@ -6,7 +6,8 @@ import { api, RequestError, unwrap } from '../../api/client.ts'
 import { finished } from '../../api/operation.ts'
 import { Id } from '../../parts/copy.tsx'
 import { shorten } from '../../parts/format.ts'
-import { ConfirmByName } from '../../parts/forms.tsx'
+import { FormDialog } from '../../parts/forms.tsx'
+import { Note } from '../../parts/section.tsx'
 import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
@@ -27,6 +28,31 @@ async function readPage(agentId: string, pageToken: string) {
   return { snapshots: data.snapshots, next: response.headers.get('next-page-token') }
 }
 type Snapshot = Awaited<ReturnType<typeof readPage>>['snapshots'][number]
+
+/**
+ * Puts a snapshot in the place of the workspace.
+ * @param onStep gets the step that the operation is at.
+ * @param onDone gets the snapshot of what the workspace was: a reset saves it first.
+ */
+function useReset(onStep: (step: string | null) => void, onDone: (before: string | undefined) => void) {
+  const { agentId } = useAgent()
+  const queries = useQueryClient()
+  return useMutation({
+    async mutationFn(snapshotCid: string) {
+      const answer = await unwrap(
+        api.POST('/v0/agents/{agentId}/snapshots/reset', {
+          params: { path: { agentId }, header: AT_ONCE },
+          body: { snapshotCid },
+        }),
+      )
+      if ('operation' in answer) await finished(answer.operation.id, onStep)
+    },
+    async onSuccess(_, chosen) {
+      const [{ snapshots }] = await Promise.all([readPage(agentId, ''), queries.invalidateQueries()])
+      onDone(snapshots.find(({ snapshotCid }) => snapshotCid !== chosen)?.snapshotCid)
+    },
+  })
+}
 
 /** The history of the agent's workspace: what changed when, and the way back. */
 export function Snapshots() {
@@ -50,6 +76,8 @@ export function Snapshots() {
     },
     onSettled: () => queries.invalidateQueries(),
   })
+  const [before, setBefore] = useState<string>()
+  const undo = useReset(setStep, () => setBefore(undefined))
   const snapshots = data?.pages.flatMap((page) => page.snapshots) ?? []
   const compared = useSearch({ from: FROM })
   const go = useNavigate({ from: '/dashboard/agents/$agentId/snapshots' })
@@ -65,9 +93,14 @@ export function Snapshots() {
     <div className="space-y-4">
       {snapshots.length > 0 && button}
       <p role="status" className="text-soft text-sm empty:hidden">
-        {take.isPending && words.working(step)}
+        {(take.isPending || undo.isPending) && words.working(step)}
       </p>
-      <Problem error={error ?? take.error} />
+      {before && !undo.isPending && (
+        <Note actions={<Button onClick={() => undo.mutate(before)}>{words.undo}</Button>}>
+          {words.restored}
+        </Note>
+      )}
+      <Problem error={error ?? take.error ?? undo.error} />
       {data && snapshots.length === 0 && (
         <Empty title={words.empty} hint={words.emptyHint}>
           {button}
@@ -89,6 +122,7 @@ export function Snapshots() {
               snapshot={snapshot}
               isCurrent={index === 0}
               isCompared={[compared.from, compared.to].includes(snapshot.snapshotCid)}
+              onRestored={setBefore}
               onCompare={snapshots.length > 1 ? () => onCompare(snapshot.snapshotCid) : undefined}
             />
           </li>
@@ -107,11 +141,13 @@ function OneSnapshot({
   snapshot,
   isCurrent,
   isCompared,
+  onRestored,
   onCompare,
 }: {
   snapshot: Snapshot
   isCurrent: boolean
   isCompared: boolean
+  onRestored: (before: string | undefined) => void
   onCompare: (() => void) | undefined
 }) {
   const { snapshotCid, changeSummary, contentDiff, commitSha, createdAt } = snapshot
@@ -158,38 +194,32 @@ function OneSnapshot({
           <Diff diff={contentDiff} />
         </details>
       )}
-      {isGoing && <Reset snapshotCid={snapshotCid} onClose={() => setGoing(false)} />}
+      {isGoing && <Reset snapshotCid={snapshotCid} onRestored={onRestored} onClose={() => setGoing(false)} />}
     </article>
   )
 }
 
-function Reset({ snapshotCid, onClose }: { snapshotCid: string; onClose: () => void }) {
-  const { agentId, agent } = useAgent()
-  const queries = useQueryClient()
+function Reset({
+  snapshotCid,
+  onRestored,
+  onClose,
+}: {
+  snapshotCid: string
+  onRestored: (before: string | undefined) => void
+  onClose: () => void
+}) {
   const [step, setStep] = useState<string | null>(null)
-  const reset = useMutation({
-    async mutationFn() {
-      const answer = await unwrap(
-        api.POST('/v0/agents/{agentId}/snapshots/reset', {
-          params: { path: { agentId }, header: AT_ONCE },
-          body: { snapshotCid },
-        }),
-      )
-      if ('operation' in answer) await finished(answer.operation.id, setStep)
-    },
-    async onSuccess() {
-      await queries.invalidateQueries()
-      onClose()
-    },
+  const reset = useReset(setStep, (before) => {
+    onClose()
+    onRestored(before)
   })
   return (
-    <ConfirmByName
+    <FormDialog
       title={words.resetTitle}
       hint={reset.isPending ? words.working(step) : words.resetHint}
-      name={agent?.name ?? agentId}
       submit={words.reset}
       saving={reset}
-      onConfirm={() => reset.mutate()}
+      onSubmit={() => reset.mutate(snapshotCid)}
       onClose={onClose}
     />
   )

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useChange } from '../../api/change.ts'
 import { api, unwrap } from '../../api/client.ts'
 import { Choice, Search } from '../../parts/choice.tsx'
-import { ConfirmByName, FormDialog } from '../../parts/forms.tsx'
+import { FormDialog } from '../../parts/forms.tsx'
 import { Menu, MenuItem } from '../../parts/menu.tsx'
 import { Tag } from '../../parts/section.tsx'
 import { Button, Field, Problem } from '../../parts/ui.tsx'
@@ -169,13 +169,13 @@ function RemoveTemplate({ template, onClose }: { template: Template; onClose: ()
     onClose,
   )
   return (
-    <ConfirmByName
-      title={t.archiveTitle}
+    <FormDialog
+      title={t.archiveTitle(name)}
       hint={t.archiveHint}
-      name={name}
       submit={t.archive}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

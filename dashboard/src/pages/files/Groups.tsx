@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
-import { ConfirmByName, FormDialog } from '../../parts/forms.tsx'
+import { FormDialog } from '../../parts/forms.tsx'
 import { Cell, Table } from '../../parts/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Field, Problem } from '../../parts/ui.tsx'
@@ -141,13 +141,13 @@ function RemoveGroup({ group, network, onClose }: { group: Group; network: Netwo
     },
   })
   return (
-    <ConfirmByName
+    <FormDialog
       title={words.removeTitle}
       hint={words.removeHint(group.name)}
-      name={group.name}
       submit={words.remove}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

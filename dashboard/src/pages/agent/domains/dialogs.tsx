@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { Check } from '../../../parts/choice.tsx'
-import { ConfirmByName, FormDialog, Select } from '../../../parts/forms.tsx'
+import { FormDialog, Select } from '../../../parts/forms.tsx'
 import { Field } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { Domain } from './DomainRow.tsx'
@@ -128,13 +128,13 @@ export function RemoveDomain({
     onClose,
   )
   return (
-    <ConfirmByName
-      title={t.removeTitle}
+    <FormDialog
+      title={t.removeTitle(name)}
       hint={t.removeHint}
-      name={name}
       submit={t.remove}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

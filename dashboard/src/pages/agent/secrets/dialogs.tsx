@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, RequestError, unwrap } from '../../../api/client.ts'
-import { ConfirmByName, FormDialog, Select, TextArea } from '../../../parts/forms.tsx'
+import { FormDialog, Select, TextArea } from '../../../parts/forms.tsx'
 import { Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { Secret } from './SecretRow.tsx'
@@ -124,13 +124,13 @@ export function RemoveSecret({ secret, onClose }: { secret: Secret; onClose: () 
   )
   const agents = secret.agents.map(({ name }) => name)
   return (
-    <ConfirmByName
-      title={t.removeTitle}
+    <FormDialog
+      title={t.removeTitle(secret.name)}
       hint={agents.length > 0 ? t.stillIn(agents) : t.removeHint}
-      name={secret.name}
       submit={t.remove}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

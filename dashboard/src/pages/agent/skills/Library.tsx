@@ -4,7 +4,7 @@ import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { Search } from '../../../parts/choice.tsx'
 import { shorten } from '../../../parts/format.ts'
-import { ConfirmByName, FormDialog } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { Menu, MenuItem } from '../../../parts/menu.tsx'
 import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
 import { Button, Empty, Field, Problem } from '../../../parts/ui.tsx'
@@ -104,13 +104,13 @@ function RemoveSkill({ skillId, name, onClose }: { skillId: string; name: string
     onClose,
   )
   return (
-    <ConfirmByName
-      title={t.removeTitle}
+    <FormDialog
+      title={t.removeTitle(name)}
       hint={t.removeHint}
-      name={name}
       submit={t.remove}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import { ConfirmByName } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { Menu, MenuItem } from '../../../parts/menu.tsx'
 import { useMayChange } from '../../../parts/rights.tsx'
 import { Row } from '../../../parts/section.tsx'
@@ -121,13 +121,13 @@ function RemoveTask({ agentId, task, onClose }: { agentId: string; task: Task; o
     onClose,
   )
   return (
-    <ConfirmByName
-      title={t.removeTitle}
+    <FormDialog
+      title={t.removeTitle(task.name)}
       hint={t.removeHint}
-      name={task.name}
       submit={t.remove}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

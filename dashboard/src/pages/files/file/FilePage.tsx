@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { shorten } from '../../../parts/format.ts'
-import { ConfirmByName } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { Button, PageHead, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { type FileRecord, type Network, useChange } from '../files.ts'
@@ -121,13 +121,13 @@ function Delete({ file, network, onClose }: { file: FileRecord; network: Network
     },
   })
   return (
-    <ConfirmByName
+    <FormDialog
       title={texts.files.removeTitle}
       hint={texts.files.removeHint(name)}
-      name={name}
       submit={texts.files.remove}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { Copy } from '../../../parts/copy.tsx'
-import { ConfirmByName } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { useMayChange } from '../../../parts/rights.tsx'
 import { Button, Card, Field, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
@@ -98,13 +98,13 @@ function OneDomain({ gatewayId: id, domain }: { gatewayId: string; domain: Domai
       {verify.isSuccess && !isActive && <p className="mt-2 text-busy text-xs">{words.notSeen}</p>}
       <Problem error={verify.error} />
       {isAsked && (
-        <ConfirmByName
-          title={words.removeDomainTitle}
+        <FormDialog
+          title={words.removeDomainTitle(domain.domain)}
           hint={words.removeDomainHint}
-          name={domain.domain}
           submit={words.removeDomain}
+          look="danger"
           saving={remove}
-          onConfirm={() => remove.mutate()}
+          onSubmit={() => remove.mutate()}
           onClose={() => setAsked(false)}
         />
       )}

@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { Id } from '../../../parts/copy.tsx'
-import { ConfirmByName } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { Fields } from '../../../parts/rights.tsx'
 import { Button, Card, PageHead, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
@@ -99,13 +99,13 @@ function Remove({ gateway: { id, domain }, onClose }: { gateway: GatewayRecord; 
     },
   })
   return (
-    <ConfirmByName
+    <FormDialog
       title={words.removeTitle}
       hint={words.removeHint(domain)}
-      name={domain}
       submit={words.remove}
+      look="danger"
       saving={remove}
-      onConfirm={() => remove.mutate()}
+      onSubmit={() => remove.mutate()}
       onClose={onClose}
     />
   )

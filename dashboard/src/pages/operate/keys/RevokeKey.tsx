@@ -1,7 +1,7 @@
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
-import { ConfirmByName } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { texts } from '../../../texts.ts'
 import type { Key } from './Keys.tsx'
 
@@ -19,13 +19,13 @@ export function RevokeKey({ apiKey: { id, name }, onClose }: { apiKey: Key; onCl
     onClose,
   )
   return (
-    <ConfirmByName
+    <FormDialog
       title={t.revokeTitle}
       hint={t.revokeHint(name)}
-      name={name}
       submit={t.revoke}
+      look="danger"
       saving={revoke}
-      onConfirm={() => revoke.mutate()}
+      onSubmit={() => revoke.mutate()}
       onClose={onClose}
     />
   )

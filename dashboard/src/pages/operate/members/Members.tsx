@@ -4,7 +4,7 @@ import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
 import { usePages } from '../../../api/pages.ts'
 import type { paths } from '../../../api/schema.ts'
-import { ConfirmByName } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { More } from '../../../parts/more.tsx'
 import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
 import { Button, Loading, Problem } from '../../../parts/ui.tsx'
@@ -107,13 +107,13 @@ function MemberRow({
         <Problem error={change.error} />
       </div>
       {isGoing && (
-        <ConfirmByName
+        <FormDialog
           title={t.removeTitle}
           hint={t.removeHint(name)}
-          name={name}
           submit={t.remove}
+          look="danger"
           saving={remove}
-          onConfirm={() => remove.mutate()}
+          onSubmit={() => remove.mutate()}
           onClose={() => setGoing(false)}
         />
       )}

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { ago } from '../../../parts/format.ts'
-import { ConfirmByName, FormDialog } from '../../../parts/forms.tsx'
+import { FormDialog } from '../../../parts/forms.tsx'
 import { Note } from '../../../parts/section.tsx'
 import { Button, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
@@ -109,13 +109,13 @@ function Actions({ webhook }: { webhook: Shown }) {
         />
       )}
       {open === 'remove' && (
-        <ConfirmByName
-          title={t.removeTitle}
+        <FormDialog
+          title={t.removeTitle(url)}
           hint={t.removeHint}
-          name={url}
           submit={t.remove}
+          look="danger"
           saving={remove}
-          onConfirm={() => remove.mutate()}
+          onSubmit={() => remove.mutate()}
           onClose={close}
         />
       )}
