@@ -4,9 +4,6 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { CID } from 'multiformats/cid'
-import * as raw from 'multiformats/codecs/raw'
-import { sha256 } from 'multiformats/hashes/sha2'
 import { uuidv7 } from 'uuidv7'
 import { until } from '../../test/support/processes.ts'
 import { HOST_MS, noteShown, openDashboard } from './support.ts'
@@ -358,30 +355,6 @@ describe('a private file', () => {
     await link.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Make a link' }).click()
     await page.getByRole('link', { name: /X-Expires=604800/ }).waitFor()
-  })
-})
-
-describe('pins by CID', () => {
-  it('a CID is pinned, what cannot be found is seen with what to do, and withdrawn', async () => {
-    await page.goto(`${url}/dashboard/files/pins`)
-    await page.getByText('No pins under way').waitFor()
-    await page.getByRole('button', { name: 'Pin a CID' }).click()
-    const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('CID').fill('nonsense')
-    await dialog.getByRole('button', { name: 'Pin a CID' }).click()
-    await dialog.getByRole('alert').waitFor()
-    const missing = await sha256.digest(Buffer.from(own.id))
-    await dialog.getByLabel('CID').fill(`${CID.createV1(raw.code, missing)}`)
-    await dialog.getByLabel('Name').fill('cannot be found')
-    await dialog
-      .getByLabel('Nodes that have it')
-      .fill('/ip4/127.0.0.1/tcp/1/p2p/12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA')
-    await dialog.getByRole('button', { name: 'Pin a CID' }).click()
-    await page.getByText('cannot be found').waitFor()
-    await page.getByText('None of the nodes that were named').waitFor()
-    await look('pins')
-    await page.getByRole('button', { name: 'Remove' }).click()
-    await page.getByText('No pins under way').waitFor()
   })
 })
 

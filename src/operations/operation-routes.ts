@@ -16,6 +16,10 @@ const operationView = z.object({
   id: z.string(),
   kind: z.enum(OPERATION_KINDS),
   target: z.string().describe('The id of what it works on: a file or an agent.'),
+  target_name: z
+    .string()
+    .nullable()
+    .describe('The name of that file or agent; of a file without a name, its CID. Null if it is gone.'),
   state: z.enum(OPERATION_STATES),
   step: z.string().nullable().describe('What it is doing, or was doing when it ended.'),
   progress: z.record(z.string(), z.unknown()).nullable(),

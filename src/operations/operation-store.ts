@@ -16,6 +16,7 @@ export interface OperationView {
   id: string
   kind: OperationKind
   target: string
+  target_name: string | null
   state: OperationState
   step: string | null
   progress: Record<string, unknown> | null

@@ -54,6 +54,7 @@ describe('an operation', () => {
       id: operation,
       kind: 'pin.add',
       target: record.id,
+      target_name: record.cid,
       state: 'succeeded',
       attempts: 1,
       error: null,

@@ -13182,6 +13182,7 @@ export interface operations {
                      *             "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
                      *             "kind": "pin.add",
                      *             "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "target_name": "catalogue.pdf",
                      *             "state": "running",
                      *             "step": "retrieving",
                      *             "progress": {
@@ -13210,6 +13211,8 @@ export interface operations {
                                 kind: "pin.add" | "pin.repair" | "pin.remove" | "content.release" | "agent.provision" | "agent.restart" | "agent.scripts" | "agent.sync" | "agent.reset" | "agent.push" | "agent.skills" | "agent.delete" | "webhook.deliver";
                                 /** @description The id of what it works on: a file or an agent. */
                                 target: string;
+                                /** @description The name of that file or agent; of a file without a name, its CID. Null if it is gone. */
+                                target_name: string | null;
                                 /** @enum {string} */
                                 state: "queued" | "running" | "succeeded" | "failed" | "canceled";
                                 /** @description What it is doing, or was doing when it ended. */
@@ -13272,6 +13275,7 @@ export interface operations {
                      *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
                      *         "kind": "pin.add",
                      *         "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "target_name": "catalogue.pdf",
                      *         "state": "succeeded",
                      *         "step": "retrieving",
                      *         "progress": {
@@ -13296,6 +13300,8 @@ export interface operations {
                             kind: "pin.add" | "pin.repair" | "pin.remove" | "content.release" | "agent.provision" | "agent.restart" | "agent.scripts" | "agent.sync" | "agent.reset" | "agent.push" | "agent.skills" | "agent.delete" | "webhook.deliver";
                             /** @description The id of what it works on: a file or an agent. */
                             target: string;
+                            /** @description The name of that file or agent; of a file without a name, its CID. Null if it is gone. */
+                            target_name: string | null;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
                             /** @description What it is doing, or was doing when it ended. */
@@ -13354,6 +13360,7 @@ export interface operations {
                      *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
                      *         "kind": "pin.add",
                      *         "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "target_name": "catalogue.pdf",
                      *         "state": "canceled",
                      *         "step": "retrieving",
                      *         "progress": {
@@ -13378,6 +13385,8 @@ export interface operations {
                             kind: "pin.add" | "pin.repair" | "pin.remove" | "content.release" | "agent.provision" | "agent.restart" | "agent.scripts" | "agent.sync" | "agent.reset" | "agent.push" | "agent.skills" | "agent.delete" | "webhook.deliver";
                             /** @description The id of what it works on: a file or an agent. */
                             target: string;
+                            /** @description The name of that file or agent; of a file without a name, its CID. Null if it is gone. */
+                            target_name: string | null;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
                             /** @description What it is doing, or was doing when it ended. */
@@ -13434,11 +13443,11 @@ export interface operations {
                     /**
                      * @example event: operation
                      *     id: 7
-                     *     data: {"id":"0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","state":"running","step":"retrieving","progress":{"blocks":112,"bytes":29360128,"total_bytes":52431991},"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485934Z","started_at":"2026-11-21T10:58:03.502417Z","next_attempt_at":null,"finished_at":null}
+                     *     data: {"id":"0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","target_name":"catalogue.pdf","state":"running","step":"retrieving","progress":{"blocks":112,"bytes":29360128,"total_bytes":52431991},"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485934Z","started_at":"2026-11-21T10:58:03.502417Z","next_attempt_at":null,"finished_at":null}
                      *
                      *     event: operation
                      *     id: 8
-                     *     data: {"id":"0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","state":"succeeded","step":"retrieving","progress":{"blocks":205,"bytes":52431991,"total_bytes":52431991},"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485934Z","started_at":"2026-11-21T10:58:03.502417Z","next_attempt_at":null,"finished_at":"2026-11-21T10:58:09.118250Z"}
+                     *     data: {"id":"0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","target_name":"catalogue.pdf","state":"succeeded","step":"retrieving","progress":{"blocks":205,"bytes":52431991,"total_bytes":52431991},"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485934Z","started_at":"2026-11-21T10:58:03.502417Z","next_attempt_at":null,"finished_at":"2026-11-21T10:58:09.118250Z"}
                      */
                     "text/event-stream": string;
                 };

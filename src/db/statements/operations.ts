@@ -99,8 +99,11 @@ export const requeueOperation = statement({
 })
 
 /** An operation as its clients see it, and its version. Times with microseconds, which a `Date` would cut. */
-export const OPERATION_VIEW = `id, kind, coalesce(agent_id, target_id::text) AS target, state, step, progress, attempts,
-  error, error_code, version, ${isoTime('created_at')} AS created_at, ${isoTime('started_at')} AS started_at,
+export const OPERATION_VIEW = `id, kind, coalesce(agent_id, target_id::text) AS target,
+  coalesce((SELECT name FROM agent WHERE agent.agent_id = operation.agent_id),
+    (SELECT coalesce(name, cid) FROM file WHERE file.id = operation.target_id), input ->> 'cid') AS target_name,
+  state, step, progress, attempts, error, error_code, version,
+  ${isoTime('created_at')} AS created_at, ${isoTime('started_at')} AS started_at,
   CASE WHEN state = 'queued' THEN ${isoTime('next_attempt_at')} END AS next_attempt_at,
   ${isoTime('finished_at')} AS finished_at`
 
@@ -112,6 +115,7 @@ export const viewOperation = statement({
     id: 'uuid',
     kind: 'text',
     target: 'text',
+    target_name: 'text?',
     state: 'text',
     step: 'text?',
     progress: narrow<Json>('jsonb'),

@@ -118,6 +118,7 @@ const operation = {
   id: OPERATION,
   kind: 'pin.add',
   target: FILE,
+  target_name: 'catalogue.pdf',
   state: 'running',
   step: 'retrieving',
   progress: { blocks: 112, bytes: 29_360_128, total_bytes: 52_431_991 },

@@ -1,10 +1,12 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { FormDialog, Select, TextArea } from '../../parts/forms.tsx'
-import { Field } from '../../parts/ui.tsx'
+import { Button, Field, Modal, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { useGroups } from './files.ts'
+import { Progress, usePinning } from './pinning.tsx'
 
 const words = texts.files.pins
 
@@ -24,13 +26,11 @@ export function PinDialog({ onClose }: { onClose: () => void }) {
       }
       return unwrap(api.POST('/v3/files/public/pin_by_cid', { body }))
     },
-    async onSuccess() {
-      await queries.invalidateQueries()
-      onClose()
-    },
+    onSuccess: () => queries.invalidateQueries(),
   })
   const set = (field: keyof typeof form) => (event: { target: { value: string } }) =>
     setForm({ ...form, [field]: event.target.value })
+  if (pin.data) return <Pinned id={pin.data.data.id} onClose={onClose} />
   return (
     <FormDialog
       title={words.add}
@@ -59,5 +59,33 @@ export function PinDialog({ onClose }: { onClose: () => void }) {
         onChange={set('nodes')}
       />
     </FormDialog>
+  )
+}
+
+/** What became of the pin: it goes on if the dialog is closed. */
+function Pinned({ id, onClose }: { id: string; onClose: () => void }) {
+  const operation = usePinning(id)
+  const state = operation?.state ?? 'queued'
+  return (
+    <Modal title={words.add} onClose={onClose}>
+      <div role="status" className="text-sm">
+        <p className="break-words font-medium">{operation?.target_name}</p>
+        <State state={state} label={texts.operate.operations.states[state]} />
+        {state !== 'succeeded' && state !== 'failed' && <p className="mt-2 text-soft">{words.goesOn}</p>}
+      </div>
+      <Progress operation={operation} />
+      <div className="mt-4 flex justify-end gap-2">
+        {state === 'succeeded' && (
+          <Link
+            to="/dashboard/files/$network/$fileId"
+            params={{ network: 'public', fileId: id }}
+            className="rounded-lg bg-accent px-3 py-1.5 font-medium text-on-accent text-sm"
+          >
+            {words.open}
+          </Link>
+        )}
+        <Button onClick={onClose}>{words.close}</Button>
+      </div>
+    </Modal>
   )
 }

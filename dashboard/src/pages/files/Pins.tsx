@@ -1,18 +1,16 @@
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { Id } from '../../parts/copy.tsx'
-import { bytes, shorten } from '../../parts/format.ts'
+import { shorten } from '../../parts/format.ts'
 import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
-import { Bar } from './Bar.tsx'
 import { PinDialog } from './PinDialog.tsx'
+import { Progress, usePinning } from './pinning.tsx'
 
 const words = texts.files.pins
 const PAGE = 50
-/** How often the progress of a retrieval is looked at: it is no event. */
-const LOOK_MS = 2000
 const UNDER_WAY = new Set(['prechecking', 'searching', 'retrieving', 'backfilled'])
 
 /** Pins by CID that have not come yet, or never will; what came is a file. */
@@ -105,34 +103,9 @@ function Pin({ pin: { id, name, cid, status, date_queued, host_nodes } }: { pin:
           {isUnderWay ? words.withdraw : words.dismiss}
         </Button>
       </div>
-      <Progress id={id} isUnderWay={isUnderWay} />
+      <Progress operation={usePinning(id, isUnderWay)} />
       {!isUnderWay && <p className="mt-2 text-bad text-xs">{words.causes[status]}</p>}
       <Problem error={withdraw.error ?? again.error} />
-    </>
-  )
-}
-
-/** How far the pin's operation is, and why its last attempt ended. */
-function Progress({ id, isUnderWay }: { id: string; isUnderWay: boolean }) {
-  const { data } = useQuery({
-    queryKey: ['operations', id],
-    queryFn: () =>
-      unwrap(api.GET('/v0/operations', { params: { query: { target: id, kind: 'pin.add', limit: 1 } } })),
-    refetchInterval: isUnderWay && LOOK_MS,
-  })
-  const operation = data?.data.operations[0]
-  if (!operation) return null
-  const { blocks, bytes: had, total_bytes: all } = operation.progress ?? {}
-  const share = typeof had === 'number' && typeof all === 'number' && all > 0 ? had / all : undefined
-  return (
-    <>
-      {isUnderWay && typeof blocks === 'number' && (
-        <div className="mt-2 flex items-center gap-3 text-soft text-xs tabular-nums">
-          <Bar label={words.progress} {...(share !== undefined && { value: share })} className="flex-1" />
-          {words.received(blocks, typeof had === 'number' ? bytes(had) : '')}
-        </div>
-      )}
-      {operation.error && <p className="mt-2 break-words text-soft text-xs">{operation.error}</p>}
     </>
   )
 }

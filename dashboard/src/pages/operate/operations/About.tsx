@@ -1,38 +1,36 @@
 import { Link } from '@tanstack/react-router'
 import { shorten } from '../../../parts/format.ts'
-import { useAgents } from '../../agents/agents.ts'
 import type { Operation } from './operations.ts'
 
-/** The target of an operation: an agent by its name, anything else by its id; a file that has come leads to its page. */
+const WAY = 'break-words hover:text-accent'
+
+/** What an operation is about, by its name: an agent, a pin or a file, with the way to it if there is one. */
 export function About({
-  operation: { kind, target, state },
+  operation: { kind, target, target_name: name, state },
 }: {
-  operation: Pick<Operation, 'kind' | 'target' | 'state'>
+  operation: Pick<Operation, 'kind' | 'target' | 'target_name' | 'state'>
 }) {
-  const isOfAgent = kind.startsWith('agent.')
-  const { data } = useAgents(isOfAgent)
-  if (isOfAgent) {
-    const agent = data?.agents.find(({ agentId }) => agentId === target)
-    if (!agent) return <code className="text-soft text-xs">{target}</code>
+  const words = name ?? <code className="whitespace-nowrap text-soft text-xs">{shorten(target)}</code>
+  // It was deleted.
+  if (name === null) return words
+  if (kind.startsWith('agent.'))
     return (
-      <Link
-        to="/dashboard/agents/$agentId"
-        params={{ agentId: target }}
-        className="break-words hover:text-accent"
-      >
-        {agent.emoji} {agent.name}
+      <Link to="/dashboard/agents/$agentId" params={{ agentId: target }} className={WAY}>
+        {words}
       </Link>
     )
-  }
-  const id = <code className="whitespace-nowrap text-soft text-xs">{shorten(target)}</code>
-  if (kind !== 'pin.add' || state !== 'succeeded') return id
-  return (
+  if (kind !== 'pin.add') return words
+  return state === 'succeeded' ? (
     <Link
       to="/dashboard/files/$network/$fileId"
       params={{ network: 'public', fileId: target }}
-      className="hover:text-accent"
+      className={WAY}
     >
-      {id}
+      {words}
+    </Link>
+  ) : (
+    <Link to="/dashboard/files/pins" className={WAY}>
+      {words}
     </Link>
   )
 }

@@ -1,0 +1,54 @@
+/** Pins by CID, from their dialog to their file. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { identity } from 'multiformats/hashes/identity'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { openDashboard } from './support.ts'
+
+const { url, own, page, complaints, signIn, look } = await openDashboard()
+await signIn()
+
+describe('pins by CID', () => {
+  it('a CID is pinned, what cannot be found is seen with what to do, and withdrawn', async () => {
+    await page.goto(`${url}/dashboard/files/pins`)
+    await page.getByText('No pins under way').waitFor()
+    await page.getByRole('button', { name: 'Pin a CID' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('CID').fill('nonsense')
+    await dialog.getByRole('button', { name: 'Pin a CID' }).click()
+    await dialog.getByRole('alert').waitFor()
+    const missing = await sha256.digest(Buffer.from(own.id))
+    await dialog.getByLabel('CID').fill(`${CID.createV1(raw.code, missing)}`)
+    await dialog.getByLabel('Name').fill('cannot be found')
+    await dialog
+      .getByLabel('Nodes that have it')
+      .fill('/ip4/127.0.0.1/tcp/1/p2p/12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA')
+    await dialog.getByRole('button', { name: 'Pin a CID' }).click()
+    // The dialog follows the pin.
+    await dialog.getByText('cannot be found').waitFor()
+    await dialog.getByText('failed').waitFor()
+    await look('pin-failed')
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    await page.getByText('None of the nodes that were named').waitFor()
+    await look('pins')
+    await page.goto(`${url}/dashboard/operate/operations`)
+    await page.getByRole('link', { name: 'cannot be found' }).click()
+    await page.waitForURL(`${url}/dashboard/files/pins`)
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('No pins under way').waitFor()
+  })
+  it('a pin that came stays in its dialog, which leads to its file', async () => {
+    await page.goto(`${url}/dashboard/files/pins`)
+    await page.getByRole('button', { name: 'Pin a CID' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('CID').fill(`${CID.createV1(raw.code, identity.digest(Buffer.from(own.id)))}`)
+    await dialog.getByLabel('Name').fill('came.txt')
+    await dialog.getByRole('button', { name: 'Pin a CID' }).click()
+    await dialog.getByRole('link', { name: 'Open the file' }).click()
+    await page.getByRole('heading', { name: 'came.txt' }).waitFor()
+  })
+})
+
+it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
