@@ -3,8 +3,9 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentdError } from './agentd-errors.ts'
 import { Connection, type Frame } from './gateway-client.ts'
+import { explainFailure } from './model.ts'
 import type { ChatEvent, ChatRequest, RpcResponse } from './protocol.ts'
-import type { Agent, GatewayHandle, Service } from './server.ts'
+import type { Agent, Service } from './server.ts'
 
 /** Each is a connection to the gateway, which tells it of everything that its agent does. */
 const AT_ONCE = 32
@@ -19,9 +20,14 @@ const LABEL_CHARS = 80
 const CALL_ID_CHARS = 200
 const SETTLE_MS = 5000
 const POLL_MS = 100
+/** A reply is silent while a tool runs. After so long without a word, the engine is asked whether it still goes on. */
+const SILENCE_MS = 30_000
+/** Questions in a row without an answer, or to which the engine answers that the reply has ended. */
+const MOST_FAILED = 4
+const MOST_OVER = 2
 
 /** `POST /v1/chat`: says something in a conversation, or follows it. */
-export function chatService({ gateway }: Agent): Service {
+export function chatService({ gateway, log }: Agent): Service {
   let streams = 0
   return {
     routes: [
@@ -33,7 +39,7 @@ export function chatService({ gateway }: Agent): Service {
           if (streams >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} follow conversations already`)
           streams++
           try {
-            await converse(gateway, request, call)
+            await converse({ gateway, log }, request, call)
           } finally {
             streams--
           }
@@ -45,15 +51,17 @@ export function chatService({ gateway }: Agent): Service {
 }
 
 async function converse(
-  { state, token, port }: GatewayHandle,
+  { gateway, log }: Pick<Agent, 'gateway' | 'log'>,
   { sessionKey, message }: ChatRequest,
   { res, signal }: { res: ServerResponse; signal: AbortSignal },
 ): Promise<void> {
+  const since = Date.now()
+  const { state, token, port } = gateway
   if (state !== 'ready' || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
   const follower = new Follower(res, sessionKey)
   const connection = new Connection(port, token, {
     onEvent: (frame) => follower.take(frame),
-    onClose: () => follower.end({ type: 'end', state: 'failed', error: 'The gateway has ended' }),
+    onClose: (reason) => follower.end(lost(`The agent's gateway ${reason}`)),
   })
   const ask = async (method: string, params: Record<string, unknown>) =>
     resultOf(await connection.call(method, params, CALL_MS))
@@ -61,6 +69,7 @@ async function converse(
     const { sessionInfo, messages } = (await ask('chat.history', { sessionKey, limit: 1 })) as History
     return { isActive: sessionInfo?.hasActiveRun === true, isNew: messages?.length === 0 }
   }
+  let watch: NodeJS.Timeout | undefined
   try {
     // In this order nothing is missed: what comes from now on waits until it is known whether there is a reply.
     await ask('sessions.messages.subscribe', { key: sessionKey })
@@ -74,16 +83,45 @@ async function converse(
       if (isNew) await entitle(ask, sessionKey, message)
     } else if (isActive) follower.begin()
     else follower.begin().end({ type: 'end', state: 'idle' })
+    watch = watchSilence(follower, look)
     const end = await Promise.race([follower.ended, aborted(signal)])
     if (!end) return
+    if (end.type === 'error') return follower.finish(end)
     // The engine tells of the end a moment before it takes the next message.
     const isSettled = async () => !(await look().catch(() => undefined))?.isActive
     for (let waited = 0; waited < SETTLE_MS && !(await isSettled()); waited += POLL_MS) await sleep(POLL_MS)
-    follower.send(end)
+    const error = end.error && (await explainFailure(log.redact(end.error), log, since))
+    follower.finish(error ? { ...end, error } : end)
   } finally {
+    clearInterval(watch)
     follower.close()
     connection.close()
   }
+}
+
+const lost = (error: string): End => ({ type: 'error', error })
+
+/**
+ * Ends a stream whose reply has ended unnoticed, or whose gateway no longer answers: nothing else ends a silent one.
+ * @param look asks the engine.
+ */
+function watchSilence(follower: Follower, look: () => Promise<{ isActive: boolean }>): NodeJS.Timeout {
+  let failed = 0
+  let over = 0
+  let isAsking = false
+  const check = async () => {
+    const { silentMs } = follower
+    if (silentMs < SILENCE_MS) failed = over = 0
+    if (isAsking || silentMs < SILENCE_MS) return
+    isAsking = true
+    const found = await look().catch(() => undefined)
+    isAsking = false
+    failed = found ? 0 : failed + 1
+    over = found?.isActive === false ? over + 1 : 0
+    if (failed >= MOST_FAILED) follower.end(lost("The agent's gateway no longer answers"))
+    if (over >= MOST_OVER) follower.end(lost('The reply has ended, but its end was not reported: read it'))
+  }
+  return setInterval(() => void check(), SILENCE_MS)
 }
 
 /** The conversation's title: the first words of it, as the engine finds its own much later, if at all. */
@@ -112,11 +150,11 @@ interface History {
   messages?: unknown[]
 }
 
-type End = ChatEvent & { type: 'end' }
+type End = ChatEvent & { type: 'end' | 'error' }
 
 /** Reads what the gateway tells of one conversation, until its reply has ended. */
 class Follower {
-  /** How the reply has ended. */
+  /** How the reply, or following it, has ended. */
   readonly ended: Promise<End>
   readonly #res: ServerResponse
   readonly #sessionKey: string
@@ -126,6 +164,9 @@ class Follower {
   #runId: string | undefined
   /** The texts that are being written, by the engine's name of each. */
   readonly #texts = new Map<string, string>()
+  /** Why the provider of the model refused the reply, in its own words. */
+  #refusal: string | undefined
+  #heardAt = performance.now()
   #keepAlive: NodeJS.Timeout | undefined
 
   constructor(res: ServerResponse, sessionKey: string) {
@@ -134,6 +175,11 @@ class Follower {
     const { promise, resolve } = Promise.withResolvers<End>()
     this.ended = promise
     this.#end = resolve
+  }
+
+  /** The time since the engine last told of the conversation. */
+  get silentMs(): number {
+    return performance.now() - this.#heardAt
   }
 
   /** @param runId the reply that is followed; without it, the one that ends first. */
@@ -153,8 +199,10 @@ class Follower {
     const payload = (frame.payload ?? {}) as Payload
     if (payload.sessionKey !== this.#sessionKey) return
     if (this.#early) return void this.#early.push(frame)
+    this.#heardAt = performance.now()
     if (frame.event === 'session.message') this.#message(payload.message)
     else if (frame.event === 'agent' && payload.stream === 'assistant') this.#text(payload.data ?? {})
+    else if (frame.event === 'agent' && payload.stream === 'lifecycle') this.#lifecycle(payload.data ?? {})
     else if (frame.event === 'session.tool') this.#tool(payload.data ?? {})
     else if (frame.event === 'chat' && (this.#runId ?? payload.runId) === payload.runId) this.#state(payload)
   }
@@ -170,10 +218,14 @@ class Follower {
   }
 
   send(event: ChatEvent): void {
-    const res = this.#res
-    if (res.destroyed) return
-    if (res.writableLength > BEHIND_BYTES) return void res.destroy()
-    res.write(`${JSON.stringify(event)}\n`)
+    const isBehind = this.#res.writableLength > BEHIND_BYTES
+    if (isBehind) this.end(lost('The reader is too slow: the reply goes on without it'))
+    else this.finish(event)
+  }
+
+  /** Sends an event however much waits for the reader: the last one. */
+  finish(event: ChatEvent): void {
+    if (!this.#res.destroyed) this.#res.write(`${JSON.stringify(event)}\n`)
   }
 
   #message(message: unknown): void {
@@ -203,11 +255,18 @@ class Follower {
     this.send({ type: 'tool', call: toolCallId.slice(0, CALL_ID_CHARS), state })
   }
 
+  /** The engine sums up the provider's refusal for people; its lifecycle has the words. */
+  #lifecycle({ fallbackStepFromFailureDetail: detail }: NonNullable<Payload['data']>): void {
+    if (typeof detail === 'string' && detail !== '') this.#refusal = detail
+  }
+
   #state({ state, errorMessage }: Payload): void {
     if (state === 'final') this.end({ type: 'end', state: 'done' })
     else if (state === 'aborted') this.end({ type: 'end', state: 'stopped' })
-    else if (state === 'error')
-      this.end({ type: 'end', state: 'failed', error: String(errorMessage ?? '').slice(0, ERROR_CHARS) })
+    else if (state === 'error') {
+      const error = (this.#refusal ?? String(errorMessage ?? '')).slice(0, ERROR_CHARS).toWellFormed()
+      this.end({ type: 'end', state: 'failed', error })
+    }
   }
 }
 
@@ -226,6 +285,7 @@ interface Payload {
     toolCallId?: unknown
     phase?: unknown
     isError?: unknown
+    fallbackStepFromFailureDetail?: unknown
   }
 }
 

@@ -11,6 +11,8 @@ import type { Agent, Service } from './server.ts'
 const AT_ONCE = 16
 const MAX_TIMEOUT_MS = 3_600_000
 const MAX_OUTPUT_BYTES = 16_777_216
+/** A command may be silent for long, and connections on which nothing moves are closed. */
+const KEEP_ALIVE_MS = 10_000
 
 /**
  * `POST /v1/exec`: runs a shell command as the agent, with the gateway's environment. Text that is no UTF-8 is
@@ -57,14 +59,16 @@ async function collect({ command, ...options }: Options): Promise<ExecResult> {
 }
 
 async function stream(res: ServerResponse, { command, ...options }: Options): Promise<undefined> {
-  const send = (event: ExecEvent) => {
+  const write = (line: string) => {
     if (!res.headersSent) res.writeHead(200, { 'content-type': 'application/x-ndjson' })
-    return res.write(`${JSON.stringify(event)}\n`)
+    return res.write(`${line}\n`)
   }
+  const send = (event: ExecEvent) => write(JSON.stringify(event))
+  const keepAlive = setInterval(() => res.writableLength === 0 && write(''), KEEP_ALIVE_MS)
   const exit = await runCommand(command, {
     ...options,
     onText: (name, text) => (send({ stream: name, text }) ? undefined : writable(res)),
-  })
+  }).finally(() => clearInterval(keepAlive))
   send({ exit })
   res.end()
 }

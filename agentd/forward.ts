@@ -10,7 +10,6 @@ import {
 import { connect, type Socket } from 'node:net'
 import { type Duplex, PassThrough, pipeline, type Readable, type Transform } from 'node:stream'
 import { AgentdError, isErrno } from './agentd-errors.ts'
-import { passBody } from './pass-body.ts'
 import { passTo } from './pass-bytes.ts'
 import { TUNNEL_UPGRADE } from './protocol.ts'
 import { type Call, refuseUpgrade } from './server.ts'
@@ -57,21 +56,20 @@ export interface Destination {
 
 /**
  * Sends a call on, and the answer back.
- * @param more headers of the answer.
+ * @param pass writes the answer.
  * @throws AgentdError `not_ready` where nothing listens, `engine` where it does not answer.
  */
 export async function forwardCall(
   { req, res }: Call,
   to: Destination,
-  more: OutgoingHttpHeaders = {},
+  pass: (answer: IncomingMessage, res: ServerResponse) => Promise<void>,
 ): Promise<undefined> {
   const answer = await ask(req, res, to).catch((error) => {
     if (isErrno(error, 'ECONNREFUSED'))
       throw new AgentdError('not_ready', `${to.name} takes no connection`, { cause: error })
     throw new AgentdError('engine', `${to.name} did not answer: ${error.message}`, { cause: error })
   })
-  res.writeHead(answer.statusCode as number, { ...endToEnd(answer.headers), ...more })
-  return void (await passBody(answer, res))
+  return void (await pass(answer, res))
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Agent, GatewayHandle, Service } from './server.ts'
 
 /** Until the gateway has said hello; it takes 40 ms. */
 const HELLO_MS = 10_000
-/** A connection costs the gateway every event that it tells its clients. */
+/** An unused connection costs the gateway every event that it tells its clients. */
 const IDLE_MS = 60_000
 const AT_ONCE = 64
 /** The one that the engine speaks (2026.9). */
@@ -19,6 +19,8 @@ const SCOPES = ['read', 'write', 'admin', 'approvals', 'pairing'].map((name) => 
 export class GatewayClient {
   readonly #gateway: GatewayHandle
   #connection: Connection | undefined
+  #calls = 0
+  #idle: NodeJS.Timeout | undefined
 
   constructor(gateway: GatewayHandle) {
     this.#gateway = gateway
@@ -37,10 +39,18 @@ export class GatewayClient {
       this.#connection?.close()
       this.#connection = new Connection(port, token)
     }
-    return await this.#connection.call(method, params, timeoutMs)
+    this.#calls++
+    clearTimeout(this.#idle)
+    try {
+      return await this.#connection.call(method, params, timeoutMs)
+    } finally {
+      this.#calls--
+      if (this.#calls === 0) this.#idle = setTimeout(() => this.close(), IDLE_MS).unref()
+    }
   }
 
   close(): void {
+    clearTimeout(this.#idle)
     this.#connection?.close()
   }
 }
@@ -65,11 +75,11 @@ export interface ConnectionOptions {
   onOpen?(): void
   /** Called with each event of the gateway. */
   onEvent?(frame: Frame): void
-  /** Called when the connection is over. */
-  onClose?(): void
+  /** Called once when the connection is over. @param reason what ended it, to follow "the gateway". */
+  onClose?(reason: string): void
 }
 
-/** A connection to the gateway's WebSocket. */
+/** A connection to the gateway's WebSocket, open until one side closes it. */
 export class Connection {
   readonly token: string
   open = true
@@ -78,7 +88,6 @@ export class Connection {
   readonly #waiting = new Map<string, Waiting>()
   #lastId = 0
   #calls = 0
-  #idle: NodeJS.Timeout | undefined
 
   constructor(port: number, token: string, { onOpen, onEvent, onClose }: ConnectionOptions = {}) {
     this.token = token
@@ -90,16 +99,15 @@ export class Connection {
       else if (frame?.event === 'connect.challenge') challenged.resolve()
       else if (frame?.event) onEvent?.(frame)
     }
-    const closed = () => {
+    // It follows each error as well.
+    this.#socket.onclose = ({ code, reason }) => {
       this.open = false
-      onClose?.()
-      clearTimeout(this.#idle)
+      onClose?.(closeReason(code, reason))
       challenged.reject(new Error('the gateway takes no connection'))
       for (const waiting of this.#waiting.values())
         waiting.reject(new AgentdError('engine', 'the gateway has gone before it answered'))
     }
-    this.#socket.onclose = closed
-    this.#socket.onerror = closed
+    this.#socket.onerror = () => {}
     this.#hello = within(HELLO_MS, challenged.promise, 'not_ready')
       .then(() => this.#greet())
       .catch((error) => {
@@ -112,7 +120,6 @@ export class Connection {
   async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
     if (this.#calls >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} calls run already`)
     this.#calls++
-    clearTimeout(this.#idle)
     try {
       await within(timeoutMs, this.#hello, 'not_ready')
       // The connection may have closed while this call waited for its turn: nothing was sent, so it may be tried again.
@@ -120,7 +127,6 @@ export class Connection {
       return answerOf(await this.#request(method, params, timeoutMs))
     } finally {
       this.#calls--
-      if (this.#calls === 0 && this.open) this.#idle = setTimeout(() => this.close(), IDLE_MS).unref()
     }
   }
 
@@ -167,6 +173,12 @@ async function within<T>(ms: number, promise: Promise<T>, code: 'engine' | 'not_
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** @param code of RFC 6455; 1006 where no Close frame came. */
+function closeReason(code: number, reason: string): string {
+  if (code === 1006) return 'broke off the connection'
+  return `closed the connection: ${reason || 'it gave no reason'} (${code})`
 }
 
 function answerOf({ ok, payload, error }: Frame): RpcResponse {

@@ -8,8 +8,10 @@ import type { Service } from './server.ts'
 /** A follower that reads too slowly loses lines beyond this many bytes that wait for it. */
 const FOLLOWER_BYTES = 262_144
 const FOLLOWERS = 16
+/** An agent may have nothing to say for hours, and connections on which nothing moves are closed. */
+const KEEP_ALIVE_MS = 10_000
 
-/** `GET /v1/logs?lines=N` (default 100) and `GET /v1/logs/stream?lines=N` (default 0): the last lines, then each new one. */
+/** `GET /v1/logs?lines=N` (default 100) and `GET /v1/logs/stream?lines=N` (default 0): the last lines, then each new one. Empty lines keep a stream open. */
 export function logService({ log }: { log: Log }): Service {
   return {
     routes: [
@@ -51,7 +53,9 @@ function follow(log: Log, res: ServerResponse, options: { lines: number; signal:
   res.flushHeaders()
   res.on('drain', onDrain)
   const unsubscribe = log.subscribe(onLine)
+  const keepAlive = setInterval(() => res.writableLength === 0 && res.write('\n'), KEEP_ALIVE_MS)
   const end = () => {
+    clearInterval(keepAlive)
     unsubscribe()
     res.off('drain', onDrain)
     res.end()

@@ -136,14 +136,15 @@ export function parseLogLine(text: string, stream: 'stdout' | 'stderr'): LogLine
   } catch {
     return plain()
   }
-  const { time, level, subsystem, message } = entry
+  const { time, level, subsystem, message, rawErrorPreview } = entry
   if (typeof message !== 'string') return plain()
   const at = new Date(typeof time === 'string' ? time : Number.NaN)
   return {
     timestamp: Number.isNaN(at.getTime()) ? new Date().toISOString() : at.toISOString(),
     level: LEVELS[String(level)] ?? 'INFO',
     source: sourceOf(subsystem),
-    message,
+    // The words of a provider that refused.
+    message: typeof rawErrorPreview === 'string' ? `${message}: ${rawErrorPreview}` : message,
   }
 }
 

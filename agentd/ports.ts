@@ -1,7 +1,8 @@
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
 import { type Destination, endToEnd, forwardCall, forwardConnection, forwardUpgrade } from './forward.ts'
+import { passBody } from './pass-body.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from './protocol.ts'
 import { type Agent, refuseUpgrade, type Service } from './server.ts'
 
@@ -59,9 +60,7 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
       {
         method: '*',
         path: PATH,
-        handle: async (call) =>
-          // The client has to tell the program's answer from agentd's own.
-          forwardCall(call, destination(call.req, call.rest), { [PORT_ANSWER_HEADER]: 'port' }),
+        handle: async (call) => forwardCall(call, destination(call.req, call.rest), passAnswer),
       },
     ],
     upgrades: [
@@ -74,6 +73,12 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
       for (const socket of tunnels) socket.destroy()
     },
   }
+}
+
+/** The client has to tell the program's answer from agentd's own. */
+function passAnswer(answer: IncomingMessage, res: ServerResponse): Promise<void> {
+  res.writeHead(answer.statusCode as number, { ...endToEnd(answer.headers), [PORT_ANSWER_HEADER]: 'port' })
+  return passBody(answer, res)
 }
 
 /** The headers as the visitor sent them: agentd's own token opens nothing but agentd. */

@@ -59,6 +59,11 @@ export interface StartRequest {
   scripts: 'build' | 'start' | 'none'
 }
 
+/** Why an agent does not answer although it runs: nobody has given it a model. */
+export const NO_MODEL =
+  "No model: attach a provider's key to the agent as a secret, such as OPENAI_API_KEY or ANTHROPIC_API_KEY, and " +
+  'restart it, or have the operator set BERTH_MODEL_URL'
+
 export type GatewayState = 'stopped' | 'starting' | 'ready' | 'failed'
 
 /** The state of the script `build` or `start`. A `build` that is interrupted is `pending` again. */
@@ -83,7 +88,7 @@ export interface AgentStatus {
     /** How often it was started again by itself in this run. */
     restarts: number
     exitCode: number | null
-    /** Why it failed, one line: of the engine where it says so. */
+    /** Why it failed, one line: of the engine where it says so. While it is ready: what it lacks. */
     reason: string | null
     /** The last lines of its log, at most 20, when it failed. */
     lastLines: string[]
@@ -257,7 +262,7 @@ export type RpcResponse =
   | { ok: false; error: { code: string; message: string } }
 
 /**
- * `POST /v1/chat`: NDJSON of {@link ChatEvent}, `end` last. With `message`: says it, and follows the reply; 409 `conflict`
+ * `POST /v1/chat`: NDJSON of {@link ChatEvent}, `end` or `error` last. With `message`: says it, and follows the reply; 409 `conflict`
  * while the agent still replies to another one. Without: follows the reply that is under way, if there is one. A reply goes on
  * when the client goes. Empty lines keep the stream open.
  */
@@ -274,6 +279,8 @@ export type ChatEvent =
   /** A call of a tool has begun, or has ended; its result is a message that the engine does not tell of before the reply's end. */
   | { type: 'tool'; call: string; state: 'running' | 'done' | 'failed' }
   | { type: 'end'; state: 'done' | 'stopped' | 'failed' | 'idle'; error?: string }
+  /** The stream has ended before the end of the reply was known; `error` is the reason. */
+  | { type: 'error'; error: string }
 
 /** `GET /v1/usage`: what the agent uses, a sample every 15 s, of the last hour; none until agentd runs for 15 s. */
 export interface UsageAnswer {

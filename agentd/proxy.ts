@@ -3,6 +3,7 @@ import { type Duplex, Transform } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
 import { type Destination, endToEnd, forwardCall, forwardUpgrade } from './forward.ts'
+import { passGatewayAnswer } from './gateway-answer.ts'
 import { BROWSER_HEADER } from './protocol.ts'
 import { type Agent, type GatewayHandle, refuseUpgrade, type Service } from './server.ts'
 
@@ -14,7 +15,7 @@ const NOT_FOR_THE_GATEWAY =
   /^(host|authorization|cookie|origin|referer|expect|forwarded|via|x-forwarded-.*|x-real-ip|sec-fetch-.*|berth-.*)$/
 
 /** `/v1/gateway/*`: the gateway's HTTP and WebSocket, with its token in place of the client's. */
-export function proxyService({ gateway }: Agent): Service {
+export function proxyService({ gateway, log }: Agent): Service {
   const tunnels = new Set<Duplex>()
   return {
     routes: [
@@ -24,9 +25,11 @@ export function proxyService({ gateway }: Agent): Service {
         handle(call) {
           const { req, rest, url } = call
           const { port, token } = readyGateway(gateway)
+          const since = Date.now()
           return forwardCall(
             call,
             destination(port, `/${rest}${url.search}`, forGateway(req.headers, port, token)),
+            (answer, res) => passGatewayAnswer(answer, res, { log, since }),
           )
         },
       },

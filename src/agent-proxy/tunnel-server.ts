@@ -21,8 +21,8 @@ const LIMITS = {
   headerMs: 5000,
   /** Most time to connect: less than clients wait. */
   connectMs: 4000,
-  /** Most time without a byte. A model may think for minutes before its first word. */
-  idleMs: 600_000,
+  /** Most time without a byte: more than a command of the console may take (BERTH_CONSOLE_SECONDS). */
+  idleMs: 3_900_000,
   /** On shutdown, the time that tunnels have to end on their own. */
   drainMs: 5000,
 }

@@ -6,7 +6,7 @@ import { ApiError, contractError } from '../../errors.ts'
 import { openEventStream } from '../../http/event-stream.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentdClient, AgentdError } from '../agentd-client.ts'
-import { jsonLines } from '../agentd-stream.ts'
+import { jsonLines, readWithin } from '../agentd-stream.ts'
 import {
   type Answers,
   askAgent,
@@ -25,8 +25,8 @@ const MOST_CONVERSATIONS = 200
 const MAX_TITLE = 120
 /** agentd answers as soon as the engine has taken the message, which it does at once; one that starts may take a while. */
 const BEGIN_MS = 60_000
-/** A reply that takes longer goes on, and is followed anew. */
-const FOLLOW_MS = 3_600_000
+/** agentd sends an empty line each ten seconds: one that sends nothing for so long hangs. */
+const SILENCE_MS = 60_000
 /** A text of 524,288 characters, the longest that agentd sends, takes three bytes for each. */
 const LINE_BYTES = 2_097_152
 const FAILURE = 'The conversation failed'
@@ -60,6 +60,7 @@ const chatEvent = z.discriminatedUnion('type', [
     state: z.enum(['done', 'stopped', 'failed', 'idle']),
     error: z.string().max(4000).optional(),
   }),
+  z.object({ type: z.literal('error'), error: z.string().max(4000) }),
 ])
 
 /** Each call of the engine may be made twice: where its answer did not come in time, the client tries again. */
@@ -142,7 +143,6 @@ export class Conversations {
     { text, res, signal }: { text?: string; res: Response; signal: AbortSignal },
   ): Promise<void> {
     const json: ChatRequest = { sessionKey: keyOf(id), ...(text !== undefined && { message: text }) }
-    const until = AbortSignal.any([signal, AbortSignal.timeout(FOLLOW_MS)])
     const lines = await askAgent(
       agent,
       FAILURE,
@@ -152,23 +152,27 @@ export class Conversations {
           path: '/v1/chat',
           json,
           timeoutMs: BEGIN_MS,
-          signal: until,
+          signal,
         }),
       messageAnswers,
     )
     const events = openEventStream(res)
     try {
-      for await (const { type, ...event } of jsonLines(lines, LINE_BYTES, chatEvent)) {
+      for await (const { type, ...event } of jsonLines(
+        readWithin(lines, SILENCE_MS),
+        LINE_BYTES,
+        chatEvent,
+      )) {
         if ('message' in event) {
           const said = toMessage(event.message)
           if (said) await events.send('message', said)
         } else await events.send(type, event)
-        if (type === 'end') return
+        if (type === 'end' || type === 'error') return
       }
       throw new AgentdError('bad_answer', "agentd's stream ended before the reply")
-    } catch {
+    } catch (error) {
       // The status is sent: the client has gone, or hears of it in the stream.
-      await events.send('error', { error: FAILURE })
+      await events.send('error', { error: lossOf(signal.reason instanceof ApiError ? signal.reason : error) })
     } finally {
       lines.destroy()
       events.end()
@@ -183,6 +187,18 @@ export class Conversations {
       throw error instanceof EngineRefusal ? toAnswer(error) : error
     }
   }
+}
+
+/** Why a stream ended before its reply did, in words for clients. */
+function lossOf(error: unknown): string {
+  if (error instanceof ApiError) return error.message
+  const reason = error instanceof AgentdError && REASONS[error.code]
+  return reason || FAILURE
+}
+
+const REASONS: Record<string, string | undefined> = {
+  timeout: `The agent sent nothing for ${SILENCE_MS / 1000} seconds`,
+  bad_answer: 'The connection to the agent broke off',
 }
 
 const isChanged = (cause: unknown) =>
