@@ -7,10 +7,12 @@ import type { Socket } from 'node:net'
 import type { Request, Response } from 'express'
 import type { AgentdClient, AgentdTarget } from '../agents/agentd-client.ts'
 import { takeUpgrade } from '../http/upgrade.ts'
-import { CLOSE, type CloseCode, closeFrame, FrameScanner } from '../lib/net/websocket.ts'
+import { CLOSE, type CloseCode, closeFrame, FrameScanner, PING_FRAME } from '../lib/net/websocket.ts'
 
-/** The gateway sends a tick every half a minute; programs of an agent have to be heard of as well. */
-const IDLE_MS = 300_000
+/** A client is asked so often whether it is there: proxies close a silent connection, the first after a minute. */
+const PING_MS = 30_000
+/** A client that says nothing for so many pings, not even a pong, has gone, or reads nothing. */
+const MOST_UNANSWERED = 10
 const KEEP_ALIVE_MS = 60_000
 /** Time for a client that does not read to take its Close frame, in milliseconds. */
 const CLOSING_MS = 1000
@@ -64,6 +66,9 @@ export class JoinedSockets {
   readonly #client: Socket
   readonly #agent: Socket
   readonly #scanner = new FrameScanner()
+  /** Bytes of the client before the last ping, and pings since it sent any. */
+  #heardBytes = 0
+  #unanswered = 0
 
   /** @param fromAgent what the agent has sent already. */
   constructor(client: Socket, agent: Socket, fromAgent: Buffer) {
@@ -71,10 +76,11 @@ export class JoinedSockets {
     this.#agent = agent
     for (const socket of [client, agent]) {
       socket.setNoDelay(true)
-      // Finds a peer that is gone without a word sooner than the idle limit does.
+      // Finds a peer that is gone without a word.
       socket.setKeepAlive(true, KEEP_ALIVE_MS)
-      socket.setTimeout(IDLE_MS, () => socket.destroy())
     }
+    const pings = setInterval(() => this.#ping(), PING_MS)
+    client.once('close', () => clearInterval(pings))
     this.closed = Promise.all([once(client), once(agent)]).then(() => {})
     client.once('close', () => agent.destroy())
     this.#passDown(fromAgent)
@@ -84,6 +90,17 @@ export class JoinedSockets {
   passUp(fromClient: Buffer): void {
     this.#agent.write(fromClient)
     this.#client.pipe(this.#agent)
+  }
+
+  /** Pongs go on to the agent, so that both ways are used; WebSockets pass over a pong that nobody has asked for. */
+  #ping(): void {
+    const client = this.#client
+    this.#unanswered = client.bytesRead > this.#heardBytes ? 0 : this.#unanswered + 1
+    this.#heardBytes = client.bytesRead
+    const { isBetweenFrames, sawClose } = this.#scanner
+    if (this.#unanswered > MOST_UNANSWERED)
+      this.end(CLOSE.policyViolation, `The client answered no ping for ${MOST_MINUTES} minutes`)
+    else if (client.writable && isBetweenFrames && !sawClose) client.write(PING_FRAME)
   }
 
   #passDown(fromAgent: Buffer): void {
@@ -119,6 +136,8 @@ export class JoinedSockets {
     setTimeout(() => client.destroy(), CLOSING_MS).unref()
   }
 }
+
+const MOST_MINUTES = (MOST_UNANSWERED * PING_MS) / 60_000
 
 const once = (socket: Socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()))
 

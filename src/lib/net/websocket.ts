@@ -25,6 +25,9 @@ export function closeFrame(code: CloseCode, reason: string): Buffer {
   return Buffer.concat([Buffer.from([0x80 | CLOSE_OPCODE, payload.length]), payload])
 }
 
+/** A Ping frame as a server sends it. */
+export const PING_FRAME = Buffer.from([0x89, 0])
+
 /** A text of up to 64 KiB as a server sends it: one frame, unmasked. */
 export function textFrame(text: string): Buffer {
   const payload = Buffer.from(text)

@@ -140,15 +140,17 @@ export class LogStream {
 
   async #run(lines: AsyncIterable<Buffer>): Promise<void> {
     const socket = this.#socket
-    const stopPings = keepAlive(socket)
+    const stopPings = keepAlive(socket, () => this.end(CLOSE.policyViolation, 'The client answered no ping'))
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     void closed.then(() => this.#gone.abort())
     try {
       for await (const line of jsonLines(lines, MAX_LINE_BYTES, logLine))
         await send(socket, JSON.stringify(line))
       this.end(CLOSE.serviceRestart, 'The agent ended its log')
-    } catch {
-      this.end(CLOSE.internalError, 'The log broke off')
+    } catch (error) {
+      const isBad = error instanceof AgentdError && error.code === 'bad_answer'
+      const reason = isBad ? error.message : 'the connection to the agent broke off'
+      this.end(CLOSE.internalError, `The log broke off: ${reason}`)
     }
     await closed
     stopPings()
@@ -160,14 +162,14 @@ function send(socket: WebSocket, line: string): Promise<void> {
   return new Promise((resolve, reject) => socket.send(line, (error) => (error ? reject(error) : resolve())))
 }
 
-/** Ends the socket of a client that answers no ping. Returns its end. */
-function keepAlive(socket: WebSocket): () => void {
+/** @param lose called when the client answers no ping. @returns stops the pings. */
+function keepAlive(socket: WebSocket, lose: () => void): () => void {
   let isThere = true
   socket.on('pong', () => {
     isThere = true
   })
   const timer = setInterval(() => {
-    if (!isThere) return socket.terminate()
+    if (!isThere) return lose()
     isThere = false
     socket.ping()
   }, PING_MS)
