@@ -5,10 +5,20 @@
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { secretsOf } from './config-redaction.ts'
+import { Connection } from './gateway-client.ts'
 import { type GatewayExit, gatewayEnvironment, gatewayTree, runGatewayOnce } from './gateway-process.ts'
 import type { Log } from './logs.ts'
+import { lackOfModel } from './model.ts'
 import { agentEnvironment, EXIT_REFUSED, secretValues } from './openclaw.ts'
-import { ConfigError, onThisMachine, override, writeConfig } from './openclaw-config.ts'
+import {
+  ConfigError,
+  onThisMachine,
+  override,
+  parseConfig,
+  readConfig,
+  writeConfig,
+  writeSettings,
+} from './openclaw-config.ts'
 import type { Paths } from './paths.ts'
 import { installPlugins, type PluginFailure, without } from './plugins.ts'
 import { killProcessTree } from './processes.ts'
@@ -23,6 +33,10 @@ const GIVE_UP = { deaths: 5, withinMs: 120_000 }
 const STABLE_MS = 600_000
 
 const PORT_MS = 2000
+/** An agent without a model is looked at again so often: its owner can give it one while it runs. */
+const MODEL_MS = 15_000
+/** The first answer of an engine that has just started takes seconds. */
+const MODEL_CALL_MS = 10_000
 
 type GatewayStatus = AgentStatus['gateway']
 
@@ -199,6 +213,9 @@ export class Gateway implements GatewayHandle {
     const write = () =>
       writeConfig(paths, { owned: this.#ownedConfig ?? {}, defaults, engineDir: config.engineDir })
     await write()
+    await writeSettings(paths).catch(({ message }) =>
+      log.warn(`the engine's settings stay as they are: ${message}`),
+    )
     if (!run.missing) {
       run.missing = await installPlugins(plugins, {
         config,
@@ -233,15 +250,48 @@ export class Gateway implements GatewayHandle {
       since: run.wasReady ? performance.now() : run.startedAt,
       signal: run.abort.signal,
       onStart: (pid) => this.#set({ ...this.#status, state: 'starting', pid }),
-      onReady: (ready) => (ready ? this.#ready(run) : this.#set({ ...this.#status, state: 'starting' })),
+      onReady: (ready) => {
+        if (ready) void this.#ready(run)
+        else this.#set({ ...this.#status, state: 'starting' })
+      },
     })
   }
 
-  #ready(run: Run): void {
+  async #ready(run: Run): Promise<void> {
+    const { pid } = this.#status
+    if (!run.wasReady) {
+      run.lack = await this.#lackOfModel()
+      // It may have ended meanwhile.
+      if (run.aborted || this.#status.pid !== pid) return
+    }
     this.#set({ ...this.#status, state: 'ready', exitCode: null, reason: warningOf(run) })
     if (run.wasReady) return
     run.wasReady = true
     this.#options.onReady(run.request)
+    while (run.lack !== null) {
+      await sleep(MODEL_MS, undefined, { signal: run.abort.signal, ref: false }).catch(() => {})
+      if (run.aborted) return
+      if (this.#status.state !== 'ready') continue
+      run.lack = await this.#lackOfModel()
+      if (this.state === 'ready') this.#set({ ...this.#status, reason: warningOf(run) })
+    }
+  }
+
+  /** @see lackOfModel */
+  async #lackOfModel(): Promise<string | null> {
+    const { config, paths } = this.#options
+    const text = await readConfig(paths.configFile).catch(() => undefined)
+    if (text === undefined) return null
+    const ask = async (method: string) => {
+      const connection = new Connection(this.port, this.#token ?? '')
+      try {
+        const answer = await connection.call(method, {}, MODEL_CALL_MS)
+        return answer.ok ? answer.payload : undefined
+      } finally {
+        connection.close()
+      }
+    }
+    return lackOfModel(parseConfig(text, config.engineDir), this.#env, ask).catch(() => null)
   }
 
   #failed(run: Run, why: { reason: string; exitCode?: number | null; lastLines?: string[] }): void {
@@ -267,6 +317,8 @@ class Run {
   /** The plugins that could not be installed; undefined until that was tried, which is once in a run. */
   missing: PluginFailure[] | undefined
   wasReady = false
+  /** What it runs without. */
+  lack: string | null = null
 
   constructor(request: StartRequest) {
     this.request = request
@@ -283,8 +335,8 @@ class Refused extends Error {
 }
 
 /** Problems that did not keep the gateway from starting. */
-function warningOf({ missing = [] }: Run): string | null {
-  return missing.map(({ reason }) => reason).join('; ') || null
+function warningOf({ missing = [], lack }: Run): string | null {
+  return [...missing.map(({ reason }) => reason), ...(lack === null ? [] : [lack])].join('; ') || null
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -4,7 +4,7 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { ConfigError, fill, onThisMachine, override, writeConfig } from './openclaw-config.ts'
+import { ConfigError, fill, onThisMachine, override, writeConfig, writeSettings } from './openclaw-config.ts'
 import { agentPaths } from './paths.ts'
 
 async function newHome(t: { after(fn: () => Promise<void>): void }) {
@@ -105,4 +105,23 @@ test('a link, a folder, a FIFO and a huge file are refused', async (t) => {
     await rm(paths.configFile, { recursive: true })
   }
   assert.equal(await readFile(target, 'utf8'), '{"secret": 1}')
+})
+
+test('the engine does not retry what a provider refuses, unless the owner has it do so [report: no model]', async (t) => {
+  const { paths } = await newHome(t)
+  const file = join(paths.state, 'agents/main/agent/settings.json')
+  const read = async () => JSON.parse(await readFile(file, 'utf8'))
+  await writeSettings(paths)
+  assert.deepEqual(await read(), { retry: { provider: { maxRetries: 0 } } })
+  for (const [before, after] of [
+    [{ theme: 'dark' }, { theme: 'dark', retry: { provider: { maxRetries: 0 } } }],
+    [{ retry: { provider: { maxRetries: 3 } } }, { retry: { provider: { maxRetries: 3 } } }],
+  ]) {
+    await writeFile(file, JSON.stringify(before))
+    await writeSettings(paths)
+    assert.deepEqual(await read(), after)
+  }
+  await writeFile(file, 'no JSON')
+  await writeSettings(paths)
+  assert.equal(await readFile(file, 'utf8'), 'no JSON')
 })

@@ -37,6 +37,25 @@ export async function writeConfig(
   await replaceFile(paths.configFile, wanted)
 }
 
+/** Of the engine's main agent, below its state. */
+const SETTINGS_FILE = 'agents/main/agent/settings.json'
+/** The engine would try a provider that refuses nine times more, for minutes, and say nothing meanwhile. */
+const MOST_RETRIES = 0
+
+/** Has the engine pass on at once what the provider of its model refuses, unless the agent's owner has set it otherwise. @throws NotPlain */
+export async function writeSettings({ state }: Paths): Promise<void> {
+  const path = join(state, SETTINGS_FILE)
+  const text = await readPlainFile(path, CONFIG_BYTES)
+  const before = text === undefined ? {} : parseJson(text)
+  // What the engine cannot read either is its owner's to put right.
+  if (!isObject(before)) return
+  const after = fill(before, { retry: { provider: { maxRetries: MOST_RETRIES } } })
+  const wanted = `${JSON.stringify(after, null, 2)}\n`
+  if (JSON.stringify(before) === JSON.stringify(after)) return
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await replaceFile(path, wanted)
+}
+
 /** `base` with each leaf of `owned` in its place; a list is a leaf, and null removes the key (RFC 7396). */
 export function override(base: Json, owned: Json): Json {
   const merged = { ...base }

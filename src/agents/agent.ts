@@ -88,7 +88,10 @@ export const agentRecord = z.object({
   createdAt: z.string(),
   updatedAt: z.string(),
   status: z.enum(['starting', 'running', 'not_running']),
-  statusReason: z.string().nullable().describe('Why it does not run.'),
+  statusReason: z
+    .string()
+    .nullable()
+    .describe('Why it does not run; of a running agent what it lacks, such as a model.'),
   lastSync: z
     .string()
     .nullable()

@@ -53,6 +53,8 @@ test("the operator's key is in the environment, not in the file", () => {
   const env = modelEnvironment(config)
   assert.deepEqual(Object.values(env), ['the-key'])
   const { models }: Loose = owned
+  // After a refusal the engine would block a key of the mode `api-key`.
+  assert.equal(models.providers.berth.auth, 'token')
   assert.equal(models.providers.berth.apiKey, `\${${Object.keys(env)[0]}}`)
 })
 
@@ -62,6 +64,18 @@ test('without a model of the operator, the provider goes and nothing is chosen',
   const { agents }: Loose = defaultConfig({ config: none })
   assert.equal(agents.defaults.model, undefined)
   assert.deepEqual(modelEnvironment(none), {})
+})
+
+test("the model is that of a provider whose key is the agent's only one [report: no model]", () => {
+  const primary = (env: Record<string, string>, config = none) => {
+    const { agents }: Loose = defaultConfig({ config, env })
+    return agents.defaults.model?.primary
+  }
+  assert.equal(primary({ ANTHROPIC_API_KEY: 'k' }), 'anthropic/claude-opus-5')
+  // The engine's own default.
+  assert.equal(primary({ ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' }), undefined)
+  assert.equal(primary({ TELEGRAM_TOKEN: 'k' }), undefined)
+  assert.equal(primary({ ANTHROPIC_API_KEY: 'k' }, local), DEFAULT_MODEL)
 })
 
 test('channels are added to what is owned', () => {

@@ -81,12 +81,33 @@ export function ownedConfig({
   return merge(base, channels)
 }
 
-/** Defaults of a new agent's config; an agent whose owner removed such a key gets it back. */
-export function defaultConfig({ config }: { config: ModelSettings }): Json {
+/**
+ * Models of agents whose only key is of another provider than OpenAI, whose model the engine takes by itself: by the names
+ * of secrets, as the engine's own setup has them.
+ */
+const MODELS: [secret: string, model: string][] = [
+  ['ANTHROPIC_API_KEY', 'anthropic/claude-opus-5'],
+  ['GEMINI_API_KEY', 'google/gemini-3.1-pro-preview'],
+  ['OPENROUTER_API_KEY', 'openrouter/auto'],
+]
+
+/**
+ * Defaults of a new agent's config; an agent whose owner removed such a key gets it back.
+ * @param env the agent's, with its secrets.
+ */
+export function defaultConfig({
+  config,
+  env = {},
+}: {
+  config: ModelSettings
+  env?: Record<string, string>
+}): Json {
+  const own = 'OPENAI_API_KEY' in env ? undefined : MODELS.find(([secret]) => secret in env)
+  const primary = config.BERTH_MODEL_URL ? DEFAULT_MODEL : own?.[1]
   return {
     agents: {
       defaults: {
-        ...(config.BERTH_MODEL_URL && { model: { primary: DEFAULT_MODEL } }),
+        ...(primary && { model: { primary } }),
         // A turn every half hour would cost its owner money before they asked for anything.
         heartbeat: { every: '0m' },
       },
@@ -127,6 +148,8 @@ function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null 
   return {
     baseUrl: runtime === 'process' ? url : modelFromContainer(url),
     apiKey: `\${${KEY_VARIABLE}}`,
+    // After a refusal the engine would not use an `api-key` for a while, and hide why. Both are sent as bearer tokens.
+    auth: 'token',
     api: 'openai-completions',
     models: [model],
   }

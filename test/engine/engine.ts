@@ -10,8 +10,11 @@ export const GATEWAY_TOKEN = '6f1dd1f4-4b5e-4a30-9a55-0c9f0f8d3c11'
 export interface EngineTest {
   agentd: TestAgentd
   model: ModelServer
-  /** Starts the gateway, or another run of it, as a worker does; resolves when it is ready. */
-  run(): Promise<void>
+  /**
+   * Starts the gateway, or another run of it, as a worker does; resolves when it is ready.
+   * @param withModel false for an operator without a model.
+   */
+  run(withModel?: boolean): Promise<void>
   close(): Promise<void>
 }
 
@@ -28,7 +31,7 @@ export function whenReady<T extends object>(ask: () => Promise<HttpResponse<T>>)
 export async function startEngine(env: Record<string, string> = {}, standIn?: string): Promise<EngineTest> {
   const engineDir = standIn ?? join(await ensureEngines(), ENGINE_VERSION)
   const model = await startModel()
-  const config = {
+  const withIt = {
     BERTH_MODEL_URL: model.url,
     BERTH_MODEL: MODEL,
     BERTH_MODEL_KEY: MODEL_KEY,
@@ -38,7 +41,8 @@ export async function startEngine(env: Record<string, string> = {}, standIn?: st
   const test: EngineTest = {
     agentd,
     model,
-    async run() {
+    async run(withModel = true) {
+      const config = withModel ? withIt : { ...withIt, BERTH_MODEL_URL: undefined }
       const { gateway } = await agentd.status()
       await agentd.start({
         env: { ...modelEnvironment(config), ...env },

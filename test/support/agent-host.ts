@@ -1,6 +1,6 @@
 /** A client of an agent's own host: `fetch` sends no Host header of ours, and names below `localhost` resolve nowhere. */
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
-import { WebSocket } from 'ws'
+import { type ClientOptions, WebSocket } from 'ws'
 
 const TIMEOUT_MS = 60_000
 
@@ -69,11 +69,10 @@ export class AgentHost {
   }
 
   /** A WebSocket, opened or refused. */
-  socket(path: string, headers: Record<string, string> = {}): AgentSocket {
+  socket(path: string, headers: Record<string, string> = {}, options: ClientOptions = {}): AgentSocket {
     const { hostname, port } = this.#url
-    return new AgentSocket(
-      new WebSocket(`ws://${hostname}:${port}${path}`, { headers: { ...this.#headers, ...headers } }),
-    )
+    const all = { ...options, headers: { ...this.#headers, ...headers } }
+    return new AgentSocket(new WebSocket(`ws://${hostname}:${port}${path}`, all))
   }
 }
 

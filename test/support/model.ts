@@ -17,6 +17,8 @@ export interface ModelServer {
   readonly env: { BERTH_MODEL_URL: string; BERTH_MODEL: string; BERTH_MODEL_KEY: string }
   /** Requests so far, oldest first. */
   readonly requests: readonly ModelRequest[]
+  /** What it answers to all requests for a reply, while it is set. */
+  refusal: Refusal | undefined
   stop(): Promise<void>
 }
 
@@ -26,6 +28,12 @@ export interface ModelRequest {
   key: string | undefined
   /** The last text of the user. */
   text: string
+}
+
+interface Refusal {
+  status: number
+  message: string
+  headers?: Record<string, string>
 }
 
 interface Message {
@@ -44,7 +52,7 @@ type Reply = { text: string } | { tool: { name: string; arguments: string } }
 export async function startModel(): Promise<ModelServer> {
   const requests: ModelRequest[] = []
   const server = createServer((request, response) => {
-    answer(request, response, requests).catch((error) => {
+    answer(request, response, requests, model.refusal).catch((error) => {
       response.destroy()
       console.error(`model: ${error}`)
     })
@@ -52,21 +60,24 @@ export async function startModel(): Promise<ModelServer> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}/v1`
-  return {
+  const model: ModelServer = {
     url,
     env: { BERTH_MODEL_URL: url, BERTH_MODEL: MODEL, BERTH_MODEL_KEY: MODEL_KEY },
     requests,
+    refusal: undefined,
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
   }
+  return model
 }
 
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   requests: ModelRequest[],
+  refusal: Refusal | undefined,
 ): Promise<void> {
   const key = request.headers.authorization?.replace(/^Bearer /, '')
   if (key !== MODEL_KEY)
@@ -77,6 +88,10 @@ async function answer(
     return json(response, 404, { error: { message: 'no such path' } })
   const body: Completion = JSON.parse(await text(request))
   requests.push({ model: body.model, key, text: lastOfUser(body.messages) })
+  if (refusal) {
+    for (const [name, value] of Object.entries(refusal.headers ?? {})) response.setHeader(name, value)
+    return json(response, refusal.status, { error: { message: refusal.message, type: 'refused' } })
+  }
   const reply = replyTo(body)
   if (body.stream) stream(response, body.model, reply)
   else

@@ -124,7 +124,8 @@ export async function writeRunning(
     where: { id: agent.id, epoch: agent.epoch, deletedAt: null },
     data: {
       status: 'running',
-      statusReason: null,
+      // What it runs without, such as a model.
+      statusReason: status.gateway.reason,
       address,
       appliedSecretVersions: secretVersions,
       engineVersion: version,

@@ -89,8 +89,8 @@ export class AgentCheck {
   async #follow(agent: KnownAgent, sandbox: Sandbox, { gateway, scripts }: AgentStatus): Promise<void> {
     const status =
       ({ ready: 'running', failed: 'not_running' } as const)[gateway.state as string] ?? 'starting'
-    const statusReason =
-      status === 'not_running' ? (agent.statusReason ?? gateway.reason ?? 'it ended') : null
+    const ended = agent.status === 'not_running' ? agent.statusReason : null
+    const statusReason = status === 'not_running' ? (ended ?? gateway.reason ?? 'it ended') : gateway.reason
     const { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts } = agent
     // The row of an agent that has never come up has no scripts, by which its next start knows that. An agentd knows
     // nothing of scripts before its gateway is ready.

@@ -10,8 +10,9 @@ const ONE = `${ALL}/:conversationId`
 const EVENTS =
   'Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in ' +
   'the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its ' +
-  'result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s ' +
-  'words). `error` where the end is not known: read the messages.'
+  'result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the words of the engine, or ' +
+  'of the provider of its model). `error` (`{"error"}`, the reason) where the stream ends before the reply: read the ' +
+  'messages, and follow it anew. The stream lasts as long as the reply; comments keep a silent one open.'
 
 /** Talking to an agent, and what was said. */
 export function conversationRoutes({ agentd }: AgentServices): Route[] {

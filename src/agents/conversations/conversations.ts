@@ -172,7 +172,7 @@ export class Conversations {
       throw new AgentdError('bad_answer', "agentd's stream ended before the reply")
     } catch (error) {
       // The status is sent: the client has gone, or hears of it in the stream.
-      await events.send('error', { error: lossOf(signal.reason instanceof ApiError ? signal.reason : error) })
+      await events.send('error', { error: lossOf(error) })
     } finally {
       lines.destroy()
       events.end()
@@ -191,7 +191,6 @@ export class Conversations {
 
 /** Why a stream ended before its reply did, in words for clients. */
 function lossOf(error: unknown): string {
-  if (error instanceof ApiError) return error.message
   const reason = error instanceof AgentdError && REASONS[error.code]
   return reason || FAILURE
 }

@@ -1,7 +1,8 @@
-/** What Berth answers where an engine does not delete a conversation, with an agentd that answers anything. */
+/** What Berth makes of conversations that an engine does not delete, and of streams that end, with an agentd that answers anything. */
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
+import type { Response } from 'express'
 import type { RpcResponse } from '../../../agentd/protocol.ts'
 import type { Agent } from '../../../src/agents/agent.ts'
 import { AgentdClient } from '../../../src/agents/agentd-client.ts'
@@ -12,18 +13,75 @@ import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.
 
 const ID = '0d0f6b8c-6f39-4a55-9f6c-6a2a8a0a6a11'
 
-/** Deletes a conversation whose engine refuses it the first `times` times. @returns how often the engine was asked. */
-async function remove(t: TestContext, message: string, times = Number.POSITIVE_INFINITY): Promise<number> {
-  let asked = 0
-  const server = createServer((_req, res) => {
-    const refusal: RpcResponse = { ok: false, error: { code: 'INVALID_REQUEST', message } }
-    res.end(JSON.stringify(asked++ < times ? refusal : { ok: true, payload: {} }))
-  })
-  const agent = { agentId: 'x0000001', address: `127.0.0.1:${await listen(t, server)}`, status: 'running' }
+/** Conversations with an agent whose agentd answers with `answer`. */
+async function conversationsWith(
+  t: TestContext,
+  answer: (req: IncomingMessage, res: ServerResponse) => void,
+): Promise<{ agent: Agent; conversations: Conversations }> {
+  const address = `127.0.0.1:${await listen(t, createServer(answer))}`
   const { port } = await startTunnelServer(t)
   const client = new AgentdClient({ hostname: '127.0.0.1', port, key: AGENT_PROXY_KEY })
   t.after(() => client.close())
-  await new Conversations(client).remove(agent as Agent, ID)
+  const agent = { agentId: 'x0000001', address, status: 'running' } as Agent
+  return { agent, conversations: new Conversations(client) }
+}
+
+/** The last event of a reply whose stream of agentd is ended by `end`. */
+async function lastEvent(t: TestContext, end: (res: ServerResponse) => void) {
+  let ofAgentd: ServerResponse | undefined
+  const { agent, conversations } = await conversationsWith(t, (_req, res) => {
+    ofAgentd = res
+    res.write('{"type":"text","item":"a","text":"x","replace":false}\n')
+  })
+  const web = createServer((_req, res) => {
+    void conversations.converse(agent, ID, {
+      text: 'hello',
+      res: res as Response,
+      signal: new AbortController().signal,
+    })
+  })
+  const response = await fetch(`http://127.0.0.1:${await listen(t, web)}`)
+  let text = ''
+  for await (const chunk of response.body as ReadableStream<Uint8Array>) {
+    if (text === '' && ofAgentd) end(ofAgentd)
+    text += Buffer.from(chunk)
+  }
+  return text.trim().split('\n\n').at(-1)
+}
+
+for (const [what, end, event, error] of [
+  [
+    'a reply that has failed has its reason',
+    (res: ServerResponse) => res.end('{"type":"end","state":"failed","error":"429 Slow down"}\n'),
+    'end',
+    '429 Slow down',
+  ],
+  [
+    'a stream that agentd gives up has its reason',
+    (res: ServerResponse) => res.end('{"type":"error","error":"The gateway closed"}\n'),
+    'error',
+    'The gateway closed',
+  ],
+  [
+    'a stream that breaks off says so',
+    (res: ServerResponse) => res.destroy(),
+    'error',
+    'The connection to the agent broke off',
+  ],
+] as const)
+  test(`${what} [report: idle streams]`, async (t) => {
+    const state = event === 'end' ? '"state":"failed",' : ''
+    assert.equal(await lastEvent(t, end), `event: ${event}\ndata: {${state}"error":"${error}"}`)
+  })
+
+/** Deletes a conversation whose engine refuses it the first `times` times. @returns how often the engine was asked. */
+async function remove(t: TestContext, message: string, times = Number.POSITIVE_INFINITY): Promise<number> {
+  let asked = 0
+  const { agent, conversations } = await conversationsWith(t, (_req, res) => {
+    const refusal: RpcResponse = { ok: false, error: { code: 'INVALID_REQUEST', message } }
+    res.end(JSON.stringify(asked++ < times ? refusal : { ok: true, payload: {} }))
+  })
+  await conversations.remove(agent, ID)
   return asked
 }
 

@@ -31,8 +31,10 @@ export function AgentHead({ agentId, agent }: { agentId: string; agent: Agent | 
         {agent && <State state={agent.status} label={stateWord(agent.status)} />}
         {agent && <AgentActions agent={agent} onDeleted={() => void navigate({ to: '/dashboard/agents' })} />}
       </PageHead>
-      {isDown && agent.statusReason && (
-        <p className="-mt-3 mb-4 break-words text-bad text-sm">{agent.statusReason}</p>
+      {agent?.statusReason && (
+        <p className={`-mt-3 mb-4 break-words text-sm ${isDown ? 'text-bad' : 'text-soft'}`}>
+          {agent.statusReason}
+        </p>
       )}
     </div>
   )

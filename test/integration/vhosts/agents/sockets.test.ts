@@ -12,10 +12,13 @@ import { startWorld, type TestAgent, type World } from './world.ts'
 
 let world: World
 let agent: TestAgent
+/** Has the web process ping clients, as it does every half a minute. */
+let ping: () => number
 /** Has the web process look at what it has open, as it does every three seconds. */
 let look: () => number
 before(async () => {
   look = onDemand({ mock }, 3000)
+  ping = onDemand({ mock }, 30_000)
   world = await startWorld()
   agent = await world.agent()
 })
@@ -68,6 +71,26 @@ describe('chat', () => {
     const closed = once(side, 'close')
     chat.raw.terminate()
     await closed
+    await nothingIsOpen()
+  })
+  it('chat that is silent is kept open by pings, whose pongs the gateway gets [report: idle streams]', async () => {
+    const chat = await openChat(agent)
+    const side = (await gatewaySide(agent)) as WebSocket
+    for (let i = 0; i < 15; i++) {
+      const ponged = Promise.all([once(chat.raw, 'ping'), once(side, 'pong')])
+      ping()
+      await ponged
+    }
+    chat.send({ still: 'open' })
+    await until('it came back', () => chat.messages.length === 1)
+    chat.raw.terminate()
+    await nothingIsOpen()
+  })
+  it('chat whose client answers no ping is closed, and says so [report: idle streams]', async () => {
+    const chat = agent.host.socket('/', {}, { autoPong: false })
+    await chat.opened
+    for (let i = 0; i < 12; i++) ping()
+    assert.deepEqual(await chat.closed, { code: 1008, reason: 'The client answered no ping for 5 minutes' })
     await nothingIsOpen()
   })
   it('chat waits for a client that reads slowly', async () => {
@@ -286,6 +309,14 @@ describe('the log', () => {
     assert.ok(log.messages.length < 10_000, `${log.messages.length} lines were kept`)
     log.raw.terminate()
     await nothingIsOpen()
+  })
+  it('the log of an agent whose reader answers no ping is closed, and says so [report: idle streams]', async () => {
+    const own = await world.agent()
+    const log = own.host.socket('/v0/logs', {}, { autoPong: false })
+    await log.opened
+    ping()
+    ping()
+    assert.deepEqual(await log.closed, { code: 1008, reason: 'The client answered no ping' })
   })
   it('the log of an agent ends with 1012 when the agent goes', async () => {
     const own = await world.agent()
