@@ -20,9 +20,9 @@ const LABEL_CHARS = 80
 const CALL_ID_CHARS = 200
 const SETTLE_MS = 5000
 const POLL_MS = 100
-/** A reply is silent while a tool runs. After so long without a word, the engine is asked whether it still goes on. */
+/** A reply is silent while a tool runs. After this silence agentd asks the engine whether the reply continues. */
 const SILENCE_MS = 30_000
-/** Questions in a row without an answer, or to which the engine answers that the reply has ended. */
+/** Consecutive questions that the engine did not answer, or answered with an ended reply. */
 const MOST_FAILED = 4
 const MOST_OVER = 2
 
@@ -102,7 +102,7 @@ async function converse(
 const lost = (error: string): End => ({ type: 'error', error })
 
 /**
- * Ends a stream whose reply has ended unnoticed, or whose gateway no longer answers: nothing else ends a silent one.
+ * Ends a silent stream if its reply has ended unnoticed, or if its gateway no longer answers.
  * @param look asks the engine.
  */
 function watchSilence(follower: Follower, look: () => Promise<{ isActive: boolean }>): NodeJS.Timeout {
@@ -164,7 +164,7 @@ class Follower {
   #runId: string | undefined
   /** The texts that are being written, by the engine's name of each. */
   readonly #texts = new Map<string, string>()
-  /** Why the provider of the model refused the reply, in its own words. */
+  /** The words with which the model's provider refused the reply. */
   #refusal: string | undefined
   #heardAt = performance.now()
   #keepAlive: NodeJS.Timeout | undefined
@@ -177,7 +177,7 @@ class Follower {
     this.#end = resolve
   }
 
-  /** The time since the engine last told of the conversation. */
+  /** The time since the engine's last event of the conversation. */
   get silentMs(): number {
     return performance.now() - this.#heardAt
   }

@@ -26,7 +26,7 @@ function pass(explain = async (message: string) => message) {
   }
 }
 
-test('a silent event stream gets comments between its events, and none inside of one [report: idle streams]', async (t) => {
+test('a silent event stream gets comments between its events [report: idle streams]', async (t) => {
   const wait = onDemand(t, 15_000)
   const stream = pass()
   await stream.write('data: 1\n\n')
@@ -39,7 +39,7 @@ test('a silent event stream gets comments between its events, and none inside of
   assert.equal(stream.passed(), 'data: 1\n\n: keep-alive\n\ndata: 2\n\n: keep-alive\n\n')
 })
 
-test('an event stream passes what is not an event as it is', async () => {
+test('bytes without an end of an event pass unchanged', async () => {
   const stream = pass()
   const large = 'x'.repeat(1_500_000)
   await stream.write(large)

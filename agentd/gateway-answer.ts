@@ -1,4 +1,4 @@
-/** Answers of the gateway to clients of its HTTP API, on their way: reasons of failures, and streams that stay open. */
+/** Passes the gateway's HTTP responses on: adds the reasons of failures, and keeps silent streams open. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Transform, type TransformCallback } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -10,15 +10,15 @@ import { explainFailure } from './model.ts'
 import { passBody } from './pass-body.ts'
 import { NO_MODEL } from './protocol.ts'
 
-/** After so long without an event comes a comment: proxies close a silent connection, the first after a minute. */
+/** A comment breaks silence after this time: proxies close silent connections, the first after a minute. */
 const KEEP_ALIVE_MS = 15_000
 const COMMENT = ': keep-alive\n\n'
 const EVENT_END = '\n\n'
 const ERROR_EVENT = 'data: {"error"'
-/** The engine's events take kilobytes; a longer one passes as it comes. */
+/** The engine's events take kilobytes; longer ones are not held back. */
 const EVENT_BYTES = 1_048_576
 const ERROR_BYTES = 65_536
-/** The state of the agent does not allow it: 401 would speak of the client's own token. */
+/** 401 would blame the client's own token. */
 const NO_MODEL_STATUS = 409
 
 /** Passes on an answer. @param since when the request came. */
@@ -50,7 +50,7 @@ export async function passGatewayAnswer(
   res.end(explained.text)
 }
 
-/** An error of OpenAI's shape with its reason; any other text as it is. */
+/** Adds the reason to an error in OpenAI's format; leaves any other text unchanged. */
 async function explainError(
   json: string,
   explain: (message: string) => Promise<string>,
@@ -74,14 +74,14 @@ async function explainError(
   return { text: JSON.stringify({ ...parsed, error }), isKeyless }
 }
 
-/** Passes server-sent events on, each as a whole, with a comment where none comes for a while. */
+/** Passes whole server-sent events on, and breaks silence with comments. */
 export class EventStreamPass extends Transform {
   readonly #explain: (message: string) => Promise<string>
   readonly #timer: NodeJS.Timeout
   /** An event that has begun. */
   #begun = Buffer.alloc(0)
 
-  /** @param explain gives the reason for the message of an error. */
+  /** @param explain returns the reason for an error's message. */
   constructor(explain: (message: string) => Promise<string>) {
     super()
     this.#explain = explain

@@ -33,7 +33,7 @@ const GIVE_UP = { deaths: 5, withinMs: 120_000 }
 const STABLE_MS = 600_000
 
 const PORT_MS = 2000
-/** An agent without a model is looked at again so often: its owner can give it one while it runs. */
+/** agentd checks an agent without a model this often: its owner can add one while it runs. */
 const MODEL_MS = 15_000
 /** The first answer of an engine that has just started takes seconds. */
 const MODEL_CALL_MS = 10_000
@@ -261,7 +261,7 @@ export class Gateway implements GatewayHandle {
     const { pid } = this.#status
     if (!run.wasReady) {
       run.lack = await this.#lackOfModel()
-      // It may have ended meanwhile.
+      // The gateway may have ended during the question.
       if (run.aborted || this.#status.pid !== pid) return
     }
     this.#set({ ...this.#status, state: 'ready', exitCode: null, reason: warningOf(run) })
@@ -317,7 +317,7 @@ class Run {
   /** The plugins that could not be installed; undefined until that was tried, which is once in a run. */
   missing: PluginFailure[] | undefined
   wasReady = false
-  /** What it runs without. */
+  /** The reason why the agent cannot answer although its gateway runs. */
   lack: string | null = null
 
   constructor(request: StartRequest) {

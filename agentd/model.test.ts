@@ -9,7 +9,7 @@ const knows =
   async () => ({ providers: providers.map((provider) => ({ provider })) })
 const chosen = (model: unknown) => ({ agents: { defaults: { model } } })
 
-test('an agent has no model where neither config, secrets nor engine know a key for it [report: no model]', async () => {
+test("an agent without a key for its model's provider has no model [report: no model]", async () => {
   assert.equal(await lackOfModel({}, {}, knows()), NO_MODEL)
   assert.equal(await lackOfModel({}, { ANTHROPIC_API_KEY: 'k' }, knows('anthropic')), NO_MODEL)
   assert.equal(await lackOfModel(chosen('berth/default'), { OPENAI_API_KEY: 'k' }, knows('openai')), NO_MODEL)
@@ -30,7 +30,7 @@ test('an engine that does not answer leaves open whether there is a model', asyn
   assert.equal(await lackOfModel({}, {}, async () => Promise.reject(new Error('busy'))), null)
 })
 
-test('a failure that hides its reason gets it from the log, of this request alone [report: no model]', async () => {
+test('a vague failure gets its reason from the log of the same request [report: no model]', async () => {
   const log = new Log()
   const add = (message: string, timestamp: string) =>
     log.add({ level: 'WARN', source: 'gateway/agent/embedded', message, timestamp })

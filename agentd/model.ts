@@ -1,27 +1,27 @@
-/** The model of the agent: whether it has one that can be asked, and what the engine says where its model fails. */
+/** Checks whether the agent has a usable model, and explains the engine's failures to ask it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isObject, type Json } from './json.ts'
 import type { Log } from './logs.ts'
 import { NO_MODEL } from './protocol.ts'
 
-/** The engine's own, where its config names none. */
+/** The engine's default provider. */
 const DEFAULT_MODEL = 'openai/'
-/** The engine's words where the provider of its model has no key. */
+/** The engine's words if the provider of its model has no key. */
 const KEYLESS =
   /No route-compatible authentication source|has no compatible credential source|No API key (?:found|resolved) for /
-/** The engine's words that hide the reason; its log has that. */
+/** The engine's words that hide the reason; its log has the reason. */
 const VAGUE = /^(?:internal error|upstream provider (?:error|timeout))$/
-/** Lines of the log that have a reason, the provider's own words before the engine's. */
+/** Log lines with a reason: the provider's own words first, then the engine's. */
 const REASONS = [/^embedded run agent end: (.+)/s, / failed: (?:\w*Error: )?(.+)/s]
 const SOURCES = /^gateway\/(?:agent\/embedded|openai-compat|openresponses)/
 const RECENT_LINES = 200
-/** The log comes by another way than the answer, and may be later. */
+/** The log may arrive after the response. */
 const LOG_MS = { pause: 20, most: 400 }
 
 /**
- * Asks whether the agent has no model that can be asked: its own config and its secrets tell mostly, else the engine.
+ * Checks whether the agent has a key for its model's provider: in its config or its secrets, else by asking the engine.
  * @param config the engine's. @param ask calls a method of the gateway.
- * @returns {@link NO_MODEL}; null where there is one, or nobody knows.
+ * @returns {@link NO_MODEL} if the agent has none; null if it has one, or if the engine does not answer.
  */
 export async function lackOfModel(
   config: Json,
@@ -37,7 +37,7 @@ export async function lackOfModel(
   return known && !known.some((one) => one?.provider === provider) ? NO_MODEL : null
 }
 
-/** `provider/model`, as the engine's config has it. */
+/** The model in the engine's config, as `provider/model`. */
 function primaryModel({ agents }: Json): string {
   const { defaults } = isObject(agents) ? agents : {}
   const { model } = isObject(defaults) ? defaults : {}
@@ -46,9 +46,9 @@ function primaryModel({ agents }: Json): string {
 }
 
 /**
- * The reason of a failure that the engine tells of: what is missing where there is no model, and where the engine hides
- * the provider's words, these.
- * @param since when the request came.
+ * Replaces the engine's message: by {@link NO_MODEL} if the agent has no model, by the provider's words if the engine hid
+ * them. Any other message stays.
+ * @param since the time of the request.
  */
 export async function explainFailure(message: string, log: Log, since: number): Promise<string> {
   if (KEYLESS.test(message)) return NO_MODEL

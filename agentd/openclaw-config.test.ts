@@ -107,7 +107,7 @@ test('a link, a folder, a FIFO and a huge file are refused', async (t) => {
   assert.equal(await readFile(target, 'utf8'), '{"secret": 1}')
 })
 
-test('the engine does not retry what a provider refuses, unless the owner has it do so [report: no model]', async (t) => {
+test('the engine retries refused requests only if the owner says so [report: no model]', async (t) => {
   const { paths } = await newHome(t)
   const file = join(paths.state, 'agents/main/agent/settings.json')
   const read = async () => JSON.parse(await readFile(file, 'utf8'))

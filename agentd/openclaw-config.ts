@@ -37,17 +37,17 @@ export async function writeConfig(
   await replaceFile(paths.configFile, wanted)
 }
 
-/** Of the engine's main agent, below its state. */
+/** The settings file of the engine's main agent, below the engine's state. */
 const SETTINGS_FILE = 'agents/main/agent/settings.json'
-/** The engine would try a provider that refuses nine times more, for minutes, and say nothing meanwhile. */
+/** By default the engine retries a refused request nine times, for minutes, without a word to the client. */
 const MOST_RETRIES = 0
 
-/** Has the engine pass on at once what the provider of its model refuses, unless the agent's owner has set it otherwise. @throws NotPlain */
+/** Has the engine pass a provider's refusal on at once, unless the agent's owner has set retries. @throws NotPlain */
 export async function writeSettings({ state }: Paths): Promise<void> {
   const path = join(state, SETTINGS_FILE)
   const text = await readPlainFile(path, CONFIG_BYTES)
   const before = text === undefined ? {} : parseJson(text)
-  // What the engine cannot read either is its owner's to put right.
+  // The engine cannot read it either: only its owner can repair it.
   if (!isObject(before)) return
   const after = fill(before, { retry: { provider: { maxRetries: MOST_RETRIES } } })
   const wanted = `${JSON.stringify(after, null, 2)}\n`

@@ -66,8 +66,8 @@ test('without a model of the operator, the provider goes and nothing is chosen',
   assert.deepEqual(modelEnvironment(none), {})
 })
 
-test("the model is that of a provider whose key is the agent's only one [report: no model]", () => {
-  const primary = (env: Record<string, string>, config = none) => {
+test('an agent uses the provider whose key it has [report: no model]', () => {
+  const primary = (env: Record<string, string>, config: typeof none | typeof local = none) => {
     const { agents }: Loose = defaultConfig({ config, env })
     return agents.defaults.model?.primary
   }

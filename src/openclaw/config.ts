@@ -82,8 +82,7 @@ export function ownedConfig({
 }
 
 /**
- * Models of agents whose only key is of another provider than OpenAI, whose model the engine takes by itself: by the names
- * of secrets, as the engine's own setup has them.
+ * Default models by the secret that opens them, as in the engine's own setup. OpenAI's is the engine's default anyway.
  */
 const MODELS: [secret: string, model: string][] = [
   ['ANTHROPIC_API_KEY', 'anthropic/claude-opus-5'],

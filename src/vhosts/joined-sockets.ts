@@ -9,9 +9,9 @@ import type { AgentdClient, AgentdTarget } from '../agents/agentd-client.ts'
 import { takeUpgrade } from '../http/upgrade.ts'
 import { CLOSE, type CloseCode, closeFrame, FrameScanner, PING_FRAME } from '../lib/net/websocket.ts'
 
-/** A client is asked so often whether it is there: proxies close a silent connection, the first after a minute. */
+/** The interval of pings to clients: proxies close silent connections, the first after a minute. */
 const PING_MS = 30_000
-/** A client that says nothing for so many pings, not even a pong, has gone, or reads nothing. */
+/** A client that sends nothing for this many pings, not even a pong, has gone or reads nothing. */
 const MOST_UNANSWERED = 10
 const KEEP_ALIVE_MS = 60_000
 /** Time for a client that does not read to take its Close frame, in milliseconds. */
@@ -92,7 +92,7 @@ export class JoinedSockets {
     this.#client.pipe(this.#agent)
   }
 
-  /** Pongs go on to the agent, so that both ways are used; WebSockets pass over a pong that nobody has asked for. */
+  /** Pings the client. Its pongs reach the agent, which ignores unsolicited ones (RFC 6455, 5.5.3). */
   #ping(): void {
     const client = this.#client
     this.#unanswered = client.bytesRead > this.#heardBytes ? 0 : this.#unanswered + 1

@@ -212,7 +212,7 @@ async function chatErrors(): Promise<{ status: number; whole: any; streamed: any
   return { status: whole.status, whole: error, streamed: JSON.parse(event.slice('data: '.length)).error }
 }
 
-test("a provider's refusals are told at once, each in its words, and forgotten when they end [report: no model]", async (t) => {
+test("a provider's refusals reach chat at once in the provider's words [report: no model]", async (t) => {
   const { model } = engine
   t.after(() => {
     model.refusal = undefined
@@ -239,7 +239,7 @@ test("a provider's refusals are told at once, each in its words, and forgotten w
 })
 
 test('a gateway without a model says what is missing, and so does chat [report: no model]', async () => {
-  // What an agent has that never had one.
+  // An agent that never had a model names none.
   const { text } = (await engine.agentd.call<any>('GET', '/v1/config')).body
   const config = JSON.parse(text)
   delete config.agents.defaults.model

@@ -17,7 +17,7 @@ export interface ModelServer {
   readonly env: { BERTH_MODEL_URL: string; BERTH_MODEL: string; BERTH_MODEL_KEY: string }
   /** Requests so far, oldest first. */
   readonly requests: readonly ModelRequest[]
-  /** What it answers to all requests for a reply, while it is set. */
+  /** While it is set, it answers all requests for a reply. */
   refusal: Refusal | undefined
   stop(): Promise<void>
 }

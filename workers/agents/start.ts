@@ -124,7 +124,7 @@ export async function writeRunning(
     where: { id: agent.id, epoch: agent.epoch, deletedAt: null },
     data: {
       status: 'running',
-      // What it runs without, such as a model.
+      // A running agent may lack something, such as a model.
       statusReason: status.gateway.reason,
       address,
       appliedSecretVersions: secretVersions,

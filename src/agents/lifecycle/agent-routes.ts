@@ -47,7 +47,8 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       description:
         'Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is ' +
         'then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the ' +
-        'answer is 500 with the agent, which is there, and can be restarted.\n\n' +
+        'answer is 500 with the agent, which is there, and can be restarted. An agent without a model is `running` as well: ' +
+        '`statusReason` says how to give it one.\n\n' +
         'With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, ' +
         'tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for ' +
         'a template or a skill that is not there.\n\n' +

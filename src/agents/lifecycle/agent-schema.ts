@@ -91,7 +91,7 @@ export const agentDetail = z.object({
 export const agentStatus = z.object({
   agentId: z.string(),
   status: processStatus,
-  statusReason: z.string().nullable(),
+  statusReason: agentRecord.shape.statusReason,
   engine: z.string(),
   agentVersion: z.string(),
   reachable: z.boolean().describe('Whether the agent’s supervisor answered.'),

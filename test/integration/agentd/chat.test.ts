@@ -1,4 +1,4 @@
-/** What agentd tells of a reply: how long it follows one, and how that ends, on a gateway of the test's own. */
+/** Streams of replies that agentd follows, on a gateway of the test's own. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
@@ -92,7 +92,7 @@ test('a reply of several minutes is followed to its end [report: idle streams]',
   assert.deepEqual(told.events.at(-1), { type: 'end', state: 'done' })
 })
 
-test('a silent tool call keeps the stream of its reply open, with empty lines [report: idle streams]', async (t) => {
+test('a silent tool call keeps the stream of its reply open [report: idle streams]', async (t) => {
   const keepAlive = onDemand(t, 10_000)
   const look = onDemand(t, 30_000)
   const told = await say(t)
@@ -109,7 +109,7 @@ test('a silent tool call keeps the stream of its reply open, with empty lines [r
   assert.deepEqual(told.events.at(-1), { type: 'end', state: 'done' })
 })
 
-test('a reply whose end was lost ends its stream, which says so [report: idle streams]', async (t) => {
+test('a stream whose reply has ended unnoticed ends with a reason [report: idle streams]', async (t) => {
   const look = onDemand(t, 30_000)
   const told = await say(t)
   told.isReplying = false
@@ -145,7 +145,7 @@ for (const [what, end, error] of [
   })
 
 for (const [what, detail, error] of [
-  ["a provider's refusal is told in its own words", '429 Slow down', '429 Slow down'],
+  ["a provider's refusal keeps its words", '429 Slow down', '429 Slow down'],
   [
     'a reply without a model says what is missing',
     'No route-compatible authentication source is configured for openai.',

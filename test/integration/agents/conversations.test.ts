@@ -1,4 +1,4 @@
-/** What Berth makes of conversations that an engine does not delete, and of streams that end, with an agentd that answers anything. */
+/** Conversations whose engine refuses to delete them, and ends of streams, with an agentd of the test's own. */
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'

@@ -73,7 +73,7 @@ describe('chat', () => {
     await closed
     await nothingIsOpen()
   })
-  it('chat that is silent is kept open by pings, whose pongs the gateway gets [report: idle streams]', async () => {
+  it('silent chat is kept open by pings [report: idle streams]', async () => {
     const chat = await openChat(agent)
     const side = (await gatewaySide(agent)) as WebSocket
     for (let i = 0; i < 15; i++) {
@@ -86,7 +86,7 @@ describe('chat', () => {
     chat.raw.terminate()
     await nothingIsOpen()
   })
-  it('chat whose client answers no ping is closed, and says so [report: idle streams]', async () => {
+  it('chat whose client answers no ping is closed with a reason [report: idle streams]', async () => {
     const chat = agent.host.socket('/', {}, { autoPong: false })
     await chat.opened
     for (let i = 0; i < 12; i++) ping()
@@ -310,7 +310,7 @@ describe('the log', () => {
     log.raw.terminate()
     await nothingIsOpen()
   })
-  it('the log of an agent whose reader answers no ping is closed, and says so [report: idle streams]', async () => {
+  it('a log whose reader answers no ping is closed with a reason [report: idle streams]', async () => {
     const own = await world.agent()
     const log = own.host.socket('/v0/logs', {}, { autoPong: false })
     await log.opened
