@@ -86,7 +86,8 @@ export class EventStreamPass extends Transform {
     super()
     this.#explain = explain
     this.#timer = setInterval(() => {
-      if (this.#begun.length === 0 && this.readableLength === 0) this.push(COMMENT)
+      const isSilent = this.#begun.length === 0 && this.readableLength === 0
+      if (isSilent && !this.writableEnded) this.push(COMMENT)
     }, KEEP_ALIVE_MS)
   }
 

@@ -6,9 +6,9 @@ import { NO_MODEL } from './protocol.ts'
 
 /** The engine's default provider. */
 const DEFAULT_MODEL = 'openai/'
-/** The engine's words if the provider of its model has no key. */
+/** The engine's words if the provider of its model has no key, or was the operator's and is gone. */
 const KEYLESS =
-  /No route-compatible authentication source|has no compatible credential source|No API key (?:found|resolved) for /
+  /No route-compatible authentication source|has no compatible credential source|No API key (?:found|resolved) for |Unknown model: berth\//
 /** The engine's words that hide the reason; its log has the reason. */
 const VAGUE = /^(?:internal error|upstream provider (?:error|timeout))$/
 /** Log lines with a reason: the provider's own words first, then the engine's. */

@@ -21,7 +21,7 @@ export function passBody(answer: IncomingMessage, res: ServerResponse, through?:
     release()
     res.destroy()
   })
-  if (through) answer.pipe(through).pipe(res)
+  if (through) answer.pipe(through.on('error', () => res.destroy())).pipe(res)
   else answer.pipe(res)
   return new Promise((resolve) => {
     const over = () => {
