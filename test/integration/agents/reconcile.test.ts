@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
+import { NO_MODEL } from '../../../agentd/protocol.ts'
 import { readStatus } from '../../../src/agents/agentd-status.ts'
 import { createPool } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
@@ -89,6 +90,17 @@ describe('the reconciler of agents', () => {
     await pass()
     assert.deepEqual(await waiting(agentId), [])
     assert.deepEqual((await world.agent(agentId)).status_reason, before.status_reason)
+  })
+
+  it('an agent whose engine knows no model runs and says so [report: no model]', async () => {
+    const { agentId, operationId } = await world.create(STAND_IN.modelless)
+    assert.equal((await world.run(operationId)).state, 'succeeded')
+    const expected = ['running', NO_MODEL]
+    for (let i = 0; i < 2; i++) {
+      const { status, status_reason: reason } = await world.agent(agentId)
+      assert.deepEqual([status, reason], expected)
+      await pass()
+    }
   })
 
   it('the reconciler of agents leaves it to the next start to build an agent that did not come up', async () => {

@@ -29,12 +29,15 @@ export const STAND_IN = {
   babbles: '2026.1.6',
   /** Needs another Node than any that there is: {@link UNFIT_RANGE}. */
   unfit: '2026.1.9',
+  /** Ready at once, and knows no key for any model. */
+  modelless: '2026.1.10',
 } as const
 
 export const UNFIT_RANGE = '>=99.1.0 <100 || >=101.0.0'
 
 const PROGRAM = `
 import { existsSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 const gate = new URL('../../open', import.meta.url)
 const started = Date.now()
@@ -49,14 +52,33 @@ if (version === '${STAND_IN.babbles}') {
   const words = 'half of a pair: \\ud83d, NUL: \\0, ' + '\\u0001'.repeat(4000)
   for (let i = 0; i < 20; i++) console.error(JSON.stringify({ level: 'error', message: words }))
   process.exitCode = 78
-} else
-createServer((request, response) => {
+} else {
+const server = createServer((request, response) => {
   const isLate = version === '${STAND_IN.late}' && Date.now() < started + 3000
   const isShut = version === '${STAND_IN.gated}' && !existsSync(gate)
   const isStarting = version === '${STAND_IN.slow}' || isLate || isShut
   response.writeHead(isStarting ? 503 : 200, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ ok: true, status: 'live' }))
 }).listen(port, '127.0.0.1')
+if (version === '${STAND_IN.modelless}') server.on('upgrade', ({ headers }, socket) => {
+  const accept = createHash('sha1').update(headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
+  const protocol = 'HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: '
+  const send = (frame) => {
+    const text = JSON.stringify(frame)
+    socket.write(String.fromCharCode(0x81, text.length) + text, 'latin1')
+  }
+  socket.on('error', () => {}).write(protocol + accept + '\\r\\n\\r\\n')
+  send({ type: 'event', event: 'connect.challenge' })
+  socket.on('data', (data) => {
+    // A frame a chunk; each of a client is masked.
+    if ((data[0] & 15) !== 1) return socket.destroy()
+    const head = (data[1] & 127) === 126 ? 4 : 2
+    const mask = data.subarray(head, head + 4)
+    const { id } = JSON.parse(Buffer.from(data.subarray(head + 4).map((byte, i) => byte ^ mask[i % 4])))
+    send({ type: 'res', id, ok: true, payload: { providers: [] } })
+  })
+})
+}
 process.on('SIGTERM', () => process.exit(0))
 `
 
