@@ -5,6 +5,7 @@ import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { AgentdError, isErrno } from './agentd-errors.ts'
+import { memoryKills, outOfMemory } from './memory.ts'
 import { killProcessTree, sendSignal } from './processes.ts'
 import type { ExecResult } from './protocol.ts'
 
@@ -33,14 +34,16 @@ export interface CommandOptions {
  * Runs a shell command in a process group of its own, without input. When its shell has exited, what is left of the
  * group is killed; on timeout and abort also all that it started in other groups (`setsid` is how a command leaves
  * something running on purpose).
- * @returns how it ended; `exitCode` is 128 + the signal's number when a signal ended it.
+ * @returns how it ended; `exitCode` is 128 + the signal's number when a signal ended it. If it failed as the kernel killed
+ *   a process for memory, `reason` and a last line of stderr say so.
  * @throws AgentdError bad_request for a command that is too long; busy when no process can be started.
  */
 export async function runCommand(
   command: string,
   options: CommandOptions,
-): Promise<Pick<ExecResult, 'exitCode' | 'truncated' | 'timedOut'>> {
+): Promise<Omit<ExecResult, 'stdout' | 'stderr'>> {
   const mark = `${MARKER}=${randomUUID()}`
+  const kills = memoryKills()
   const child = await start(command, options, mark)
   const output = new BoundedOutput(options.outputBytes, options.onText)
   output.read('stdout', child.stdout)
@@ -74,7 +77,10 @@ export async function runCommand(
   child.stdout.destroy()
   child.stderr.destroy()
   await output.end()
-  return { exitCode, truncated: output.truncated, timedOut }
+  const reason = exitCode === 0 ? null : outOfMemory('a process of this command', kills)
+  // Not of the command, but where whoever ran it looks for what went wrong.
+  if (reason) await options.onText('stderr', `${reason}\n`)
+  return { exitCode, truncated: output.truncated, timedOut, ...(reason && { reason }) }
 }
 
 /** Resolves when all output was read, or what is left of it can only come from the background. */

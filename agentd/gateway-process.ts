@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
+import { memoryKills, outOfMemory } from './memory.ts'
 import { agentMark, failureReason, gatewayCommand, PART, parseLogLine, probe } from './openclaw.ts'
 import type { Paths } from './paths.ts'
 import { endProcessTree, killProcessTree, type ProcessTree } from './processes.ts'
@@ -17,6 +18,8 @@ const POLL_MS = { starting: 100, ready: 1000 }
  */
 const STALLS = 5
 const LAST_LINES = 20
+/** A process that the kernel kills for memory has ended within this, also a large one. */
+const KILL_MS = 3000
 
 export interface GatewayRunOptions {
   config: AgentdConfig
@@ -39,6 +42,8 @@ export interface GatewayExit {
   signal: NodeJS.Signals | null
   /** The gateway was not ready in time. */
   late: boolean
+  /** The kernel killed it for memory. */
+  outOfMemory: boolean
   /** Why, in one line; of the engine where it says so. */
   reason: string
   /** The last lines that it said, at most 20. */
@@ -77,16 +82,18 @@ export async function runGatewayOnce(options: GatewayRunOptions): Promise<Gatewa
   const ended = endOf(child).finally(() => over.abort())
   const tree = gatewayTree(paths, child.pid ?? null)
   if (child.pid !== undefined) options.onStart(child.pid)
-  const late = await watch(options, AbortSignal.any([over.signal, options.signal]))
+  const kills = new RecentKills()
+  const late = await watch(options, AbortSignal.any([over.signal, options.signal]), () => kills.note())
   if (over.signal.aborted) await killProcessTree(tree)
   else await endProcessTree(tree, { graceMs: STOP_MS, asked: 'leader' })
   // A process that not even SIGKILL ends (the kernel holds it) must not hold agentd as well.
   const end = await Promise.race([ended, sleep(1000, UNKNOWN_END)])
+  const killed = end.signal === 'SIGKILL' && !late ? outOfMemory('the gateway', kills.before) : null
   const reason = late
     ? `the gateway is not ready after ${Math.round(options.readyMs / 1000)} s`
-    : reasonOf(end, lines, options)
+    : (killed ?? reasonOf(end, lines, options))
   const lastLines = lines.map(({ level, source, message }) => `${level} ${source}: ${message}`)
-  return { exitCode: end.code, signal: end.signal, late, reason, lastLines }
+  return { exitCode: end.code, signal: end.signal, late, outOfMemory: killed !== null, reason, lastLines }
 }
 
 /**
@@ -96,6 +103,7 @@ export async function runGatewayOnce(options: GatewayRunOptions): Promise<Gatewa
 async function watch(
   { config, readyMs, since, onReady }: GatewayRunOptions,
   stop: AbortSignal,
+  onLook: () => void,
 ): Promise<boolean> {
   let ready = false
   let lastReady = since
@@ -107,6 +115,7 @@ async function watch(
   while (!stop.aborted) {
     const answer = await probe(config.gatewayPort)
     if (stop.aborted) return false
+    onLook()
     stalls = answer === 'stalled' ? stalls + 1 : 0
     if (answer === 'ready') {
       lastReady = performance.now()
@@ -119,6 +128,20 @@ async function watch(
     await sleep(ready ? POLL_MS.ready : POLL_MS.starting, undefined, { signal: stop }).catch(() => {})
   }
   return false
+}
+
+/** The count of kills a moment ago: earlier ones were of other processes, as a gateway runs for long. */
+class RecentKills {
+  #at = performance.now()
+  #last = memoryKills()
+  before = this.#last
+
+  note(): void {
+    if (performance.now() - this.#at < KILL_MS) return
+    this.before = this.#last
+    this.#last = memoryKills()
+    this.#at = performance.now()
+  }
 }
 
 interface End {

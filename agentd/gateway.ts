@@ -47,6 +47,7 @@ const STOPPED: GatewayStatus = {
   restarts: 0,
   exitCode: null,
   reason: null,
+  outOfMemory: null,
   lastLines: [],
 }
 
@@ -193,7 +194,10 @@ export class Gateway implements GatewayHandle {
         return
       }
       const restarts = this.#status.restarts + 1
-      this.#set({ ...this.#status, state: 'starting', pid: null, exitCode: life.exitCode, restarts })
+      const killed = life.outOfMemory && `restarted at ${new Date().toISOString()}: ${life.reason}`
+      const outOfMemory = killed || this.#status.outOfMemory
+      const { exitCode } = life
+      this.#set({ ...this.#status, state: 'starting', pid: null, exitCode, outOfMemory, restarts })
       await sleep(delay, undefined, { signal: run.abort.signal }).catch(() => {})
       delay = Math.min(delay * 2, BACKOFF_MS.most)
     }

@@ -72,6 +72,8 @@ export interface ScriptStatus {
   exitCode: number | null
   startedAt: string | null
   finishedAt: string | null
+  /** Why it failed, if the kernel killed it for memory. */
+  reason?: string | undefined
 }
 
 /** `GET /v1/status?wait=<ms>&version=<seen>`: at once, or as soon as `version` is another one. */
@@ -90,6 +92,8 @@ export interface AgentStatus {
     exitCode: number | null
     /** Why it failed, one line: of the engine where it says so. While it is ready: what it lacks. */
     reason: string | null
+    /** When and why it was started again in this run, if the kernel killed it for memory. */
+    outOfMemory: string | null
     /** The last lines of its log, at most 20, when it failed. */
     lastLines: string[]
   }
@@ -197,12 +201,14 @@ export interface ExecResult {
   exitCode: number
   truncated: boolean
   timedOut: boolean
+  /** Why it failed, if the kernel killed a process for memory meanwhile; also the last line of `stderr`. */
+  reason?: string | undefined
 }
 
 /** With `Accept: application/x-ndjson`: lines of this, `exit` last. The command is killed when the client goes. */
 export type ExecEvent =
   | { stream: 'stdout' | 'stderr'; text: string }
-  | { exit: Pick<ExecResult, 'exitCode' | 'truncated' | 'timedOut'> }
+  | { exit: Omit<ExecResult, 'stdout' | 'stderr'> }
 
 /** Lines of the log that agentd keeps: of the gateway, of scripts and of agentd itself. They outlive every run of the gateway. */
 export const KEPT_LINES = 1000

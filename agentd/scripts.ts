@@ -6,6 +6,7 @@ import { SHELL } from './command.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
 import { MANIFEST_BYTES, parseManifest } from './manifest-check.ts'
+import { memoryKills, outOfMemory } from './memory.ts'
 import { agentMark, PART } from './openclaw.ts'
 import type { Paths } from './paths.ts'
 import { readPlainFile } from './plain-file.ts'
@@ -108,6 +109,7 @@ export class Scripts {
     const { paths, log, env, buildMs = BUILD_MS } = this.#options
     const startedAt = new Date().toISOString()
     const output = new LogFile(join(paths.tmp, `user-${name}.log`), log)
+    const kills = memoryKills()
     // Both streams share one pipe, so that their lines stay in order.
     const child = spawn(SHELL, ['-c', `exec 2>&1\n${script}`], {
       cwd: paths.root,
@@ -132,7 +134,10 @@ export class Scripts {
     if (limit?.aborted) log.error(`build was ended: it took longer than ${buildMs / 1000} s`)
     const success = exitCode === 0
     const finishedAt = new Date().toISOString()
-    this.#set(name, { state: success ? 'success' : 'failed', exitCode, startedAt, finishedAt })
+    const reason = success ? null : outOfMemory(`a process of the script ${name}`, kills)
+    if (reason) log.add({ level: 'ERROR', source: `script/${name}`, message: reason })
+    const state = success ? 'success' : 'failed'
+    this.#set(name, { state, exitCode, startedAt, finishedAt, ...(reason && { reason }) })
     return success
   }
 

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import type { DiskWatch } from './disk.ts'
+import { memoryLimit } from './memory.ts'
 import { markedProcesses } from './processes.ts'
 import type { AgentStatus, UsageAnswer, UsageSample } from './protocol.ts'
 import type { Service } from './server.ts'
@@ -119,10 +120,4 @@ async function look(): Promise<Found> {
 async function allPids(): Promise<number[]> {
   const names = await readdir('/proc').catch(() => [])
   return names.filter((name) => /^\d+$/.test(name)).map(Number)
-}
-
-/** The container's; as a process, the agent has none of its own. */
-function memoryLimit(): number | null {
-  const bytes = sandbox ? 0 : process.constrainedMemory()
-  return bytes > 0 && bytes < Number.MAX_SAFE_INTEGER ? bytes : null
 }

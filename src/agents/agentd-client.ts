@@ -14,22 +14,9 @@ import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { EPOCH_HEADER, TUNNEL_UPGRADE } from '../../agentd/protocol.ts'
 import { type AgentProxyAddress, askAgentProxy, openTunnel } from '../agent-proxy/tunnel-client.ts'
-import { readWhole } from '../lib/read.ts'
+import { AgentdError, readBounded, readError } from './agentd-answer.ts'
 
-/** agentd did not do what it was asked to; `code` is its own, or one of ours. */
-export class AgentdError extends Error {
-  override name = 'AgentdError'
-  /** `unreachable` and `timeout`: nobody answers; `bad_answer`: not what was agreed; else agentd's code. */
-  readonly code: string
-  /** The status of agentd's answer; 0 when there was none. */
-  readonly status: number
-
-  constructor(code: string, message: string, status = 0, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
-    this.status = status
-  }
-}
+export { AgentdError }
 
 /** An agent's id, and `address:port` of its agentd (null: nowhere). */
 export interface AgentdTarget {
@@ -67,9 +54,9 @@ export interface Switched {
 }
 
 const TIMEOUT_MS = 10_000
+/** agentd takes a request within milliseconds; on a busy machine it takes seconds. */
+const AWAKE_MS = 10_000
 const MAX_BYTES = 1_048_576
-const MAX_ERROR_BYTES = 65_536
-const ERROR_MS = 5000
 /** Unused connections are dropped after this: a tunnel costs two round trips. */
 const IDLE_MS = 30_000
 /** Shorter than programs keep an unused connection: who sends must be the first to drop it. */
@@ -147,7 +134,7 @@ export class AgentdClient {
       return { body, headers: response.headers }
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason
-      if (bound.aborted) throw tooLate(error)
+      if (bound.aborted) throw tooLate({ cause: error, mayRepeat: isRepeatable(options) })
       throw error
     }
   }
@@ -170,8 +157,9 @@ export class AgentdClient {
    */
   async send(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
     if (!target.address) throw noAddress()
-    const { method = 'GET', body, isRepeatable = IDEMPOTENT.includes(method) } = options
-    if (!isRepeatable || (body && !Buffer.isBuffer(body))) return this.#send(target, options, this.#single)
+    const { body } = options
+    if (!isRepeatable(options) || (body && !Buffer.isBuffer(body)))
+      return this.#send(target, options, this.#single)
     try {
       return await this.#send(target, options, this.#kept)
     } catch (error) {
@@ -265,10 +253,14 @@ export class AgentdClient {
     const sent = this.#request(to, options, agent, program)
     const ms = options.timeoutMs ?? TIMEOUT_MS
     const late = setTimeout(() => sent.destroy(tooLate()), ms)
+    const silent = setTimeout(() => sent.destroy(isSilent()), AWAKE_MS)
+    if (!sent.getHeader('expect')) clearTimeout(silent)
+    sent.once('continue', () => clearTimeout(silent))
     let isAnswered = false
     sent.once('response', (response) => {
       isAnswered = true
       clearTimeout(late)
+      clearTimeout(silent)
       const { statusCode = 0 } = response
       if (statusCode < 200 || statusCode > 599) {
         reject(new AgentdError('bad_answer', `agentd answered status ${statusCode}`))
@@ -288,6 +280,7 @@ export class AgentdClient {
     // Not every end of a connection is an error to Node.
     sent.once('close', () => {
       clearTimeout(late)
+      clearTimeout(silent)
       if (!isAnswered) reject(new AgentdError('bad_answer', 'agentd closed the connection'))
     })
     return promise
@@ -298,6 +291,8 @@ export class AgentdClient {
     const { hostname, port } = new URL(`http://${address}`)
     const json = options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json))
     const body = json ?? options.body
+    // Where agentd has stopped, as in a container that is paused, its kernel would still take the request.
+    const isHeldBack = body !== undefined && agent === this.#single
     const sent = request({
       agent,
       agentId,
@@ -311,19 +306,25 @@ export class AgentdClient {
         ...(program === undefined && { host: 'agentd', authorization: `Bearer ${this.token(agentId)}` }),
         ...(json && { 'content-type': 'application/json' }),
         ...(Buffer.isBuffer(body) && { 'content-length': body.length }),
+        ...(isHeldBack && { expect: '100-continue' }),
         ...(options.epoch !== undefined && { [EPOCH_HEADER]: String(options.epoch) }),
         ...options.headers,
       },
     } satisfies Connecting as Connecting)
     endWith(options.signal, sent)
-    // Berth asks for no informational answers, and each costs time: they could come without an end.
-    let informational = program === undefined ? MOST_INFORMATIONAL : 0
+    // Berth asks for one informational answer at most, and each costs time: they could come without an end.
+    let informational = program === undefined ? MOST_INFORMATIONAL - (isHeldBack ? 1 : 0) : 0
     sent.on('information', () => {
       if (++informational > MOST_INFORMATIONAL)
         sent.destroy(new AgentdError('bad_answer', 'agentd answers in parts'))
     })
-    if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
-    else body.on('error', (error: Error) => sent.destroy(error)).pipe(sent)
+    const send = () => {
+      if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
+      else body.pipe(sent)
+    }
+    if (body && !Buffer.isBuffer(body)) body.on('error', (error: Error) => sent.destroy(error))
+    if (isHeldBack) sent.once('continue', send)
+    else send()
     return sent
   }
 }
@@ -354,47 +355,9 @@ function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: Abo
 }
 
 const noAddress = () => new AgentdError('unreachable', 'the agent has no address')
-const tooLate = (cause?: unknown) => new AgentdError('timeout', 'agentd did not answer in time', 0, { cause })
-
-/** Reads a whole answer. @throws AgentdError `too_large` or `bad_answer`. */
-export async function readBounded(
-  response: IncomingMessage,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<Buffer> {
-  const tooLarge = () => new AgentdError('too_large', `agentd answered more than ${maxBytes} bytes`)
-  const abort = () => response.destroy(new Error('aborted'))
-  if (signal.aborted) abort()
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await readWhole(response, maxBytes, tooLarge)
-  } catch (error) {
-    if (error instanceof AgentdError) throw error
-    const message = `agentd's answer broke off: ${(error as Error).message}`
-    throw new AgentdError('bad_answer', message, 0, { cause: error })
-  } finally {
-    signal.removeEventListener('abort', abort)
-    response.destroy()
-  }
-}
-
-/** The error that an answer of failure stands for. Never rejects. */
-async function readError(response: IncomingMessage): Promise<AgentdError> {
-  const { statusCode = 0 } = response
-  const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')
-  const { error = 'bad_answer', message = `status ${statusCode}` } = parseAgentdError(`${text}`)
-  return new AgentdError(error, message, statusCode)
-}
-
-/** An error of agentd's own, from its body; empty where it is none. */
-export function parseAgentdError(body: string): { error?: string; message?: string } {
-  try {
-    const { error, message } = JSON.parse(body)
-    if (typeof error !== 'string' || typeof message !== 'string') return {}
-    // PostgreSQL stores neither NUL nor half a character.
-    const text = message.slice(0, 2000).replaceAll('\0', '').toWellFormed()
-    return { error: error.slice(0, 100), message: text }
-  } catch {
-    return {}
-  }
-}
+const isSilent = () =>
+  new AgentdError('unreachable', 'agentd takes no requests: it hangs, or its container is paused')
+const tooLate = (options: ErrorOptions & { mayRepeat?: boolean } = {}) =>
+  new AgentdError('timeout', 'agentd did not answer in time', 0, options)
+const isRepeatable = ({ method = 'GET', isRepeatable }: AgentdRequest) =>
+  isRepeatable ?? IDEMPOTENT.includes(method)

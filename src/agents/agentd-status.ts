@@ -20,6 +20,7 @@ const scriptStatus = z.object({
   exitCode: z.number().int().nullable(),
   startedAt: time,
   finishedAt: time,
+  reason: storable(1000).optional().describe('Why it failed, if the kernel killed it for memory.'),
 })
 export const scriptStates = z.object({ build: scriptStatus, start: scriptStatus })
 
@@ -30,6 +31,11 @@ export const gatewayStatus = z.object({
   restarts: z.number().int(),
   exitCode: z.number().int().nullable(),
   reason: line.nullable(),
+  // An agentd of 0.3.0 does not say it.
+  outOfMemory: line
+    .nullable()
+    .default(null)
+    .describe('When and why it was restarted by itself, if the kernel killed it for memory.'),
   lastLines: z.array(line).max(20),
 })
 

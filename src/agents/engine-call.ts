@@ -50,7 +50,8 @@ export async function askAgent<T>(
 export function toAnswer(agent: Agent, failure: string, error: AgentdError, answers: Answers = {}): ApiError {
   const answer = answers[error.code]?.(error)
   if (answer) return answer
-  if (error.code === 'unreachable' || error.code === 'not_ready') return notThere(agent, error)
+  if (error.code === 'unreachable' || error.code === 'not_ready' || error.mayRepeat)
+    return notThere(agent, error)
   if (error.code === 'busy') {
     return new ApiError(503, 'busy', `The agent is busy: ${error.message}`, {
       headers: { 'retry-after': '5' },

@@ -80,15 +80,18 @@ export class RetryLater extends OperationFailed {
   readonly delayMs: number | undefined
   /** The operation is tried again however long it has been tried: the handler bounds it in another way. */
   readonly unbounded: boolean
+  /** The attempt counts as one with an unexpected error does, for the handler's own bound. */
+  readonly counted: boolean
 
   constructor(
     code: string,
     message: string,
-    options: FailureOptions & { delayMs?: number; unbounded?: boolean } = {},
+    options: FailureOptions & { delayMs?: number; unbounded?: boolean; counted?: boolean } = {},
   ) {
     super(code, message, options)
     this.delayMs = options.delayMs
     this.unbounded = options.unbounded ?? false
+    this.counted = options.counted ?? false
   }
 }
 

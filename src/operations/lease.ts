@@ -85,8 +85,8 @@ export type Ending =
       cause: string
       result?: Record<string, unknown> | undefined
     }
-  /** Tries again after `delayMs`; `unexpected` counts the attempt against the kind's limit of unexpected errors. */
-  | { state: 'queued'; delayMs: number; code: string; cause: string; unexpected?: boolean }
+  /** Tries again after `delayMs`; `counted` counts the attempt among those with an unexpected error. */
+  | { state: 'queued'; delayMs: number; code: string; cause: string; counted?: boolean }
 
 /**
  * Ends an attempt together with what `write` writes, in one transaction. Rows of files and agents are locked before that of the
@@ -110,7 +110,7 @@ export async function end(db: Queryable, { id, epoch }: Claim, ending: Ending): 
     epoch,
     ending.state,
     retry?.delayMs ?? 0,
-    retry?.unexpected ? 1 : 0,
+    retry?.counted ? 1 : 0,
     ending.state === 'failed' ? ending.error : null,
     'code' in ending ? ending.code : null,
     'cause' in ending ? ending.cause : null,

@@ -8,6 +8,7 @@ export const REPAIRS = {
   agents: [
     'container ended',
     'container missing',
+    'container broken',
     'gateway missing',
     'agentd silent',
     'agentd has another key',

@@ -239,7 +239,7 @@ function endingOf({ operation, log }: Run, error: unknown): Exclude<Ending, { st
     if (error instanceof RetryLater && (error.unbounded || operation.ageMs < forMs)) {
       const delayMs = error.delayMs ?? backoffMs(retry, operation.attempts)
       log.info({ err: error, code, delayMs }, 'trying again later')
-      return { state: 'queued', delayMs, code, cause }
+      return { state: 'queued', delayMs, code, cause, counted: error.counted }
     }
     log.warn({ err: error, code, lastLines }, publicMessage)
     return { state: 'failed', error: publicMessage, code, cause, result }
@@ -258,7 +258,7 @@ function endingOf({ operation, log }: Run, error: unknown): Exclude<Ending, { st
       delayMs: backoffMs(ERROR_BACKOFF, errorCount),
       code: 'internal',
       cause,
-      unexpected: true,
+      counted: true,
     }
   return { state: 'failed', error: failureMessage, code: 'internal', cause }
 }

@@ -18,7 +18,7 @@ import { type Tidying, tidyImages, tidyInstalled } from '../openclaw/tidy.ts'
 import { DiskHelper } from './docker/disk-helper.ts'
 import { DockerEngine, ignoring, SLOW_MS } from './docker/engine.ts'
 import { dockerEvents } from './docker/events.ts'
-import { addressOf, endpointOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
+import { addressOf, endpointOf, faultOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
 import { readHome, writeHome } from './docker/home.ts'
 import { ensureNetwork, removeNetwork } from './docker/network.ts'
 import { containerOptions } from './docker/spec.ts'
@@ -122,8 +122,8 @@ export class DockerRuntime implements SandboxRuntime {
       const found = await this.#find(agentId, signal)
       if (found && !isLabelled(owner, found.Config.Labels))
         throw belongsToOthers('container', name, found.Config.Labels)
-      if (found && isWhole(found) && hasLabels(found, { ...labelsOf(instance, agentId), [SPEC_LABEL]: hash }))
-        return
+      const labels = { ...labelsOf(instance, agentId), [SPEC_LABEL]: hash }
+      if (found && isWhole(found) && hasLabels(found, labels) && !faultOf(found)) return
       if (found) {
         await this.stop(agentId, { signal })
         await this.#removeContainer(found.Id, signal)

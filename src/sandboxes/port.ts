@@ -37,6 +37,8 @@ export interface Sandbox {
   oomKilled: boolean
   /** Why it ended, in a cluster that ended it. */
   cause?: string
+  /** Why nobody can reach it although it is there: it was paused, or lost its network. `create` makes it anew. */
+  fault?: string
   /** ISO 8601; null before the first start. */
   startedAt: string | null
 }
@@ -109,7 +111,7 @@ export interface SandboxRuntime {
   ensureVolume(agentId: string, options?: CallOptions & { diskBytes?: number }): Promise<void>
   /**
    * Makes the sandbox, not started; the agent's fixed name is the lock. A sandbox that is there with the same spec is
-   * kept; one with another spec (version, limits, environment) is replaced. The volume is not touched.
+   * kept; one with another spec (version, limits, environment), or with a fault, is replaced. The volume is not touched.
    */
   create(spec: SandboxSpec, options?: CallOptions): Promise<void>
   /** Starts it and resolves when agentd's address is known; nothing happens to one that runs. */

@@ -2,6 +2,7 @@
 
 import { TunnelError } from '../../src/agent-proxy/tunnel-client.ts'
 import { type AgentdClient, AgentdError } from '../../src/agents/agentd-client.ts'
+import type { Config } from '../../src/config.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
 import { type Sandbox, SandboxError } from '../../src/sandboxes/port.ts'
 import { StorageError } from '../../src/storage/port.ts'
@@ -40,17 +41,25 @@ export class StartFailed extends OperationFailed {
   }
 }
 
-/** The sandbox ended under us: by itself, by hand, or because Docker was restarted. */
+/** The sandbox ended or broke under us: by itself, by hand, or because Docker was restarted. */
 export class SandboxEnded extends Error {
   override name = 'SandboxEnded'
 
-  constructor(sandbox: Sandbox | undefined) {
-    super(
-      sandbox
-        ? `the agent's container ended: ${sandbox.cause ?? `exit code ${sandbox.exitCode}`}`
-        : 'it has no container',
-    )
+  constructor(sandbox: Sandbox | undefined, limits: MemoryLimit) {
+    super(describeEnd(sandbox, limits))
   }
+}
+
+export type MemoryLimit = Pick<Config, 'BERTH_AGENT_MEMORY_MB'>
+
+/** Why an agent's sandbox is of no use as it is, in a sentence for the agent's owner. */
+export function describeEnd(sandbox: Sandbox | undefined, { BERTH_AGENT_MEMORY_MB }: MemoryLimit): string {
+  if (!sandbox) return 'it has no container'
+  if (sandbox.fault) return sandbox.fault
+  if (sandbox.oomKilled)
+    return `out of memory: the kernel killed its container, the agent's limit is ${BERTH_AGENT_MEMORY_MB} MiB`
+  if (sandbox.state === 'running') return 'its container has no address'
+  return `the agent's container ended: ${sandbox.cause ?? `exit code ${sandbox.exitCode}`}`
 }
 
 /** True for an error about a part that is away, and may be back later. */
@@ -86,13 +95,16 @@ export function failureOf(error: unknown): StartFailed | undefined {
   return undefined
 }
 
-/** A sandbox may end because Docker is restarted; one that ends at each attempt does so by itself. */
+/**
+ * A sandbox may end because Docker is restarted; one that ends at each attempt does so by itself. Attempts that met an outage
+ * are not counted.
+ */
 const MAX_ENDS = 5
 
 /** The end of an attempt for an agent that is started: another attempt, or a failure; undefined for an unexpected error. */
 export function explainStart(error: unknown, { operation }: Run): OperationFailed | undefined {
   const hasEnded = error instanceof SandboxEnded
-  if (hasEnded && operation.attempts >= MAX_ENDS)
+  if (hasEnded && operation.errorCount + 1 >= MAX_ENDS)
     return new StartFailed('sandbox_ended', error.message, { cause: error })
   if (hasEnded || isOutage(error)) {
     const { message } = error as Error
@@ -101,6 +113,7 @@ export function explainStart(error: unknown, { operation }: Run): OperationFaile
       result: { detail: message },
       cause: error,
       unbounded: hasEnded,
+      counted: hasEnded,
     })
   }
   return failureOf(error)

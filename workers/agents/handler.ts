@@ -9,10 +9,14 @@ import {
   type Handler,
   OperationCanceled,
   type OperationFailed,
+  RetryLater,
   type Run,
 } from '../../src/operations/handler.ts'
 import { LeaseLost } from '../../src/operations/lease.ts'
 import { type AgentWorkerServices, type Definition, defineHandler } from '../services.ts'
+
+/** Most characters of an agent's `statusReason`. */
+export const MAX_REASON = 1000
 
 interface AgentHandler<K extends AgentOperation> extends Pick<Handler<K>, 'failed'> {
   handle(run: Run<K>, agent: Agent): Promise<Ended>
@@ -41,7 +45,14 @@ export const agentHandler = <K extends AgentOperation>(
         } catch (error) {
           if (error instanceof AgentdError && error.code === 'stale_epoch')
             throw new LeaseLost(`agent ${agent.agentId}, epoch ${agent.epoch}`)
-          throw explain?.(error, run, agent) ?? error
+          const explained = explain?.(error, run, agent)
+          // An agent that has to wait says for what.
+          if (state === 'starting' && explained instanceof RetryLater)
+            await services.prisma.agent.updateMany({
+              where: { id: agent.id, epoch: agent.epoch, deletedAt: null },
+              data: { statusReason: explained.message.slice(0, MAX_REASON) },
+            })
+          throw explained ?? error
         }
       },
       ...(failed && { failed }),
@@ -61,7 +72,8 @@ export async function acquireAgent(
   const { rows } = await pool.query<Agent>(
     `UPDATE agent SET epoch = agent.epoch + 1,
        status = CASE WHEN $4 = 'starting' THEN 'starting' ELSE status END,
-       status_reason = CASE WHEN $4 = 'starting' THEN NULL ELSE status_reason END
+       -- Why it has to be started stays until it runs.
+       status_reason = CASE WHEN $4 = 'starting' AND status <> 'starting' THEN NULL ELSE status_reason END
      WHERE id = $1 AND purged_at IS NULL AND (deleted_at IS NOT NULL) = ($4 = 'deleted')
        AND EXISTS (SELECT FROM operation WHERE id = $2 AND epoch = $3 AND state = 'running')
      RETURNING ${AGENT_COLUMNS}`,

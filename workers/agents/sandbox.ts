@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Agent } from '../../src/agents/agent.ts'
-import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
+import type { AgentdTarget } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/agentd-status.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import type { SandboxSpec } from '../../src/sandboxes/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { diskBytesOf } from './disk.ts'
-import { isSilent, SandboxEnded, StartFailed } from './failure.ts'
+import { describeEnd, isSilent, SandboxEnded, StartFailed } from './failure.ts'
 
 /** A line of a build is shown at most this often. */
 const LINE_MS = 1000
@@ -41,14 +41,15 @@ export async function prepareEngine(
 }
 
 /**
- * Makes the agent's volume and its container where they are not there, starts it, and waits for its agentd.
+ * Makes the agent's volume and its container where they are not there, starts it, and waits for its agentd. `rebuild` makes
+ * the container anew, whatever is wrong with the one that is there.
  * @throws AgentdError when agentd cannot be reached; SandboxEnded or StartFailed when the container ends.
  */
 export async function startSandbox(
   services: AgentWorkerServices,
   run: Run,
   agent: Agent,
-  version: string,
+  { version, rebuild }: { version: string; rebuild: boolean },
 ): Promise<AgentdEndpoint> {
   const { runtime } = services
   const { signal } = run
@@ -56,6 +57,10 @@ export async function startSandbox(
   const diskBytes = await diskBytesOf(services, agent)
   await runtime.ensureVolume(agent.agentId, { diskBytes, signal })
   await run.report('container')
+  if (rebuild) {
+    await runtime.stop(agent.agentId, { signal })
+    await runtime.remove(agent.agentId, { volume: false, signal })
+  }
   crashPoint('agent-before-create')
   await runtime.create(sandboxSpec(services, agent, { version, diskBytes }), { signal })
   crashPoint('agent-after-create')
@@ -120,12 +125,11 @@ async function waitForAgentd(
     // The address is read anew each time: it may be another one after each start.
     const address = await runningAddress(services, agentId, signal)
     try {
-      if (!address) throw new AgentdError('unreachable', 'the sandbox has no address yet')
       await readStatus(services.agentd, { agentId, address }, { timeoutMs: TRY_MS, signal })
       return { agentId, address }
     } catch (error) {
       // The agent proxy is away: that may take long, and waits better in the line of operations.
-      if (address && !(await isSilent(error, services.agentd))) throw error
+      if (!(await isSilent(error, services.agentd))) throw error
       if (performance.now() > deadline) throw error
       await delay(PAUSE_MS, undefined, { signal })
     }
@@ -133,16 +137,16 @@ async function waitForAgentd(
 }
 
 /**
- * The address of a sandbox's agentd; null when that is not known yet.
- * @throws SandboxEnded when the sandbox does not run; StartFailed when it ran out of memory.
+ * The address of a sandbox's agentd.
+ * @throws SandboxEnded when the sandbox does not run, or nobody can reach it; StartFailed when it ran out of memory.
  */
 export async function runningAddress(
-  { runtime }: AgentWorkerServices,
+  { runtime, config }: AgentWorkerServices,
   agentId: string,
   signal: AbortSignal,
-): Promise<string | null> {
+): Promise<string> {
   const sandbox = await runtime.inspect(agentId, { signal })
-  if (sandbox?.state === 'running') return sandbox.address
-  if (sandbox?.oomKilled) throw new StartFailed('out_of_memory', 'the agent ran out of memory')
-  throw new SandboxEnded(sandbox)
+  if (sandbox?.state === 'running' && sandbox.address && !sandbox.fault) return sandbox.address
+  if (sandbox?.oomKilled) throw new StartFailed('out_of_memory', describeEnd(sandbox, config))
+  throw new SandboxEnded(sandbox, config)
 }

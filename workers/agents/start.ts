@@ -14,6 +14,7 @@ import { OperationCanceled, type OperationFailed, type Run } from '../../src/ope
 import type { AgentWorkerServices } from '../services.ts'
 import { failureOf } from './failure.ts'
 import { readSecretsAndChannels, startGateway } from './gateway.ts'
+import { MAX_REASON } from './handler.ts'
 import { applyFirstManifest } from './manifest/apply.ts'
 import { prepareEngine, startSandbox } from './sandbox.ts'
 import { commitFirst, prepareWorkspace } from './workspace.ts'
@@ -31,15 +32,16 @@ export interface StartedAgent {
 /**
  * Starts an agent on `version`. The names at the steps are those that clients see in the operation.
  * @param options.scripts what runs once the gateway is ready: `build` and then `start`, or `start` alone.
+ * @param options.rebuild has the container made anew.
  * @throws StartFailed when it cannot start as it is; any other error is worth another attempt.
  */
 export async function startAgent(
   services: AgentWorkerServices,
   run: Run,
   agent: Agent,
-  options: { version: string; scripts: 'build' | 'start' },
+  options: { version: string; scripts: 'build' | 'start'; rebuild?: boolean },
 ): Promise<StartedAgent> {
-  const { version } = options
+  const { version, rebuild = false } = options
   try {
     // `image`: builds the image of the engine's version, or installs the version, and fails where its Node is unfit.
     // Needs nothing. Repeated: one that is at hand is left alone. Undone: by `tidyEngines`, when no agent has used it
@@ -47,9 +49,9 @@ export async function startAgent(
     await prepareEngine(services, run, version)
 
     // `volume`, `container`: makes the home and the sandbox, starts it, and waits until agentd answers in it.
-    // Needs the image. Repeated: a home stays as it is; a sandbox with another version or other limits is made anew;
-    // one whose agentd is silent is ended and started once. Undone: both by `agent.delete`.
-    const target = await startSandbox(services, run, agent, version)
+    // Needs the image. Repeated: a home stays as it is; a sandbox with another version, other limits or a fault is made
+    // anew; one whose agentd is silent is ended and started once. Undone: both by `agent.delete`.
+    const target = await startSandbox(services, run, agent, { version, rebuild })
 
     // No step for clients: writes agentd's address into the row, so that status, log and files can be read from here
     // on, also where the gateway does not start.
@@ -135,8 +137,6 @@ export async function writeRunning(
   })
   if (!count) throw new OperationCanceled('the agent was deleted')
 }
-
-const MAX_REASON = 1000
 
 /**
  * The same for a start that has failed for good: the row of a live agent says that it does not run, and why. The run

@@ -10,7 +10,7 @@ import type { Logger } from '../../src/log.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Reason, recordRepairs } from '../../src/operations/repairs.ts'
 import type { Sandbox } from '../../src/sandboxes/port.ts'
-import { isSilent } from '../agents/failure.ts'
+import { describeEnd, isSilent } from '../agents/failure.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import type { TaskRuns } from './task-runs.ts'
 
@@ -20,8 +20,8 @@ const STATUS_MS = 3000
 /** After this long without an answer, agentd of a running sandbox counts as hung; on a busy machine it may be slow. */
 const SILENT_MS = 60_000
 /**
- * Restarts of an agent within {@link RESTARTS_WITHIN_MS} after which it is left stopped. Only restarts since this process's
- * own start count: agents that ended together with Berth are not at fault.
+ * Restarts of an agent within {@link RESTARTS_WITHIN_MS}, for one reason and since its owner's last one, after which it is
+ * left stopped. Only restarts since this process's own start count: agents that ended together with Berth are not at fault.
  */
 const MAX_RESTARTS = 5
 const RESTARTS_WITHIN_MS = 600_000
@@ -50,8 +50,8 @@ export class AgentCheck {
     if (agent.busy) return
     try {
       if (agent.deleted) await this.#remove(agent, signal)
-      else if (sandbox?.state === 'running') await this.#compare(agent, sandbox, signal)
-      else await this.#startAgain(agent, sandbox ? 'container ended' : 'container missing', signal)
+      else if (sandbox?.state === 'running' && !sandbox.fault) await this.#compare(agent, sandbox, signal)
+      else await this.#startAgain(agent, reasonOf(sandbox), signal)
     } catch (error) {
       if (!signal.aborted) this.#log.warn({ err: error, agentId: agent.agentId }, 'cannot check an agent')
     }
@@ -75,7 +75,7 @@ export class AgentCheck {
   async #compare(agent: KnownAgent, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     const target = { agentId: agent.agentId, address: sandbox.address }
     const status = await readStatus(this.#services.agentd, target, { timeoutMs: STATUS_MS, signal }).catch(
-      (error) => this.#noteError(agent, error, signal),
+      (error) => this.#noteError(agent, sandbox, error, signal),
     )
     if (!status) return
     this.#silentSince.delete(agent.agentId)
@@ -90,7 +90,10 @@ export class AgentCheck {
     const status =
       ({ ready: 'running', failed: 'not_running' } as const)[gateway.state as string] ?? 'starting'
     const ended = agent.status === 'not_running' ? agent.statusReason : null
-    const statusReason = status === 'not_running' ? (ended ?? gateway.reason ?? 'it ended') : gateway.reason
+    const statusReason =
+      status === 'not_running'
+        ? (ended ?? gateway.reason ?? 'it ended')
+        : (gateway.outOfMemory ?? gateway.reason)
     const { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts } = agent
     // The row of an agent that has never come up has no scripts, by which its next start knows that. An agentd knows
     // nothing of scripts before its gateway is ready.
@@ -98,14 +101,19 @@ export class AgentCheck {
     const seen = { status, statusReason, address: sandbox.address, scripts: isKnown ? scripts : knownScripts }
     const known = { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts }
     if (isDeepStrictEqual(known, seen)) return
-    await this.#services.prisma.agent.updateMany({
-      where: asRead(agent),
-      data: {
-        status,
-        statusReason,
-        address: sandbox.address,
-        ...(isKnown && { scripts: { build: { ...scripts.build }, start: { ...scripts.start } } }),
-      },
+    const data = {
+      status,
+      statusReason,
+      address: sandbox.address,
+      ...(isKnown && { scripts: { build: { ...scripts.build }, start: { ...scripts.start } } }),
+    }
+    // A gateway that was killed may be ready again by now: whoever follows the agent hears that it ended, and why.
+    const wasKilled =
+      status === 'running' && knownStatus === 'running' && statusReason && statusReason !== knownReason
+    await inTransaction(this.#services.prisma, async (tx) => {
+      if (wasKilled)
+        await tx.agent.updateMany({ where: asRead(agent), data: { status: 'starting', statusReason } })
+      await tx.agent.updateMany({ where: asRead(agent), data })
     })
   }
 
@@ -113,13 +121,19 @@ export class AgentCheck {
    * Handles an agentd that did not answer, or refused the worker's token. An agent whose agentd keeps silent in a running
    * sandbox is restarted; so is one that was started before AGENT_PROXY_KEY changed, which gives it the new key.
    */
-  async #noteError(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
+  async #noteError(
+    agent: KnownAgent,
+    sandbox: Sandbox,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<undefined> {
     if (error instanceof AgentdError && error.code === 'unauthorized') {
       await this.#startAgain(agent, 'agentd has another key', signal)
       return
     }
     const { agentId, epoch } = agent
-    if (signal.aborted || !(await isSilent(error, this.#services.agentd))) {
+    const isUnreachable = sandbox.address === null || (await isSilent(error, this.#services.agentd))
+    if (signal.aborted || !isUnreachable) {
       this.#silentSince.delete(agentId)
       throw error
     }
@@ -134,20 +148,22 @@ export class AgentCheck {
 
   /**
    * Enqueues a restart of an agent that should run: at once, then after longer and longer waits, and not any more when
-   * the agent keeps ending. A stopped agent that was not lost by an outage stays stopped: its owner restarts it.
+   * the agent keeps ending for this reason. A stopped agent that was not lost by an outage stays stopped: its owner
+   * restarts it.
    */
   async #startAgain(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
     if (agent.status === 'not_running' && !agent.lostByOutage) return
-    const { pool, prisma, runtime } = this.#services
+    const { pool, prisma, runtime, config } = this.#services
     const withinMs = Math.min(performance.now() - this.#since, RESTARTS_WITHIN_MS)
-    const recent = await readRestarts.one(pool, agent.agentId, withinMs)
-    if (recent.count >= MAX_RESTARTS) return this.#giveUp(agent, reason)
-    if (recent.count > 0 && (recent.agoMs ?? 0) < BACKOFF_MS * 2 ** (recent.count - 1)) return
+    const recent = await readRestarts.one(pool, agent.agentId, withinMs, reason)
     // The sandbox may have been started since the list was read, by an operation that has ended meanwhile.
     const sandbox = await runtime.inspect(agent.agentId, { signal })
-    if (reason.startsWith('container') && sandbox?.state === 'running') return
+    if (reason.startsWith('container') && sandbox?.state === 'running' && !sandbox.fault) return
+    const statusReason = SENTENCES[reason as string] ?? describeEnd(sandbox, config)
+    if (recent.count >= MAX_RESTARTS) return this.#giveUp(agent, statusReason)
+    if (recent.count > 0 && (recent.agoMs ?? 0) < BACKOFF_MS * 2 ** (recent.count - 1)) return
     await inTransaction(prisma, async (tx) => {
-      const data = { status: 'starting', statusReason: null }
+      const data = { status: 'starting', statusReason }
       const { count } = await tx.agent.updateMany({ where: asRead(agent), data })
       if (!count) return
       await enqueue(tx, 'agent.restart', agent, { input: { reason } })
@@ -156,14 +172,26 @@ export class AgentCheck {
     this.#log.info({ agentId: agent.agentId, reason }, 'starting an agent again')
   }
 
-  async #giveUp(agent: KnownAgent, reason: string): Promise<void> {
+  async #giveUp(agent: KnownAgent, why: string): Promise<void> {
     if (agent.status === 'not_running') return
     const { pool, prisma } = this.#services
-    const statusReason = `it was started again ${MAX_RESTARTS} times, and keeps ending: ${reason}`
+    const statusReason = `it was started again ${MAX_RESTARTS} times, and keeps ending: ${why}`
     const data = { status: 'not_running', statusReason }
     const { count } = await prisma.agent.updateMany({ where: asRead(agent), data })
     if (count) await recordRepairs(pool, 'agents', 'keeps ending', [agent.agentId])
   }
+}
+
+const reasonOf = (sandbox: Sandbox | undefined): Reason<'agents'> => {
+  if (!sandbox) return 'container missing'
+  return sandbox.fault ? 'container broken' : 'container ended'
+}
+
+/** What a restart is for, to the agent's owner, where the sandbox does not say it. */
+const SENTENCES: Partial<Record<string, string>> = {
+  'gateway missing': 'its supervisor was restarted',
+  'agentd silent': 'its supervisor does not answer',
+  'agentd has another key': 'the key of the agent proxy was changed',
 }
 
 /** The agent's row, unless an operation has acquired it since it was read, or it was deleted. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { storable } from '../agentd-status.ts'
 
 /** A longer command belongs into a file. */
 const MAX_COMMAND_BYTES = 65_536
@@ -27,6 +28,9 @@ export const execResult = z.object({
   exitCode: z.number().int().describe('128 + the number of the signal, where one ended it.'),
   truncated: z.boolean().describe('There was more output than is kept.'),
   timedOut: z.boolean().describe('It ran for too long and was killed.'),
+  reason: storable(1000)
+    .optional()
+    .describe('Why it failed, if the kernel killed a process for memory; also the last line of `stderr`.'),
 })
 
 export const execAnswer = execResult.extend({ command: z.string(), timestamp: z.string() })
@@ -34,5 +38,5 @@ export const execAnswer = execResult.extend({ command: z.string(), timestamp: z.
 /** A line of agentd's stream. */
 export const execEvent = z.union([
   z.object({ stream: z.enum(['stdout', 'stderr']), text: z.string() }),
-  z.object({ exit: execResult.pick({ exitCode: true, truncated: true, timedOut: true }) }),
+  z.object({ exit: execResult.omit({ stdout: true, stderr: true }) }),
 ])

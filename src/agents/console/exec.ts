@@ -15,6 +15,8 @@ const MARGIN_MS = 5000
 /** A byte of output is at most six in JSON: `\u0000`. */
 const JSON_FACTOR = 6
 const LINE_BYTES = 1_048_576
+/** Of agentd's own line that memory ran out. */
+const NOTE_BYTES = 1000
 
 export interface Execution {
   agentd: AgentdClient
@@ -95,7 +97,7 @@ async function writeEvents(
   events: EventStream,
 ): Promise<void> {
   // A byte that is no UTF-8 became U+FFFD, which is three.
-  let left = outputBytes * 3
+  let left = outputBytes * 3 + NOTE_BYTES
   for await (const event of jsonLines(output, LINE_BYTES, execEvent)) {
     if ('exit' in event) {
       return events.send('exit', { ...event.exit, timestamp: new Date().toISOString() })

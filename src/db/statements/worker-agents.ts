@@ -58,15 +58,21 @@ export const keepAgentUsage = statement({
       SET at = now(), memory_bytes = EXCLUDED.memory_bytes, memory_limit_bytes = EXCLUDED.memory_limit_bytes`,
 })
 
-/** How often the reconciler alone has restarted the agent `$1` in the last `$2` ms, and how long ago the last one ended. */
+/**
+ * How often the reconciler alone has restarted the agent `$1` for the reason `$3` in the last `$2` ms, since anybody else
+ * did, and how long ago the last one ended.
+ */
 export const readRestarts = statement({
   name: 'worker-restarts',
-  parameters: ['text', 'float8'],
+  parameters: ['text', 'float8', 'text'],
   columns: { count: 'int4', agoMs: 'float8?' },
   text: `SELECT count(*)::int AS count, (extract(epoch FROM now() - max(finished_at)) * 1000)::float8 AS "agoMs"
     FROM operation
-    WHERE agent_id = $1 AND kind = 'agent.restart' AND input ? 'reason'
-      AND created_at > now() - $2 * interval '1 ms'`,
+    WHERE agent_id = $1 AND kind = 'agent.restart' AND input->>'reason' = $3
+      AND created_at > now() - $2 * interval '1 ms'
+      AND created_at > coalesce((
+        SELECT max(created_at) FROM operation
+        WHERE agent_id = $1 AND kind = 'agent.restart' AND NOT coalesce(input ? 'reason', false)), '-infinity')`,
 })
 
 /** Versions of agents that have a sandbox, and of those that move to another one just now. */

@@ -163,7 +163,15 @@ export const agentExamples: Record<string, Example> = {
       agentVersion: '2026.9.6',
       reachable: true,
       startedAt: '2026-11-21T11:05:20.405Z',
-      gateway: { state: 'ready', pid: 31, restarts: 0, exitCode: null, reason: null, lastLines: [] },
+      gateway: {
+        state: 'ready',
+        pid: 31,
+        restarts: 0,
+        exitCode: null,
+        reason: null,
+        outOfMemory: null,
+        lastLines: [],
+      },
       scripts: {
         build: script,
         start: { ...script, state: 'running', exitCode: null, finishedAt: null },

@@ -4,6 +4,8 @@ import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, VERSION_LABEL } from '../names.ts'
 import type { Sandbox, SandboxStats } from '../port.ts'
 
+/** The exit code of what SIGKILL ended. */
+const KILLED = 137
 /** The engine's word for "never". */
 const NEVER = '0001-01-01T00:00:00Z'
 
@@ -20,18 +22,27 @@ export const endpointOf = ({ Name, NetworkSettings }: ContainerInspectInfo) =>
 export const addressOf = (found: ContainerInspectInfo): string | undefined =>
   endpointOf(found)?.IPAMConfig?.IPv4Address
 
+/** Why nobody can reach the container, which another one does not have; undefined if all is well. */
+export function faultOf(found: ContainerInspectInfo): string | undefined {
+  if (found.State.Paused) return 'its container is paused'
+  return addressOf(found) ? undefined : 'its container is not connected to its network'
+}
+
 export function toSandbox(found: ContainerInspectInfo): Sandbox {
   const { Status, ExitCode, OOMKilled, StartedAt } = found.State
   const { [AGENT_LABEL]: agentId = '', [VERSION_LABEL]: engineVersion = '' } = found.Config.Labels
   const state = Status === 'created' ? 'created' : /^(exited|dead)$/.test(Status) ? 'exited' : 'running'
   const address = addressOf(found)
+  const fault = faultOf(found)
   return {
     agentId,
     state,
     engineVersion,
     address: state === 'running' && address ? `${address}:${AGENTD_PORT}` : null,
     exitCode: state === 'exited' ? ExitCode : null,
-    oomKilled: state === 'exited' && OOMKilled,
+    // Docker says so also where a command was killed, and the container ended later.
+    oomKilled: state === 'exited' && OOMKilled && ExitCode === KILLED,
+    ...(fault && { fault }),
     startedAt: StartedAt === NEVER ? null : StartedAt,
   }
 }

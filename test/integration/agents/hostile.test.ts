@@ -28,7 +28,15 @@ it('an agentd that has news all the time is not asked all the time', async (t) =
         run = ((await json(req)) as StartRequest).run
         return void res.end('{}')
       }
-      const gateway = { run, pid: null, restarts: 0, exitCode: null, reason: null, lastLines: [] }
+      const gateway = {
+        run,
+        pid: null,
+        restarts: 0,
+        exitCode: null,
+        reason: null,
+        outOfMemory: null,
+        lastLines: [],
+      }
       const status: AgentStatus = {
         agentId,
         version: ++asked,

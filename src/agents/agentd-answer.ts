@@ -1,0 +1,72 @@
+/** What agentd answers, whole and bounded, and the errors that its answers stand for. */
+import type { IncomingMessage } from 'node:http'
+import { readWhole } from '../lib/read.ts'
+
+const MAX_ERROR_BYTES = 65_536
+const ERROR_MS = 5000
+
+/** agentd did not do what it was asked to; `code` is its own, or one of ours. */
+export class AgentdError extends Error {
+  override name = 'AgentdError'
+  /** `unreachable` and `timeout`: nobody answers; `bad_answer`: not what was agreed; else agentd's code. */
+  readonly code: string
+  /** The status of agentd's answer; 0 when there was none. */
+  readonly status: number
+  /** The answer was late, and the request may be made again. */
+  readonly mayRepeat: boolean
+
+  constructor(
+    code: string,
+    message: string,
+    status = 0,
+    { mayRepeat = false, ...options }: ErrorOptions & { mayRepeat?: boolean } = {},
+  ) {
+    super(message, options)
+    this.code = code
+    this.status = status
+    this.mayRepeat = mayRepeat
+  }
+}
+
+/** Reads a whole answer. @throws AgentdError `too_large` or `bad_answer`. */
+export async function readBounded(
+  response: IncomingMessage,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const tooLarge = () => new AgentdError('too_large', `agentd answered more than ${maxBytes} bytes`)
+  const abort = () => response.destroy(new Error('aborted'))
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await readWhole(response, maxBytes, tooLarge)
+  } catch (error) {
+    if (error instanceof AgentdError) throw error
+    const message = `agentd's answer broke off: ${(error as Error).message}`
+    throw new AgentdError('bad_answer', message, 0, { cause: error })
+  } finally {
+    signal.removeEventListener('abort', abort)
+    response.destroy()
+  }
+}
+
+/** The error that an answer of failure stands for. Never rejects. */
+export async function readError(response: IncomingMessage): Promise<AgentdError> {
+  const { statusCode = 0 } = response
+  const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')
+  const { error = 'bad_answer', message = `status ${statusCode}` } = parseAgentdError(`${text}`)
+  return new AgentdError(error, message, statusCode)
+}
+
+/** An error of agentd's own, from its body; empty where it is none. */
+export function parseAgentdError(body: string): { error?: string; message?: string } {
+  try {
+    const { error, message } = JSON.parse(body)
+    if (typeof error !== 'string' || typeof message !== 'string') return {}
+    // PostgreSQL stores neither NUL nor half a character.
+    const text = message.slice(0, 2000).replaceAll('\0', '').toWellFormed()
+    return { error: error.slice(0, 100), message: text }
+  } catch {
+    return {}
+  }
+}
