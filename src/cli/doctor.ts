@@ -1,5 +1,6 @@
 /** `berth doctor`: asks each part how it is, and says what to do about those that are not well. */
 
+import { stat } from 'node:fs/promises'
 import { styleText } from 'node:util'
 import { checkAgentProxy } from '../agent-proxy/checks.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
@@ -150,12 +151,21 @@ async function checkAgents(config: Config): Promise<Finding[]> {
   const { NOBODY } = await import('../sandboxes/owner.ts')
   const driver = await chosenDriver(config)
   if (!driver) return []
-  if (driver === 'process')
-    return [{ part: 'Agents', ok: true, said: 'processes of this machine: no container isolates them' }]
-  const runtime = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY)
+  const asProcesses = {
+    part: 'Agents',
+    ok: true,
+    said: 'processes of this machine: no container isolates them',
+  }
+  // Another user would look at folders and users of their own.
+  if (driver === 'process' && !(await isOwner(config.BERTH_DATA_DIR))) return [asProcesses]
+  const runtime = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY).catch(
+    (error: Error) => error,
+  )
+  if (runtime instanceof Error) return [{ part: 'Agents', ok: false, said: runtime.message }]
   try {
     const finding = await checkRuntime(runtime, config.DOCKER_HOST)
     if (finding.status !== 'ok') return [toFinding('Agents', finding)]
+    if (driver === 'process') return [asProcesses]
     const versions = (await runtime.engineVersions()).map(({ version }) => version)
     if (driver === 'kubernetes')
       return [{ part: 'Agents', ok: true, said: `in Kubernetes, engine ${versions.join(', ')}` }]
@@ -165,6 +175,12 @@ async function checkAgents(config: Config): Promise<Finding[]> {
     await runtime.close()
   }
 }
+
+const isOwner = (dir: string): Promise<boolean> =>
+  stat(dir).then(
+    ({ uid }) => uid === process.getuid?.(),
+    () => false,
+  )
 
 /**
  * Lines about images and containers of this Berth in Docker; none where Docker or the database is away, which is told

@@ -122,6 +122,8 @@ export const runtimePart = (runtime: SandboxRuntime['driver']) =>
 export async function checkRuntime(runtime: SandboxRuntime, socket: string | undefined): Promise<Finding> {
   try {
     await runtime.ping()
+    const unmet = await runtime.findUnmetNeed?.()
+    if (unmet) return { status: 'down', detail: 'no agent can start', cause: unmet, advice: ADVICE_ON_NEEDS }
     const { wall } = runtime
     if (wall === undefined) return { status: 'ok' }
     const detail = WALLS[wall]
@@ -135,6 +137,9 @@ export async function checkRuntime(runtime: SandboxRuntime, socket: string | und
     return { status: 'down', cause, ...explainDocker(error, socket) }
   }
 }
+
+const ADVICE_ON_NEEDS =
+  'Put that right, or run agents in Docker (BERTH_RUNTIME=docker), which gives each of them all that the engine needs.'
 
 const ADVICE_ON_CLUSTER =
   'Check that the API server answers, BERTH_KUBERNETES_CONFIG and BERTH_KUBERNETES_NAMESPACE, and that the account of `worker` has the rights of deploy/kubernetes/agents.yaml.'

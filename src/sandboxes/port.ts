@@ -83,6 +83,10 @@ export type SandboxErrorCode =
   | 'disk_full'
   /** A new agent could read Berth's keys, which the operator has not accepted. */
   | 'not_walled'
+  /** The engine does not get what it needs of this machine. */
+  | 'unmet_need'
+  /** It ended as it started: the kernel killed it for memory. */
+  | 'out_of_memory'
   | 'internal'
 
 export class SandboxError extends Error {
@@ -150,6 +154,8 @@ export interface SandboxRuntime {
    * them from it. @throws SandboxError when that cannot be found out now.
    */
   findObstacle?(options?: CallOptions): Promise<string | null>
+  /** What the engine needs and does not get here, and what to do about it; null if it has everything. */
+  findUnmetNeed?(): Promise<string | null>
   /** @throws SandboxError `unreachable` when it cannot be used now. */
   ping(options?: CallOptions): Promise<void>
   close(): Promise<void>

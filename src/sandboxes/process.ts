@@ -35,7 +35,9 @@ import {
   type SandboxStats,
   toSandboxError,
 } from './port.ts'
+import { existing, toSandbox } from './process/found.ts'
 import { readHome, writeHome } from './process/home.ts'
+import { EngineNeeds } from './process/needs.ts'
 import {
   openPlace,
   type Place,
@@ -85,6 +87,7 @@ export async function openProcessRuntime(options: ProcessOptions): Promise<Sandb
       { runtime: 'process', why, wall, whyNoNamespaces, advice },
       `agents run as processes of this machine, on loopback, ${WALLS[wall]}`,
     )
+    if (place.unmetNeed) log.error({ runtime: 'process' }, `no agent can start: ${place.unmetNeed}`)
     const reserve = new DiskReserve({ folders: { agents: place.agentsDir }, reserveBytes })
     return new ProcessRuntime(place, reserve, log)
   } catch (error) {
@@ -96,6 +99,7 @@ class ProcessRuntime implements SandboxRuntime {
   readonly driver = 'process'
   readonly wall: Wall
   readonly #place: Place
+  readonly #needs: EngineNeeds
   readonly #reserve: DiskReserve
   readonly #log: Logger
   readonly #closing = new AbortController()
@@ -107,6 +111,7 @@ class ProcessRuntime implements SandboxRuntime {
   constructor(place: Place, reserve: DiskReserve, log: Logger) {
     this.wall = place.wall
     this.#place = place
+    this.#needs = new EngineNeeds(place, place.unmetNeed)
     this.#reserve = reserve
     this.#log = log
   }
@@ -261,6 +266,10 @@ class ProcessRuntime implements SandboxRuntime {
     })
   }
 
+  findUnmetNeed(): Promise<string | null> {
+    return this.#guarded(undefined, () => this.#needs.last())
+  }
+
   async ping(): Promise<void> {
     await this.#guarded(undefined, () => agentIds(this.#place.agentsDir))
   }
@@ -293,6 +302,8 @@ class ProcessRuntime implements SandboxRuntime {
   /** Starts agentd anew, after whatever an earlier run has left. */
   async #launch(paths: AgentPaths, state: SandboxState, previous: RunState | null): Promise<RunState> {
     if (previous) await endRun(previous, 0)
+    const unmet = await this.#needs.look()
+    if (unmet) throw new SandboxError('unmet_need', unmet)
     const { spec } = state
     const engineDir = await readableEngine(this.#place, spec.engineVersion)
     await this.#makeFolders(paths)
@@ -384,25 +395,5 @@ class ProcessRuntime implements SandboxRuntime {
     } catch (error) {
       throw toSandboxError(error, signal)
     }
-  }
-}
-
-async function existing(paths: AgentPaths, agentId: string): Promise<SandboxState> {
-  const state = await readState(paths)
-  if (state) return state
-  throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
-}
-
-async function toSandbox({ spec, run }: SandboxState): Promise<Sandbox> {
-  const running = run?.leader ? await isAlive(run.leader) : false
-  return {
-    agentId: spec.agentId,
-    state: running ? 'running' : run ? 'exited' : 'created',
-    engineVersion: spec.engineVersion,
-    address: running && run?.port ? `127.0.0.1:${run.port}` : null,
-    exitCode: running ? null : (run?.exitCode ?? null),
-    // The kernel does not say to whom it did that.
-    oomKilled: false,
-    startedAt: run?.startedAt ?? null,
   }
 }

@@ -18,6 +18,8 @@ export type FailureCode =
   | 'disk_full'
   /** It could read Berth's keys, which the operator has not accepted. */
   | 'not_walled'
+  /** The engine does not get what it needs of the machine. */
+  | 'unmet_need'
   | 'out_of_memory'
   | 'secrets_unreadable'
   /** The content of its workspace is not on IPFS any more, or cannot be a workspace. */
@@ -78,15 +80,15 @@ export async function isSilent(error: unknown, agentd: AgentdClient): Promise<bo
   return cause instanceof TunnelError && (cause.status === 502 || cause.status === 504)
 }
 
+const FINAL = ['no_image', 'disk_full', 'not_walled', 'unmet_need', 'out_of_memory'] as const
+const isFinal = (code: string): code is (typeof FINAL)[number] => (FINAL as readonly string[]).includes(code)
+
 const LOST = ['not_found', 'invalid_object', 'too_large']
 
 /** The failure that an error stands for; undefined when another attempt may do better. */
 export function failureOf(error: unknown): StartFailed | undefined {
   if (error instanceof StartFailed) return error
-  if (
-    error instanceof SandboxError &&
-    (error.code === 'no_image' || error.code === 'disk_full' || error.code === 'not_walled')
-  )
+  if (error instanceof SandboxError && isFinal(error.code))
     return new StartFailed(error.code, error.message, { cause: error })
   if (error instanceof UnfitFolder || (error instanceof StorageError && LOST.includes(error.code)))
     return new StartFailed('content_lost', error.message, { cause: error })

@@ -17,6 +17,7 @@ import {
 } from '../../lib/process/system-user.ts'
 import { SandboxError } from '../port.ts'
 import type { Wall } from '../walls.ts'
+import { findUnmetNeed } from './needs.ts'
 import { makeOwnFolder, removeOwnFolder } from './state.ts'
 import { type CommonView, commonView, whyNoWall } from './wall.ts'
 
@@ -38,6 +39,10 @@ export interface Place {
   whyNoNamespaces: string | undefined
   /** The view of agents within namespaces; undefined without them. */
   view: CommonView | undefined
+  /** Agents of root have a /tmp of their own: an empty folder on which it is made, and what they need below the machine's. */
+  privateTmp: { stage: string; needed: string[] } | undefined
+  /** What the engine needs and does not get here; null if it has everything. */
+  unmetNeed: string | null
 }
 
 export interface PlaceOptions {
@@ -79,17 +84,47 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
   const place = { agentsDir, enginesDir, user, node, agentd }
   if (isRoot()) {
     const compileCache = await makeCompileCache(place, sources, SYSTEM_FOLDER)
-    return { ...place, compileCache, wall: 'user', whyNoNamespaces: undefined, view: undefined }
+    const shared = {
+      ...place,
+      compileCache,
+      wall: 'user',
+      whyNoNamespaces: undefined,
+      view: undefined,
+    } as const
+    return withTmp({ ...shared, privateTmp: undefined }, options)
   }
   const shared = join(options.dataDir, 'cache')
   const { view, why } = await findWall({ ...options, ...place })
   if (!view) {
     const wall = options.acceptsNoWall ? 'accepted' : 'none'
-    return { ...place, compileCache: shared, wall, whyNoNamespaces: why, view }
+    const open = {
+      ...place,
+      compileCache: shared,
+      wall,
+      whyNoNamespaces: why,
+      view,
+      privateTmp: undefined,
+    } as const
+    return { ...open, unmetNeed: await findUnmetNeed(open) }
   }
   const compileCache = await makeCompileCache(place, sources, shared)
   if (compileCache) view.readOnly.push(compileCache)
-  return { ...place, compileCache, wall: 'namespaces', whyNoNamespaces: undefined, view }
+  const walled = { ...place, compileCache, wall: 'namespaces', whyNoNamespaces: undefined, view } as const
+  return {
+    ...walled,
+    privateTmp: undefined,
+    unmetNeed: await findUnmetNeed({ ...walled, privateTmp: undefined }),
+  }
+}
+
+/** Gives agents of root a /tmp of their own, if the kernel lets root make one. */
+async function withTmp(shared: Omit<Place, 'unmetNeed'>, { dataDir }: PlaceOptions): Promise<Place> {
+  const { root: stage, readOnly } = await commonView({ ...shared, dataDir })
+  const { compileCache } = shared
+  const needed = compileCache ? [...readOnly, compileCache] : readOnly
+  const own = { ...shared, privateTmp: { stage, needed } }
+  if ((await findUnmetNeed(own)) === null) return { ...own, unmetNeed: null }
+  return { ...shared, unmetNeed: await findUnmetNeed(shared) }
 }
 
 /** Finds out whether namespaces keep agents from Berth's keys and processes. */

@@ -9,10 +9,11 @@ import { isFree } from '../../lib/net/bind.ts'
 import { logSize, logTail } from '../../lib/process/log-file.ts'
 import { isAlive, type ProcessIdentity, processIdentity } from '../../lib/process/process-identity.ts'
 import { SandboxError, type SandboxSpec } from '../port.ts'
+import { asAgent } from './command.ts'
 import type { Place } from './place.ts'
 import { type AgentPaths, readReady } from './state.ts'
 import { MARKER } from './table.ts'
-import { SYSTEM_PATH, withinWall } from './wall.ts'
+import { SYSTEM_PATH } from './wall.ts'
 
 /** Measured: 0.2 s; on a machine that is very busy it may be a hundred times that. */
 const READY_LIMIT_MS = 30_000
@@ -60,19 +61,9 @@ export async function spawnAgentd(options: {
   try {
     const blocks = Math.ceil(spec.agentd.diskBytes / BLOCK_BYTES)
     const agentd = [place.node, '--max-semi-space-size=1', place.agentd]
-    const program = place.view
-      ? withinWall(
-          {
-            ...place.view,
-            home: paths.home,
-            temporary: paths.temporary,
-            readOnly: [...place.view.readOnly, options.engineDir],
-          },
-          agentd,
-        )
-      : agentd
-    const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', String(blocks), ...program], {
-      ...place.user,
+    const { command, user } = asAgent(place, paths, [options.engineDir], agentd)
+    const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', String(blocks), ...command], {
+      ...user,
       cwd: paths.home,
       env: {
         PATH: `${dirname(place.node)}:${SYSTEM_PATH}`,

@@ -52,15 +52,15 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     return [status, reason]
   }
   const runWaiting = async (agentId: string) => {
-    const { rows } = await world.database.pool.query(
+    const { rows } = await world.database.pool.query<{ id: string }>(
       `SELECT id FROM operation WHERE agent_id = $1 AND state = 'queued'`,
       [agentId],
     )
     assert.equal(rows.length, 1)
-    return world.run(rows[0].id)
+    return world.run(String(rows[0]?.id))
   }
   const events = async (agentId: string) => {
-    const { rows } = await world.database.pool.query(
+    const { rows } = await world.database.pool.query<{ type: string; reason: string | null }>(
       `SELECT type, data->>'statusReason' AS reason FROM event_pending WHERE resource_id = $1 ORDER BY 1`,
       [agentId],
     )

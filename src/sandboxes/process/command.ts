@@ -1,0 +1,29 @@
+/** The command line by which a program runs as agents do: as their user, behind the wall, with a /tmp of its own. */
+import type { RunAs } from '../../lib/process/system-user.ts'
+import type { Place } from './place.ts'
+import { withPrivateTmp } from './private-tmp.ts'
+import type { AgentPaths } from './state.ts'
+import { withinWall } from './wall.ts'
+
+/** What of a place decides how agents run. */
+export type Ways = Pick<Place, 'user' | 'view' | 'privateTmp'>
+
+/**
+ * @param readable files and folders that the program reads beside its own.
+ * @returns the command, and the user that starts it.
+ */
+export function asAgent(
+  { user, view, privateTmp }: Ways,
+  { home, temporary }: Pick<AgentPaths, 'home' | 'temporary'>,
+  readable: string[],
+  program: string[],
+): { command: string[]; user: RunAs } {
+  if (view) {
+    const readOnly = [...view.readOnly, ...readable]
+    return { command: withinWall({ ...view, home, temporary, readOnly }, program), user }
+  }
+  if (!privateTmp) return { command: program, user }
+  const { stage } = privateTmp
+  const needed = [home, temporary, ...privateTmp.needed, ...readable]
+  return { command: withPrivateTmp({ stage, home, user, needed }, program), user: {} }
+}

@@ -1,0 +1,98 @@
+/** What the engine needs of this machine, tried as agents run: it says of most only that it is not ready in time. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run } from '../../lib/process/system-user.ts'
+import { asAgent, type Ways } from './command.ts'
+import type { Place } from './place.ts'
+import { makeOwnFolder } from './state.ts'
+import { SYSTEM_PATH } from './wall.ts'
+
+/** The probe takes 0.3 s; on a machine that is very busy it may take a hundred times that. */
+const PROBE_MS = 60_000
+/** A need that was not met is looked at again after so long. */
+const AGAIN_MS = 10_000
+
+type ProbedPlace = Ways & Pick<Place, 'agentsDir' | 'node' | 'compileCache'>
+
+/** Whether the engine has what it needs, as it was found last. */
+export class EngineNeeds {
+  readonly #place: ProbedPlace
+  #unmet: string | null
+  #at = performance.now()
+
+  /** @param unmet as {@link findUnmetNeed} has just found it. */
+  constructor(place: ProbedPlace, unmet: string | null) {
+    this.#place = place
+    this.#unmet = unmet
+  }
+
+  /** As it was found last; looks again after a while if a need was not met. */
+  async last(): Promise<string | null> {
+    return this.#unmet === null || performance.now() - this.#at < AGAIN_MS ? this.#unmet : this.look()
+  }
+
+  /** Looks now, where agents share /tmp with the machine: they have everything else to themselves. */
+  async look(): Promise<string | null> {
+    const { view, privateTmp } = this.#place
+    if (this.#unmet === null && (view || privateTmp)) return null
+    this.#unmet = await findUnmetNeed(this.#place)
+    this.#at = performance.now()
+    return this.#unmet
+  }
+}
+
+/** @returns what is missing and what to do about it, in a sentence for the operator; null if the engine has all that it needs. */
+export async function findUnmetNeed(place: ProbedPlace): Promise<string | null> {
+  const { agentsDir, node, user } = place
+  const folder = await mkdtemp(join(agentsDir, '.probe-'))
+  try {
+    const [home, temporary] = [join(folder, 'home'), join(folder, 'tmp')]
+    // The agents' user has to pass through.
+    await run('chmod', ['711', folder])
+    for (const path of [home, temporary]) await makeOwnFolder(path, user)
+    const program = [node, '--no-warnings', '-e', `(${tryNeeds})(${JSON.stringify({ home, temporary })})`]
+    const { command, user: as } = asAgent(place, { home, temporary }, [], program)
+    const { ok, output } = await run('env', [`PATH=${SYSTEM_PATH}`, ...command], as, PROBE_MS)
+    return ok && output === ''
+      ? null
+      : `The engine cannot run here: ${output.slice(-500) || 'it cannot be tried'}`
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Runs as an agent, by its text alone: prints what the engine would miss. */
+function tryNeeds({ home, temporary }: { home: string; temporary: string }): void {
+  const { rmSync, writeFileSync } = process.getBuiltinModule('node:fs')
+  const { createServer } = process.getBuiltinModule('node:net')
+  const say = (text: string) => process.stdout.write(`${text}. `)
+  const places = [
+    ['/tmp', '/tmp', 'run `chmod 1777 /tmp`, or mount it writable'],
+    [temporary, 'their temporary folders', 'check BERTH_AGENTS_DIR'],
+    [home, 'their homes', 'check BERTH_AGENTS_DIR'],
+  ] as const
+  for (const [folder, name, advice] of places) {
+    const file = `${folder}/.berth-probe-${process.pid}-${Date.now()}`
+    try {
+      writeFileSync(file, '', { flag: 'wx' })
+      rmSync(file)
+    } catch (error) {
+      say(`Agents cannot write to ${name} (${(error as NodeJS.ErrnoException).code}): ${advice}`)
+    }
+  }
+  try {
+    const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
+    const database = new DatabaseSync(`${home}/probe.sqlite`)
+    database.exec('PRAGMA journal_mode = WAL; CREATE TABLE probe (a); INSERT INTO probe VALUES (1)')
+    database.close()
+  } catch (error) {
+    say(
+      `SQLite does not work in their homes (${(error as Error).message}): put BERTH_AGENTS_DIR on a local disk`,
+    )
+  }
+  const server = createServer()
+  server.once('error', (error: NodeJS.ErrnoException) =>
+    say(`Nothing can listen on 127.0.0.1 (${error.code}): bring the loopback interface up`),
+  )
+  server.listen(0, '127.0.0.1', () => server.close())
+}
