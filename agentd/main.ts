@@ -8,6 +8,7 @@ import { execService } from './exec.ts'
 import { filesService } from './files.ts'
 import { Gateway } from './gateway.ts'
 import { rpcService } from './gateway-client.ts'
+import { keepLog, takeOverLog } from './kept-log.ts'
 import { lifecycleService } from './lifecycle.ts'
 import { logService } from './log-service.ts'
 import { Log } from './logs.ts'
@@ -100,6 +101,7 @@ async function stop(): Promise<void> {
   await server.close()
   await Promise.all(services.map((service) => service.stop?.()))
   await killProcessTree({ leader: null, marks: [agentMark(paths)] })
+  await keepLog(paths, log)
   process.exit(0)
 }
 process.on('SIGTERM', stop)
@@ -107,6 +109,7 @@ process.on('SIGINT', stop)
 
 // The gateway fails for the same reason; without agentd nobody could tell, or put it right.
 await makeRoot(paths).catch((error) => log.error(`the agent's folders cannot be made: ${error.message}`))
+await takeOverLog(paths, log)
 // In process mode an agentd that was killed leaves its children behind.
 await killProcessTree({ leader: null, marks: [agentMark(paths)] })
 await repository.recover()

@@ -10,6 +10,7 @@ import { type Cluster, ignoring } from './kubernetes/cluster.ts'
 import { kubernetesEvents } from './kubernetes/events.ts'
 import { execIn } from './kubernetes/exec.ts'
 import {
+  endOf,
   isEnded,
   isOf,
   isRunning,
@@ -389,7 +390,7 @@ export class KubernetesRuntime implements SandboxRuntime {
 /** @returns whether the pod is gone. @throws SandboxError that says how it has ended. */
 function requireNoEnd(pod: V1Pod | undefined): boolean {
   if (!pod || !isEnded(pod)) return !pod
-  throw new SandboxError('internal', `the agent ended as it started: exit code ${runOf(pod).exitCode}`)
+  throw endOf(pod)
 }
 
 /** True for two records with the same spec and the same owner. */

@@ -38,6 +38,16 @@ export function runOf(pod: V1Pod): Run {
   }
 }
 
+/** How an agent ended that ended as it started. */
+export function endOf(pod: V1Pod): SandboxError {
+  const { exitCode, oomKilled } = runOf(pod)
+  if (!oomKilled) return new SandboxError('internal', `the agent ended as it started: exit code ${exitCode}`)
+  const { resources } = pod.spec?.containers.find(({ name }) => name === AGENT) ?? {}
+  const limit = `${Math.round(Number(resources?.limits?.memory) / 1_048_576)} MiB`
+  const message = `out of memory: the kernel killed its container as it started, the agent's limit is ${limit}`
+  return new SandboxError('out_of_memory', message)
+}
+
 /** A watch has times as text, a call as dates. */
 const toText = (time: Date | string | undefined) => (time ? new Date(time).toISOString() : null)
 

@@ -135,7 +135,6 @@ async function findWall(options: {
   agentd: string
   secretFiles?: readonly string[] | undefined
 }): Promise<{ view?: CommonView; why?: string }> {
-  await mkdir(options.dataDir, { recursive: true, mode: 0o711 })
   const view = await commonView(options)
   const why = await whyNoWall(view, { ...options, secret: options.secretFiles ?? [] })
   return why === null ? { view } : { why }

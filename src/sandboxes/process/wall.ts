@@ -104,6 +104,7 @@ export async function commonView(options: {
   agentd: string
 }): Promise<CommonView> {
   const { agentsDir, dataDir, node, agentd } = options
+  await mkdir(dataDir, { recursive: true, mode: 0o711 })
   await mkdir(join(agentsDir, '.root'), { recursive: true, mode: 0o700 })
   // Mounts are told by their real paths.
   const root = await realpath(join(agentsDir, '.root'))
