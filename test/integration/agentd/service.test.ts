@@ -217,3 +217,21 @@ test('agentd is reached whatever its agent has put in the place of its files, an
     await own.close()
   }
 })
+
+test('the last lines of the log outlive agentd, and what the agent wrote in their place does not break it [report: broken sandboxes]', async () => {
+  const run = (await agentd.logs()).length
+  const message = 'said before the restart'
+  await agentd.call('POST', '/v1/exec', { json: { command: 'true', timeoutMs: 10_000, outputBytes: 10 } })
+  const file = join(agentd.home, '.agentd-log.json')
+  const line = { timestamp: new Date().toISOString(), level: 'INFO', source: 'gateway', message }
+  await agentd.kill('SIGTERM')
+  assert.ok(JSON.parse(await readFile(file, 'utf8')).length >= Math.min(run, 100))
+  await writeFile(file, JSON.stringify([{ level: 1 }, null, line, 'x']))
+  await agentd.boot()
+  assert.deepEqual((await agentd.logs())[0], line)
+  await agentd.kill('SIGTERM')
+  await rm(file)
+  await symlink('/etc/passwd', file)
+  await agentd.boot()
+  assert.ok(!JSON.stringify(await agentd.logs()).includes('root:'))
+})

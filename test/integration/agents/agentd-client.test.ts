@@ -6,7 +6,10 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import type { Agent } from '../../../src/agents/agent.ts'
 import { AgentdClient, AgentdError } from '../../../src/agents/agentd-client.ts'
+import { toAnswer } from '../../../src/agents/engine-call.ts'
+import { passAtOnce } from '../../support/clock.ts'
 import { listen, serveTcp } from '../../support/egress.ts'
 import { until } from '../../support/processes.ts'
 import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.ts'
@@ -140,6 +143,34 @@ test('an answer whose head never comes does not hold a stream up', async (t) => 
   const client = await startClient(t)
   const port = await answering(t, '')
   await failsWith('timeout', client.stream(target(port), { path: '/', timeoutMs: 100 }))
+})
+
+test('what must not happen twice is sent only to an agentd that takes requests [report: broken sandboxes]', async (t) => {
+  const client = await startClient(t)
+  let received = ''
+  // As in a container that is paused: its kernel takes the connection, and nobody reads.
+  const port = await serveTcp(t, (socket) => socket.on('data', (bytes) => (received += bytes)))
+  const command = { method: 'POST', path: '/v1/exec', json: { command: 'rm once' }, timeoutMs: 65_000 }
+  passAtOnce(t, 10_000)
+  const failure = await client.json(target(port), command).catch((error) => error)
+  assert.equal(failure.code, 'unreachable', String(failure))
+  const answer = toAnswer({ status: 'running' } as Agent, 'Execution failed', failure)
+  assert.deepEqual([answer.status, answer.headers], [503, { 'retry-after': '5' }])
+  assert.doesNotMatch(received, /rm once/)
+})
+
+test('a question that is answered too late may be asked again, which its answer says [report: broken sandboxes]', async (t) => {
+  const client = await startClient(t)
+  const port = await answering(t, '')
+  const failed = async (method: string) => {
+    const failure = await client
+      .bytes(target(port), { method, path: '/', timeoutMs: 50 })
+      .catch((error) => error)
+    assert.equal(failure.code, 'timeout')
+    return toAnswer({ status: 'running' } as Agent, 'Failed', failure)
+  }
+  assert.equal((await failed('GET')).status, 503)
+  assert.equal((await failed('POST')).status, 500)
 })
 
 test('connections are used again; one that died unnoticed costs an attempt, and never does a thing twice', async (t) => {

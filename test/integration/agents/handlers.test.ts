@@ -247,13 +247,14 @@ describe('an operation on an agent', () => {
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
   })
 
-  it('an operation on an agent gives up an agent whose sandbox ends at each attempt, however long the attempts take', async () => {
+  it('an operation on an agent gives up an agent whose sandbox ends at each attempt, however long the attempts take, and whatever outages there were [report: broken sandboxes]', async () => {
     const made = await world.create(STAND_IN.slow)
-    const endedTry = async (attempts: number) => {
+    const endedTry = async (ends: number) => {
       await world.database.pool.query(
-        `UPDATE operation SET attempts = $2, started_at = now() - interval '20 minutes', next_attempt_at = now()
+        `UPDATE operation SET attempts = 30, error_count = $2, started_at = now() - interval '20 minutes',
+           next_attempt_at = now()
          WHERE id = $1`,
-        [made.operationId, attempts],
+        [made.operationId, ends],
       )
       const running = world.run(made.operationId)
       await until('the gateway starts', async () => {
@@ -266,7 +267,10 @@ describe('an operation on an agent', () => {
       const { state, error_code: code } = await running
       return [state, code]
     }
-    assert.deepEqual(await endedTry(1), ['queued', 'outage'])
+    assert.deepEqual(await endedTry(0), ['queued', 'outage'])
+    const { status, status_reason: reason } = await world.agent(made.agentId)
+    assert.equal(status, 'starting')
+    assert.match(String(reason), /^the agent's container ended/)
     assert.deepEqual(await endedTry(4), ['failed', 'sandbox_ended'])
     assert.equal((await world.agent(made.agentId)).status, 'not_running')
   })

@@ -162,6 +162,33 @@ describe('the reconciler of agents', () => {
     assert.equal((await repairs(agentId)).at(-1), 'keeps ending')
   })
 
+  it('the reconciler of agents counts restarts for one reason, since the last one that was asked for [report: broken sandboxes]', async () => {
+    const made = await up()
+    const { agentId } = made
+    for (let i = 0; i < 5; i++) await world.insert(made, 'agent.restart', { reason: 'container ended' })
+    await sql(
+      `UPDATE operation SET state = 'succeeded', finished_at = now() - interval '2 minutes' WHERE agent_id = $1`,
+      [agentId],
+    )
+    await world.runtime.remove(agentId, { volume: false })
+    await pass()
+    assert.deepEqual(
+      (await waiting(agentId)).map(({ input }) => input),
+      [{ reason: 'container missing' }],
+    )
+    assert.equal((await runWaiting(agentId)).state, 'succeeded')
+    assert.equal((await world.run(await world.insert(made, 'agent.restart'))).state, 'succeeded')
+    await world.runtime.stop(agentId, { graceMs: 0 })
+    await pass()
+    assert.deepEqual(
+      (await waiting(agentId)).map(({ input }) => input),
+      [{ reason: 'container ended' }],
+    )
+    const { status, status_reason: reason } = await world.agent(agentId)
+    assert.equal(status, 'starting')
+    assert.match(String(reason), /^the agent's container ended: /)
+  })
+
   it('the reconciler of agents starts an agent again at once after each restart of Berth, however many there are', async () => {
     const { agentId } = await up()
     for (let i = 0; i < 6; i++) {
