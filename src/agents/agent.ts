@@ -91,7 +91,7 @@ export const agentRecord = z.object({
   statusReason: z
     .string()
     .nullable()
-    .describe('Why it does not run; of a running agent what it lacks, such as a model.'),
+    .describe('Why it does not run or was restarted by itself, or what a running agent lacks, such as a model.'),
   lastSync: z
     .string()
     .nullable()

@@ -108,10 +108,10 @@ export class AgentCheck {
       ...(isKnown && { scripts: { build: { ...scripts.build }, start: { ...scripts.start } } }),
     }
     // A gateway that was killed may be ready again by now: whoever follows the agent hears that it ended, and why.
-    const wasKilled =
-      status === 'running' && knownStatus === 'running' && statusReason && statusReason !== knownReason
+    const { outOfMemory } = gateway
+    const wasKilled = knownStatus === 'running' && outOfMemory && !knownReason?.includes(outOfMemory)
     await inTransaction(this.#services.prisma, async (tx) => {
-      if (wasKilled)
+      if (wasKilled && status === 'running')
         await tx.agent.updateMany({ where: asRead(agent), data: { status: 'starting', statusReason } })
       await tx.agent.updateMany({ where: asRead(agent), data })
     })

@@ -152,7 +152,7 @@ test('what must not happen twice is sent only to an agentd that takes requests [
   const port = await serveTcp(t, (socket) => socket.on('data', (bytes) => (received += bytes)))
   const command = { method: 'POST', path: '/v1/exec', json: { command: 'rm once' }, timeoutMs: 65_000 }
   passAtOnce(t, 10_000)
-  const failure = await client.json(target(port), command).catch((error) => error)
+  const failure = await client.json<AgentdError>(target(port), command).catch((error: AgentdError) => error)
   assert.equal(failure.code, 'unreachable', String(failure))
   const answer = toAnswer({ status: 'running' } as Agent, 'Execution failed', failure)
   assert.deepEqual([answer.status, answer.headers], [503, { 'retry-after': '5' }])
