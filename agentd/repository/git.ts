@@ -7,6 +7,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
+import { memoryKills, outOfMemory } from '../memory.ts'
 import { agentMark } from '../openclaw.ts'
 import type { Paths } from '../paths.ts'
 
@@ -144,6 +145,7 @@ export class Git {
     const { timeoutMs = TIMEOUT_MS, maxBytes = OUTPUT_BYTES } = options
     const chunks: Buffer[] = []
     let size = 0
+    const kills = memoryKills()
     const child = this.spawn(args, options)
     child.stdin.end(options.input)
     let killed: string | undefined
@@ -167,7 +169,8 @@ export class Git {
     if (options.signal?.aborted) onAbort()
     try {
       const { code, stderr } = await ended
-      if (killed !== undefined || code === null) throw new GitError(name, null, killed ?? stderr, late)
+      if (killed !== undefined || code === null)
+        throw new GitError(name, null, killed ?? outOfMemory('git', kills) ?? stderr, late)
       return { code, stdout: Buffer.concat(chunks), stderr }
     } finally {
       clearTimeout(timer)

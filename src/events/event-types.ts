@@ -173,9 +173,9 @@ const types = {
     example: { ...anAgent, status: 'not_running', statusReason: 'the gateway was not ready in time' },
   },
   'agent.stopped': {
-    summary: 'An agent that ran does not run any more, and is being started again.',
+    summary: 'An agent that ran does not run any more, and is being started again; `statusReason` says why.',
     ...ofAgent,
-    example: { ...anAgent, status: 'starting' },
+    example: { ...anAgent, status: 'starting', statusReason: 'its container is paused' },
   },
   'agent.deleted': { summary: 'An agent was deleted.', ...ofAgent },
   'snapshot.created': {
