@@ -1,4 +1,5 @@
 /** How the schema of the database stands to this version of Berth. */
+import { gt } from 'semver'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ConfigError } from '../errors.ts'
 import { type Migration, migrationNames, readMigrations } from './migrations.ts'
@@ -98,8 +99,4 @@ async function readApplied(db: Queryable): Promise<Applied[]> {
   return rows
 }
 
-const isBeyond = ({ needs }: Applied): boolean =>
-  needs !== null && compareVersions(needs, packageJson.version) > 0
-
-/** Below 0 where `a` is the earlier one; versions are three numbers. */
-export const compareVersions = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true })
+const isBeyond = ({ needs }: Applied): boolean => needs !== null && gt(needs, packageJson.version)

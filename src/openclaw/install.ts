@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { compare } from 'semver'
 import type { Config } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
 import { hasCode, removeLeftovers, temporaryName } from '../lib/files.ts'
@@ -280,12 +281,5 @@ export async function knownVersions(
   return { available: available.sort((a, b) => compareVersions(b, a)), obstacles }
 }
 
-/** Orders versions from the oldest: year, month and number of a release count as numbers. */
-export function compareVersions(a: string, b: string): number {
-  const [left, right] = [a, b].map((version) => version.split('.').map(Number))
-  for (const [i, part] of (left ?? []).entries()) {
-    const difference = part - (right?.[i] ?? 0)
-    if (difference !== 0) return difference
-  }
-  return 0
-}
+/** Orders versions from the oldest; a release may be written as 2026.09.5. */
+export const compareVersions = (a: string, b: string): number => compare(a, b, true)

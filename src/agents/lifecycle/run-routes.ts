@@ -28,6 +28,12 @@ const ENGINES = [{ id: 'openclaw', label: 'OpenClaw' }]
 export function runRoutes({ pool, config, operations }: AgentServices): Route[] {
   const versions = async () => (await knownVersions(pool, config)).available
 
+  /** The newest version for an agent: its own if that is higher than any available one. */
+  async function newestFor({ engineVersion }: Agent): Promise<string> {
+    const [latest = engineVersion] = await versions()
+    return compareVersions(latest, engineVersion) > 0 ? latest : engineVersion
+  }
+
   /**
    * @param version undefined for the one that the agent has.
    * @throws ApiError 400 for a version that is not available, or cannot run: a restart would only end the agent.
@@ -126,10 +132,9 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The versions.', body: update },
       async handle({ agent }) {
-        const [latestVersion = agent.engineVersion] = await versions()
+        const latestVersion = await newestFor(agent)
         const currentVersion = agent.engineVersion
-        const updateAvailable = compareVersions(latestVersion, currentVersion) > 0
-        return { body: { currentVersion, latestVersion, updateAvailable } }
+        return { body: { currentVersion, latestVersion, updateAvailable: latestVersion !== currentVersion } }
       },
     }),
     agentRoute({
@@ -147,10 +152,10 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       otherSuccess: { status: 202, description: 'It is being restarted.', body: updating },
       operation: true,
       async handle({ agent, body, ...asked }) {
-        const [latest = agent.engineVersion] = await versions()
         const tag = body?.tag ?? 'latest'
-        const newVersion = tag === 'latest' ? latest : tag
-        await requireVersion(agent, newVersion)
+        const newVersion = tag === 'latest' ? await newestFor(agent) : tag
+        const isOwn = tag === 'latest' && newVersion === agent.engineVersion
+        await requireVersion(agent, isOwn ? undefined : newVersion)
         // `latest` may be another version when the request is repeated.
         const request = `update ${agent.agentId} ${tag}`
         const input = { version: newVersion }

@@ -131,7 +131,8 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Give an agent another version of a skill',
       description:
-        'Without a body the newest one in the library; an older one goes back to it.\n\n' +
+        'Without a body the agent gets the newest version in the library, and never a lower one than it has. To go back, ' +
+        'name an older one.\n\n' +
         '**Skill version conflict** (409): `expectedSkillCid` is not the version that is attached, or the agent has ' +
         'changed its folder, and `resolution` does not say what becomes of that. Nothing is changed then.',
       scope: 'org:agents:write',

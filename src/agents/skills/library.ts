@@ -5,7 +5,7 @@ import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
 import type { Queryable } from '../../db/pool.ts'
 import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../../db/prisma.ts'
-import { findSkillRow, listSkillRows } from '../../db/statements/skills.ts'
+import { findSkillRow, listSkillRows, listVersionRows } from '../../db/statements/skills.ts'
 import { ApiError, badRequest } from '../../errors.ts'
 import { holdContent, releaseContent } from '../../files/held-content.ts'
 import type { Principal } from '../../http/principal.ts'
@@ -40,16 +40,11 @@ export function findSkill(
 
 /** The versions of a skill, the newest first. */
 export async function listVersions(
-  prisma: PrismaClient,
+  db: Queryable,
   skillId: string,
   { after, limit }: { after: string | undefined; limit: number },
 ): Promise<(VersionRecord & { id: string })[]> {
-  const versions = await prisma.skillVersion.findMany({
-    where: { skillId, ...(after && { id: { lt: after } }) },
-    orderBy: { id: 'desc' },
-    take: limit,
-  })
-  return versions.map((version) => ({ id: version.id, ...toVersion(version) }))
+  return (await listVersionRows.run(db, skillId, after ?? null, limit)).rows
 }
 
 const toVersion = (row: Prisma.SkillVersionGetPayload<object>): VersionRecord => ({
@@ -106,7 +101,7 @@ const nameTaken = (name: string) =>
   )
 
 /**
- * Adds a version to a skill, which becomes its newest one. A version with the same content is answered as it is.
+ * Adds a version to a skill. A version with the same content is answered as it is.
  * @throws ApiError 409 where the version's number is taken, or its content is another skill's; 404 when the skill was
  *   deleted meanwhile; 400 for a file that is not of this content.
  */
@@ -161,13 +156,13 @@ async function insertVersion(
   })
   if (fileId && !file) throw badRequest('fileId: is no file of the workspace with this content')
   const fileOfContent = file?.id ?? null
-  const newest = await tx.skillVersion.findFirst({
+  const last = await tx.skillVersion.findFirst({
     where: { skillId },
     orderBy: { id: 'desc' },
     select: { id: true },
   })
-  // The newest one is found by its id, also where a clock was set back.
-  const id = idAfter(newest?.id)
+  // Of equal versions the one with the highest id is the newest, also where a clock was set back.
+  const id = idAfter(last?.id)
   await tx.skillVersion.create({
     data: { id, skillId, workspaceId, network, cid, version, fileId: fileOfContent },
   })

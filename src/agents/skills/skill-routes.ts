@@ -37,6 +37,9 @@ const CONTENT =
   'workspace. What is not here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions ' +
   '(scope `org:files:write`): where that takes longer than 25 seconds the answer is 202 with the pin’s operation, and ' +
   'the request is to be repeated when it has ended. Berth keeps the content as long as the skill.'
+const NEWEST =
+  'The newest version is the highest release by Semantic Versioning: a lower one that is published later is not. ' +
+  'Prereleases count if there is no release, and versions without a number if no version has one.'
 
 /** The library of a workspace (contract 4.3). */
 export function skillRoutes(services: AgentServices): Route[] {
@@ -142,7 +145,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       id: 'listSkillVersions',
       tag: TAG,
       summary: 'List the versions of a skill',
-      description: `The newest first: the one that agents get. ${PAGED_BY_HEADER}`,
+      description: `The newest first: the one that agents get. ${NEWEST} ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       params,
@@ -156,7 +159,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       async handle({ principal, params, query }) {
         const { skillId } = await requireSkill(principal.workspaceId, params.skillId)
         const after = readPageToken(query.pageToken)
-        const versions = await listVersions(prisma, skillId, { after, limit: query.limit + 1 })
+        const versions = await listVersions(pool, skillId, { after, limit: query.limit + 1 })
         const shown = versions.slice(0, query.limit).map(({ id: _, ...version }) => version)
         return {
           ...nextPageHeaders(nextPageToken(versions, query.limit)),
@@ -171,7 +174,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Add a version to a skill',
       description:
-        `${CONTENT}\n\nIt becomes the newest version; agents that have the skill get it by an update. A CID that the ` +
+        `${CONTENT}\n\n${NEWEST} Agents that have the skill get the newest version by an update. A CID that the ` +
         'skill has finds that version. 409 where the version’s number is taken, or the content is another skill’s.',
       scope: 'org:agents:write',
       params,

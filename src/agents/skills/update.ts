@@ -24,7 +24,6 @@ export async function findUpdates(
   const { rows } = await readNewestVersions.run(db, agent.id)
   return rows.map((skill) => ({
     ...skill,
-    updateAvailable: skill.latestSkillCid !== skill.skillCid,
     folder: folders ? folderState(skill, folders) : null,
   }))
 }
@@ -44,7 +43,8 @@ function folderState(
 }
 
 /**
- * Gives an agent the version of a skill that `update` names, the newest where it names none.
+ * Gives an agent the version of a skill that `update` names. If it names none, the agent gets the newest one, unless it
+ * has a higher one already, as a prerelease.
  * @param folders as they are in the agent; undefined while it does not answer: then a conflict shows when it starts.
  * @throws ApiError 404 where the skill is not attached, or has no such version; 409 where another version is attached
  *   than the caller expects, or the agent has changed its folder and `update` does not say what becomes of that.
@@ -62,7 +62,7 @@ export async function changeVersion(
   const expected = update.expectedSkillCid && toCid(update.expectedSkillCid, 'expectedSkillCid')
   if (expected && expected !== skillCid)
     throw versionConflict(`${skillCid} of ${name} is attached, not ${expected}`)
-  const target = await findVersion(tx, skillId, update)
+  const target = await findVersion(tx, skillId, await namedVersion(tx, agent, skillId, update))
   if (folders && !update.resolution) {
     const state = folderState(before, folders)
     const isChanged = state === 'modified' || state === 'other'
@@ -82,10 +82,22 @@ export async function changeVersion(
 
 const toCid = (text: string, field: string) => canonicalCid(parseCid(text, field))
 
+async function namedVersion(
+  tx: Transaction,
+  agent: Pick<Agent, 'id'>,
+  skillId: string,
+  { version, skillCid }: SkillUpdate,
+): Promise<Pick<SkillUpdate, 'version' | 'skillCid'>> {
+  if (version !== undefined || skillCid !== undefined) return { version, skillCid }
+  const { rows } = await readNewestVersions.run(tx, agent.id)
+  const skill = rows.find((row) => row.skillId === skillId)
+  return { skillCid: skill?.updateAvailable ? skill.latestSkillCid : skill?.skillCid }
+}
+
 async function findVersion(
   tx: Transaction,
   skillId: string,
-  { version, skillCid }: SkillUpdate,
+  { version, skillCid }: Pick<SkillUpdate, 'version' | 'skillCid'>,
 ): Promise<{ id: string; cid: string }> {
   const cid = skillCid === undefined ? null : toCid(skillCid, 'skillCid')
   const found = await lockVersion.first(tx, skillId, version ?? null, cid)

@@ -1,6 +1,15 @@
 /** By hand: joins with the newest version of each skill, and locks. */
 import { isoMillis, narrow, statement } from './statement.ts'
 
+/**
+ * Sorts versions of a skill from the newest: releases by Semantic Versioning, then prereleases, then those without a
+ * number. Of equal versions the last one written is first.
+ */
+const rank = (version: string) => `skill_version_rank(${version}.version) COLLATE "C"`
+const newestFirst = (version: string) => `${rank(version)} DESC, ${version}.id DESC`
+/** Sorts by precedence alone, where a prerelease may be higher than a release. */
+const precedence = (version: string) => `(substr(${rank(version)}, 2), ${version}.id)`
+
 type Network = 'public' | 'private'
 type EnvVar = { name: string; description?: string }
 
@@ -22,7 +31,7 @@ const SELECT_SKILL = `SELECT s.id AS "skillId", v.cid AS "skillCid", s.name, s.d
     ${isoMillis('s.created_at')} AS "createdAt", ${isoMillis('s.updated_at')} AS "updatedAt",
     s.user_id AS "userId", s.env_vars AS "envVars", v.file_id AS "fileId"
   FROM skill s CROSS JOIN LATERAL (
-    SELECT * FROM skill_version WHERE skill_id = s.id ORDER BY id DESC LIMIT 1) v`
+    SELECT * FROM skill_version own WHERE skill_id = s.id ORDER BY ${newestFirst('own')} LIMIT 1) v`
 
 /** The library of a workspace (`$1`), the newest first: `$3` of those older than `$2`. */
 export const listSkillRows = statement({
@@ -64,7 +73,27 @@ export const attachedSkillRows = statement({
     WHERE held.agent_id = $1 ORDER BY s.name`,
 })
 
-/** The skills of an agent, by name, beside the newest version of each. */
+/** The versions of a skill (`$1`), the newest first: `$3` of those after the version `$2`. */
+export const listVersionRows = statement({
+  name: 'skill-versions',
+  parameters: ['uuid', 'uuid?', 'int8'],
+  columns: {
+    id: 'uuid',
+    skillId: 'uuid',
+    skillCid: 'text',
+    version: 'text?',
+    network: narrow<Network>('text'),
+    fileId: 'uuid?',
+    createdAt: 'text',
+  },
+  text: `SELECT v.id, v.skill_id AS "skillId", v.cid AS "skillCid", v.version, v.network, v.file_id AS "fileId",
+      ${isoMillis('v.created_at')} AS "createdAt"
+    FROM skill_version v LEFT JOIN skill_version last ON last.skill_id = v.skill_id AND last.id = $2
+    WHERE v.skill_id = $1 AND ($2::uuid IS NULL OR (${rank('v')}, v.id) < (${rank('last')}, last.id))
+    ORDER BY ${newestFirst('v')} LIMIT $3`,
+})
+
+/** The skills of an agent, by name, beside the newest version of each; whether that is higher than the agent's. */
 export const readNewestVersions = statement({
   name: 'skill-newest',
   parameters: ['uuid'],
@@ -75,17 +104,19 @@ export const readNewestVersions = statement({
     version: 'text?',
     latestSkillCid: 'text',
     latestVersion: 'text?',
+    updateAvailable: 'bool',
   },
   text: `SELECT s.id AS "skillId", s.name, v.cid AS "skillCid", v.version, newest.cid AS "latestSkillCid",
-      newest.version AS "latestVersion"
+      newest.version AS "latestVersion", ${precedence('newest')} > ${precedence('v')} AS "updateAvailable"
     FROM agent_skill held JOIN skill s ON s.id = held.skill_id JOIN skill_version v ON v.id = held.version_id
-      CROSS JOIN LATERAL (SELECT cid, version FROM skill_version WHERE skill_id = s.id ORDER BY id DESC LIMIT 1) newest
+      CROSS JOIN LATERAL (
+        SELECT * FROM skill_version own WHERE skill_id = s.id ORDER BY ${newestFirst('own')} LIMIT 1) newest
     WHERE held.agent_id = $1 ORDER BY s.name`,
 })
 
 /**
- * Every version in a workspace of the skills that keys name: slugs, names or CIDs. Locked as a reference would lock them,
- * so that none is deleted before the commit.
+ * Every version in a workspace of the skills that keys name: slugs, names or CIDs, the newest of each first. Locked as a
+ * reference would lock them, so that none is deleted before the commit.
  */
 export const lockVersions = statement({
   name: 'skill-versions-lock',
@@ -94,15 +125,14 @@ export const lockVersions = statement({
   text: `SELECT s.id AS "skillId", s.name, s.slug, v.id AS "versionId", v.cid
     FROM skill s JOIN skill_version v ON v.skill_id = s.id
     WHERE s.workspace_id = $1 AND (s.slug = ANY($2) OR s.name = ANY($2) OR v.cid = ANY($2))
-    ORDER BY s.id, v.id DESC FOR KEY SHARE`,
+    ORDER BY s.id, ${newestFirst('v')} FOR KEY SHARE`,
 })
 
-/** The newest version of a skill with this number (`$2`) and CID (`$3`), as far as they are given; locked as above. */
+/** The version of a skill with this number (`$2`) or CID (`$3`); locked as above. */
 export const lockVersion = statement({
   name: 'skill-version-lock',
   parameters: ['uuid', 'text?', 'text?'],
   columns: { id: 'uuid', cid: 'text' },
   text: `SELECT id, cid FROM skill_version
-    WHERE skill_id = $1 AND ($2::text IS NULL OR version = $2) AND ($3::text IS NULL OR cid = $3)
-    ORDER BY id DESC LIMIT 1 FOR KEY SHARE`,
+    WHERE skill_id = $1 AND (version = $2 OR cid = $3) FOR KEY SHARE`,
 })

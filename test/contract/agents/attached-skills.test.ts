@@ -190,6 +190,46 @@ describe('updates of skills', () => {
       assert.deepEqual(await cids(agent), [cid])
     }
   })
+  it('a lower version published later is not offered, installed or listed first [report: newest version]', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    const highest = await createVersion(skill, '2.0.0')
+    const lower = await createVersion(skill, '1.0.1')
+    const listed = (await api.get(`/v0/skills/${skill.skillId}/versions`)).body.versions
+    assert.deepEqual(
+      listed.map(({ version }: any) => version),
+      ['2.0.0', '1.0.1', '1.0.0'],
+    )
+    const page = (query: Record<string, string>) => api.get(`/v0/skills/${skill.skillId}/versions`, query)
+    const first = await page({ limit: '2' })
+    const rest = await page({ limit: '2', pageToken: first.headers.get('next-page-token') ?? '' })
+    assert.deepEqual([...first.body.versions, ...rest.body.versions], listed)
+    await attach(agent, skill.name)
+    assert.deepEqual(await cids(agent), [highest])
+    const [offered] = (await api.get(`${agent.path}/skills/updates`)).body.updates
+    assert.deepEqual(
+      [offered.updateAvailable, offered.latestSkillCid, offered.latestVersion],
+      [false, highest, '2.0.0'],
+    )
+    assert.equal((await update(agent, skill)).body.skill.skillCid, highest)
+    assert.equal((await update(agent, skill, { version: '1.0.1' })).body.skill.skillCid, lower)
+    const [again] = (await api.get(`${agent.path}/skills/updates`)).body.updates
+    assert.equal(again.updateAvailable, true)
+  })
+  it('a prerelease is not offered if there is a release [report: newest version]', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    const prerelease = await createVersion(skill, '3.0.0-beta.1')
+    await attach(agent, skill.name)
+    const [offered] = (await api.get(`${agent.path}/skills/updates`)).body.updates
+    assert.deepEqual([offered.updateAvailable, offered.latestVersion], [false, '1.0.0'])
+    await update(agent, skill, { version: '3.0.0-beta.1' })
+    const [back] = (await api.get(`${agent.path}/skills/updates`)).body.updates
+    assert.equal(back.updateAvailable, false, 'a release that is lower than the prerelease of the agent')
+    assert.equal((await update(agent, skill)).body.skill.skillCid, prerelease)
+    const release = await createVersion(skill, '3.0.0')
+    assert.equal((await update(agent, skill)).body.skill.skillCid, release)
+  })
   it('updates of skills conflict where another version is attached than the caller thinks', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()

@@ -270,13 +270,13 @@ describe('versions of a skill', () => {
     const skill = await added({}, ['version: 1.0.0'])
     const path = `${SKILLS}/${skill.skillId}/versions`
     const cid = await folder({ 'SKILL.md': skillMd('a', 'version: 1.0.0') })
-    const { status, body } = await api.post(path, { skillCid: cid, version: '2.0.0-rc.1' })
-    assert.deepEqual([status, body.version.version, body.version.skillCid], [200, '2.0.0-rc.1', cid])
+    const { status, body } = await api.post(path, { skillCid: cid, version: '2.0.0' })
+    assert.deepEqual([status, body.version.version, body.version.skillCid], [200, '2.0.0', cid])
     const listed = (await api.get(path)).body
     assert.deepEqual(
       listed.versions.map(({ skillCid, version }: any) => [skillCid, version]),
       [
-        [cid, '2.0.0-rc.1'],
+        [cid, '2.0.0'],
         [skill.skillCid, '1.0.0'],
       ],
     )
@@ -286,7 +286,7 @@ describe('versions of a skill', () => {
       'by any of its CIDs',
     )
     const now = (await add(cid)).body.skill
-    assert.deepEqual([now.skillId, now.skillCid, now.version], [skill.skillId, cid, '2.0.0-rc.1'])
+    assert.deepEqual([now.skillId, now.skillCid, now.version], [skill.skillId, cid, '2.0.0'])
     assert.ok(now.updatedAt > skill.updatedAt)
     assert.deepEqual((await api.post(path, { skillCid: cid })).body, body, 'again it is the same')
     const first = await api.get(path, { limit: '1' })

@@ -54,6 +54,18 @@ describe('a version that needs another Node than agents have', () => {
     assert.equal(reply.headers.get('error-detail'), OBSTACLE)
   })
 
+  it('an agent with a higher version than the available ones gets no lower one [report: newest version]', async () => {
+    const agent = await insertAgent(context, own)
+    await sql(`UPDATE agent SET engine_version = '2998.1.1' WHERE id = $1`, [agent.id])
+    assert.deepEqual((await api.get(`${agent.path}/update`)).body, {
+      currentVersion: '2998.1.1',
+      latestVersion: '2998.1.1',
+      updateAvailable: false,
+    })
+    const { status, body } = await api.post(`${agent.path}/update`, { tag: 'latest' }, { prefer: 'wait=0' })
+    assert.deepEqual([status, body.newVersion], [202, '2998.1.1'])
+  })
+
   it('a version is available if one worker can run it, whatever the Node of the others', async () => {
     await sql(
       `INSERT INTO engine_version (engine, version, runtime) VALUES ('openclaw', $1, 'yet elsewhere')`,
