@@ -15,7 +15,7 @@ interface Options {
   paths: Paths
   log: Log
   env: Record<string, string>
-  /** For all of them together; one takes 20 to 30 s on a good line. */
+  /** For all of them together, each having its share of what is left; one takes 20 to 30 s on a good line. */
   limitMs: number
   signal: AbortSignal
 }
@@ -39,11 +39,13 @@ export interface PluginFailure {
 export async function installPlugins(specs: string[], options: Options): Promise<PluginFailure[]> {
   const failures: PluginFailure[] = []
   const deadline = performance.now() + options.limitMs
-  for (const spec of specs) {
+  const installed = await Promise.all(specs.map((spec) => isInstalled(spec, options.paths)))
+  const missing = specs.filter((_, i) => !installed[i])
+  for (const [done, spec] of missing.entries()) {
     if (options.signal.aborted) break
-    if (await isInstalled(spec, options.paths)) continue
     options.log.info(`installing plugin ${spec}`)
-    const limitMs = Math.max(0, deadline - performance.now())
+    // One that hangs leaves time for those after it.
+    const limitMs = Math.max(0, deadline - performance.now()) / (missing.length - done)
     const failure = await install(spec, { ...options, limitMs })
     if (!failure) continue
     const reason = `plugin ${spec} could not be installed: ${failure}`
@@ -115,12 +117,12 @@ async function install(
     child.once('error', (error) => resolve(error.message))
     child.once('close', (code) => resolve(code === 0 ? null : lastLine || `exit code ${code}`))
   }).finally(() => over.abort())
-  const stopped = once(AbortSignal.any([limit, signal, over.signal]), 'abort')
-  await stopped
-  const tree = gatewayTree(paths, child.pid ?? null)
-  if (!over.signal.aborted) await endProcessTree(tree, { graceMs: 1000, asked: 'group' })
+  await once(AbortSignal.any([limit, signal, over.signal]), 'abort')
+  // Said before it is ended: what it prints then is not the reason.
+  const isOver = over.signal.aborted
+  if (!isOver) await endProcessTree(gatewayTree(paths, child.pid ?? null), { graceMs: 1000, asked: 'group' })
   if (signal.aborted) return 'stopped'
-  if (limit.aborted && !over.signal.aborted) return `not done after ${Math.round(limitMs / 1000)} s`
+  if (!isOver) return `not done after ${Math.round(limitMs / 1000)} s`
   const failure = await ended
   // The engine answers with success although an allowlist, for one, kept the plugin out.
   if (failure === null && !(await isInstalled(spec, paths))) return lastLine || 'it is not there afterwards'
