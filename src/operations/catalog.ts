@@ -204,8 +204,12 @@ const kinds = {
     summary: "Make an agent's skill folders those of the skills that are attached to it",
     ...onAgent,
     queue: 'agents',
-    /** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
-    input: z.object({ resolutions: z.record(z.string(), z.enum(['replace', 'keep'])).optional() }),
+    input: z.object({
+      /** The skills that the request changes; operations of Berth 0.3.0 name none. */
+      names: z.array(z.string()).optional(),
+      /** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
+      resolutions: z.record(z.string(), z.enum(['replace', 'keep'])).optional(),
+    }),
     /** Not applied where the agent is away: it gets them when it starts. */
     result: z.object({ applied: z.boolean() }),
     cancelable: false,

@@ -8,6 +8,7 @@ import type { SkillFile } from '../../src/agents/skills/files.ts'
 import { readSkillFolders, skillPath } from '../../src/agents/skills/skill-folders.ts'
 import { BadSkill } from '../../src/agents/skills/skill-md.ts'
 import type { Resolution } from '../../src/agents/skills/skill-schema.ts'
+import type { SkillProblem } from '../../src/db/statements/agents.ts'
 import { readWantedSkills } from '../../src/db/statements/worker-agents.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import { StorageError } from '../../src/storage/port.ts'
@@ -22,17 +23,6 @@ const IN_THE_WAY = ['conflict', 'outside', 'not_a_file']
 /** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
 type Resolutions = Record<string, Resolution>
 
-/** A skill that the agent does not have as its row says. */
-export interface SkillProblem {
-  name: string
-  /**
-   * `conflict`: the agent has a folder that would be lost; `content`: it is not all here, or cannot be written;
-   * `away`: the IPFS node.
-   */
-  code: 'conflict' | 'content' | 'away' | 'disk_full'
-  message: string
-}
-
 interface WantedSkill {
   name: string
   cid: string
@@ -43,7 +33,7 @@ interface WantedSkill {
  * Makes the folders of skills those that are attached, and the platform's own. Folders that the agent has changed stay
  * as they are, unless their version changes; then that is a problem, and so is content that cannot be had: an agent
  * starts without it. May run twice, and be interrupted anywhere.
- * @returns what could not be done.
+ * @returns what could not be done, which the agent's row has as well.
  * @throws AgentdError where agentd does not do its part.
  */
 export async function applySkills(
@@ -56,7 +46,11 @@ export async function applySkills(
   const late = AbortSignal.timeout(APPLY_MS)
   const bounded = { ...run, signal: AbortSignal.any([run.signal, late]) }
   try {
-    return await apply(services, bounded, agent, target, resolved)
+    const problems = await apply(services, bounded, agent, target, resolved)
+    const { id, epoch } = agent
+    const data = { skillProblems: problems.map((problem) => ({ ...problem })) }
+    await services.prisma.agent.updateMany({ where: { id, epoch }, data })
+    return problems
   } catch (error) {
     if (!late.aborted || run.signal.aborted) throw error
     throw new AgentdError('timeout', 'the skills were not in place in time', 0, { cause: error })

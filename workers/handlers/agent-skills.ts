@@ -1,18 +1,24 @@
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { SKILL_CONFLICT } from '../../src/agents/skills/skill-folders.ts'
+import type { SkillProblem } from '../../src/db/statements/agents.ts'
 import { messages } from '../../src/errors.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
 import { agentHandler } from '../agents/handler.ts'
-import { applySkills, type SkillProblem } from '../agents/skills.ts'
+import { applySkills } from '../agents/skills.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
-/** Makes an agent's skill folders those of the skills that are attached to it. */
+/**
+ * Makes an agent's skill folders those of the skills that are attached to it. Fails with the problems of the skills that
+ * the request names; the agent's status has those of others.
+ */
 export const skills = agentHandler('agent.skills', 'as it is', (services) => ({
   async handle(run, agent) {
     const problems = await applyWhereUp(services, run, agent)
-    const [first] = problems ?? []
-    if (problems && first) throw failureOf(problems, first)
+    const { names } = run.input
+    const asked = problems?.filter(({ name }) => names === undefined || names.includes(name)) ?? []
+    const [first] = asked
+    if (first) throw failureOf(asked, first)
     return run.succeed({ applied: problems !== undefined })
   },
 }))

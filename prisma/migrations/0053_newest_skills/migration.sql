@@ -18,3 +18,6 @@ CREATE FUNCTION skill_version_rank(version text) RETURNS text LANGUAGE sql IMMUT
         LATERAL (SELECT substring(plain FROM '-(.*)$') AS pre) AS prerelease)
   END
 $$;
+
+-- Of a change of skills a client hears what became of the skills that it named; the agent's status has the others.
+ALTER TABLE agent ADD COLUMN skill_problems jsonb NOT NULL DEFAULT '[]';

@@ -197,7 +197,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       id: 'getAgentStatus',
       tag: TAG,
       summary: 'Get how an agent is',
-      description: 'Its gateway, its scripts and its disk, as they are now.',
+      description: 'Its gateway, its scripts and its disk, as they are now, and skills that it lacks.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'How it is.', body: agentStatus },
@@ -215,6 +215,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
             startedAt: live?.startedAt ?? null,
             gateway: live ? gateway : null,
             scripts: live?.scripts ?? (Object.keys(agent.scripts).length > 0 ? agent.scripts : null),
+            skillProblems: agent.skillProblems.map(({ name, message }) => ({ name, message })),
             disk: live?.disk ?? null,
           },
         }

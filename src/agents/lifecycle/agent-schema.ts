@@ -98,6 +98,9 @@ export const agentStatus = z.object({
   startedAt: z.string().nullable().describe('Since when the supervisor runs.'),
   gateway: gatewayStatus.omit({ run: true }).nullable(),
   scripts: scriptStates.nullable().describe('Null until the agent was up once.'),
+  skillProblems: z
+    .array(z.object({ name: z.string(), message: z.string() }))
+    .describe('Skills that the agent does not have as they are attached, when they were last written to it.'),
   disk,
 })
 

@@ -26,6 +26,16 @@ const AGENT = '/v0/agents/:agentId'
 const ATTACHED = `${AGENT}/skills`
 const params = z.object({ agentId: z.string(), skillId: pathId })
 const LATER = 'It is done for Berth; the agent gets it when what it does now has ended.'
+const WRITTEN = {
+  done: 'The agent has it',
+  atStart: 'The agent has it when it starts',
+  waiting: 'It is written to the agent; see the operation',
+}
+const REMOVED = {
+  done: 'The agent no longer has it',
+  atStart: 'The agent loses it when it starts',
+  waiting: 'It is removed from the agent; see the operation',
+}
 
 /** The skills of an agent (contract 4.3). */
 export function agentSkillRoutes(services: AgentServices): Route[] {
@@ -62,7 +72,8 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
         '400; what is not in the library: 404.\n\n' +
         '**Skill version conflict** (409): another version of the skill is attached, or the agent has a folder of ' +
         'that name which it made or changed. In the latter case the skill is attached, the folder stays, and ' +
-        '`POST …/skills/{skillId}/update` with a `resolution` says what becomes of it.',
+        '`POST …/skills/{skillId}/update` with a `resolution` says what becomes of it. Conflicts of other skills are ' +
+        'in `skillProblems` of the agent’s status.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: attachment,
@@ -76,7 +87,9 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
         if (!principal.agent) await installMissing(services, agent, skillCids, signal)
         const change = {
           make: (tx: Transaction) => attachSkills(tx, agent, skillCids),
-          current: async () => new Set(skillCids).size,
+          current: async () => [...new Set(skillCids)],
+          names: (attached: string[]) => attached,
+          messages: WRITTEN,
           request: `attach ${JSON.stringify(skillCids)}`,
         }
         const { changed, status, headers, ...said } = await applyChange(services, agent, change, {
@@ -84,7 +97,7 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
           principal,
           signal,
         })
-        return { status, headers, body: { success: true, attached: changed, ...said } }
+        return { status, headers, body: { success: true, attached: changed.length, ...said } }
       },
     }),
     agentRoute({
@@ -103,7 +116,9 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       async handle({ agent, params, ...options }) {
         const change = {
           make: (tx: Transaction) => detachSkill(tx, agent, params.skillId),
-          current: async () => {},
+          current: async () => '',
+          names: (detached: string) => [detached],
+          messages: REMOVED,
           request: `detach ${params.skillId}`,
         }
         const { changed: _, status, headers, ...said } = await applyChange(services, agent, change, options)
@@ -145,11 +160,12 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       operation: true,
       async handle({ agent, params: { skillId }, body = {}, signal, ...options }) {
         const folders = await foldersOf(agent, signal)
-        const { resolution } = body
         const change = {
           make: (tx: Transaction) => changeVersion(tx, agent, skillId, body, folders),
           current: (tx: Transaction) => requireAttached(tx, agent, skillId),
-          resolutions: resolution && ((skill: AgentSkill) => ({ [skill.name]: resolution })),
+          names: ({ name }: AgentSkill) => [name],
+          messages: WRITTEN,
+          resolution: body.resolution,
           request: `update ${skillId} ${JSON.stringify(body)}`,
         }
         const { changed, status, headers, ...said } = await applyChange(services, agent, change, {

@@ -25,8 +25,12 @@ interface Change<T> {
   make(tx: Transaction): Promise<T>
   /** The answer to a repeat under the same Idempotency-Key, which changes nothing. */
   current(tx: Transaction): Promise<T>
-  /** Resolutions by the name of a skill, for folders that the agent has changed. */
-  resolutions?: ((changed: T) => Record<string, Resolution>) | undefined
+  /** The names of the skills that the request changes: the answer tells the problems of these alone. */
+  names(changed: T): string[]
+  /** For the folders of these skills, where the agent has changed them. */
+  resolution?: Resolution | undefined
+  /** What the client reads: once it is done, if it is done when the agent starts, and while the agent is waited for. */
+  messages: Record<'done' | 'atStart' | 'waiting', string>
   /** Tells a repeat from another request under the same key. */
   request: string
 }
@@ -36,8 +40,8 @@ type Options = Asked & { idempotencyKey: string | undefined }
 /**
  * Changes which skills an agent has, and waits until the agent has it so. An agent that is away is not waited for: it
  * gets its skills when it starts.
- * @throws ApiError 409 where a folder of the agent's stands in the way: the change stays, and an update resolves it;
- *   422 where the key named another request.
+ * @throws ApiError 409 if a folder of the agent's stands in the way of a skill that the request changes: the change
+ *   stays, and an update resolves it; 422 if the key named another request.
  */
 export async function applyChange<T>(
   { prisma, operations }: Pick<AgentServices, 'prisma' | 'operations'>,
@@ -50,9 +54,11 @@ export async function applyChange<T>(
     await lockAgent(tx, agent)
     const isKnown = await isRepeat(tx, agent, idempotencyKey)
     const changed = isKnown ? await change.current(tx) : await change.make(tx)
-    const resolutions = change.resolutions?.(changed)
+    const names = change.names(changed)
+    const { resolution } = change
+    const resolutions = resolution && Object.fromEntries(names.map((name) => [name, resolution]))
     const operationId = await enqueue(tx, 'agent.skills', agent, {
-      ...(resolutions && { input: { resolutions } }),
+      input: { names, ...(resolutions && { resolutions }) },
       idempotencyKey,
       request: `agent.skills ${agent.agentId} ${change.request}`,
     })
@@ -60,12 +66,12 @@ export async function applyChange<T>(
   })
   const { state, finished, headers } = await operations.started('agent.skills', operationId, options)
   if (!finished) {
-    const message = 'It is written to the agent; see the operation'
+    const message = change.messages.waiting
     return { changed, status: 202, headers, message, operation: { id: operationId, state } }
   }
   if (finished.state === 'failed') throw failure(finished, headers)
   const isThere = finished.state === 'succeeded' && finished.result.applied
-  const message = isThere ? 'The agent has it' : 'The agent has it when it starts'
+  const message = isThere ? change.messages.done : change.messages.atStart
   return { changed, status: 200, headers, message }
 }
 

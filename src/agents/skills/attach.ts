@@ -34,7 +34,7 @@ export const attachedSkills = async (db: Queryable, agent: Pick<Agent, 'id'>): P
  * library must be installed before, see `installMissing` of `../clawhub/install.ts`.
  * @param tx keeps other changes of this agent's skills waiting.
  * @param asked CIDs (that version), or slugs and names (the newest one). What is attached already stays as it is.
- * @returns how many different skills `asked` has.
+ * @returns the names of the skills in `asked`, each once.
  * @throws ApiError 404 for an agent or a skill that is not there, 400 for more than {@link MAX_ATTACHED} and for what
  *   is no CID, slug or name, 409 for another version of a skill that is attached.
  */
@@ -42,9 +42,9 @@ export async function attachSkills(
   tx: Transaction,
   agent: Pick<Agent, 'id' | 'workspaceId'>,
   asked: readonly string[],
-): Promise<number> {
+): Promise<string[]> {
   const wanted = [...new Set(asked.map(toKey))]
-  if (wanted.length === 0) return 0
+  if (wanted.length === 0) return []
   await lockAgent(tx, agent)
   const found = await findVersions(tx, agent.workspaceId, wanted)
   const before = await tx.agentSkill.findMany({ where: { agentId: agent.id } })
@@ -63,7 +63,7 @@ export async function attachSkills(
     versionId,
   }))
   await tx.agentSkill.createMany({ data: rows })
-  return new Set(found.map(({ skillId }) => skillId)).size
+  return [...new Set(found.map(({ name }) => name))]
 }
 
 /** A skill of an agent. @throws ApiError 404 when it is not attached. */
@@ -77,11 +77,20 @@ export async function requireAttached(
   return found
 }
 
-/** Detaches a skill from an agent. @throws ApiError 404 when it was not attached. */
-export async function detachSkill(tx: Transaction, agent: Pick<Agent, 'id'>, skillId: string): Promise<void> {
+/**
+ * Detaches a skill from an agent.
+ * @returns its name.
+ * @throws ApiError 404 when it was not attached.
+ */
+export async function detachSkill(
+  tx: Transaction,
+  agent: Pick<Agent, 'id'>,
+  skillId: string,
+): Promise<string> {
   await lockAgent(tx, agent)
-  const { count } = await tx.agentSkill.deleteMany({ where: { agentId: agent.id, skillId } })
-  if (count === 0) throw notFound('The agent has no such skill')
+  const { name } = await requireAttached(tx, agent, skillId)
+  await tx.agentSkill.deleteMany({ where: { agentId: agent.id, skillId } })
+  return name
 }
 
 /** How a skill is looked for: a slug or a name as it is, a CID in its one form. @throws ApiError 400 */

@@ -289,7 +289,8 @@ export type EngineVersion = Prisma.EngineVersionModel
 export type Snapshot = Prisma.SnapshotModel
 /**
  * Model Skill
- * A skill in the library of a workspace. Its newest version is the one with the highest id.
+ * A skill in the library of a workspace. Its newest version is its highest release by Semantic Versioning
+ * (`skill_version_rank`), and of equal ones the one with the highest id.
  */
 export type Skill = Prisma.SkillModel
 /**

@@ -413,6 +413,7 @@ export const Agent = {
   address: 'text?',
   epoch: 'int4',
   appliedSecretVersions: 'jsonb',
+  skillProblems: 'jsonb',
   scripts: 'jsonb',
   createdAt: 'timestamptz',
   updatedAt: 'timestamptz',

@@ -8,11 +8,23 @@ import { columnOf, isoMillis, narrow, type Row, statement } from './statement.ts
 
 const { syncedAt, deletedAt, purgedAt, fileManifest, manifest, ...OWN } = Agent
 
+/** A skill that the agent does not have as its row says. */
+export interface SkillProblem {
+  name: string
+  /**
+   * `conflict`: the agent has a folder that would be lost; `content`: it is not all here, or cannot be written;
+   * `away`: the IPFS node.
+   */
+  code: 'conflict' | 'content' | 'away' | 'disk_full'
+  message: string
+}
+
 /** An agent that is not deleted, without what few read. Times are ISO 8601 with milliseconds, UTC. */
 const AGENT = {
   ...OWN,
   status: narrow<'starting' | 'running' | 'not_running'>('text'),
   appliedSecretVersions: narrow<Record<string, number>>('jsonb'),
+  skillProblems: narrow<SkillProblem[]>('jsonb'),
   scripts: narrow<Record<string, unknown>>('jsonb'),
   createdAt: 'text',
   updatedAt: 'text',

@@ -176,6 +176,7 @@ export const agentExamples: Record<string, Example> = {
         build: script,
         start: { ...script, state: 'running', exitCode: null, finishedAt: null },
       },
+      skillProblems: [{ name: 'notes', message: 'skills/notes is not as Berth has put it there' }],
       disk,
     },
   },

@@ -83,7 +83,10 @@ export const skillExamples: Record<string, Example> = {
     response: { ...there, attached: 2 },
     others: { 202: { ...later, attached: 2 } },
   },
-  detachSkill: { response: there, others: { 202: later } },
+  detachSkill: {
+    response: { success: true, message: 'The agent no longer has it' },
+    others: { 202: { ...later, message: 'It is removed from the agent; see the operation' } },
+  },
   listSkillUpdates: {
     response: {
       agentId: AGENT,

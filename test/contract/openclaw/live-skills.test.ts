@@ -64,7 +64,10 @@ describe('a skill in a running agent', () => {
     assert.equal((await updateOf(skill)).folder, 'same')
 
     const gone = await detach(skill)
-    assert.deepEqual([gone.status, gone.body], [200, { success: true, message: 'The agent has it' }])
+    assert.deepEqual(
+      [gone.status, gone.body],
+      [200, { success: true, message: 'The agent no longer has it' }],
+    )
     assert.equal((await read(`${skill.name}/SKILL.md`)).status, 404)
     assert.equal(await processId(), gateway)
   })
@@ -130,6 +133,28 @@ describe('a skill that the agent has changed', () => {
     assert.equal((await update(skill, { resolution: 'replace' })).status, 200)
     assert.equal((await read(`${skill.name}/NOTES.md`)).status, 404)
     assert.equal((await updateOf(skill)).folder, 'same')
+  })
+
+  it('the conflict of one skill fails no change of another, and is in the status [report: other failures]', async () => {
+    const problemsOf = async (name: string) =>
+      (await api.get(`${path}/status`)).body.skillProblems.filter((one: Skill) => one.name === name)
+    const [skill, another, third] = [await create(), await create(), await create()]
+    await exec(`mkdir -p skills/${skill.name} && printf own > skills/${skill.name}/NOTES.md`)
+    const refused = await attach(skill.skillCid, third.skillCid)
+    assertError(refused, 409, /^Skill version conflict: .*is not as Berth has put it there/)
+    assert.deepEqual(await problemsOf(skill.name), [
+      { name: skill.name, message: `skills/${skill.name} is not as Berth has put it there` },
+    ])
+    for (const reply of [
+      await attach(another.skillCid),
+      await update(another, { skillCid: another.skillCid }),
+      await detach(another),
+    ])
+      assert.equal(reply.status, 200, JSON.stringify(reply.body))
+    assert.equal((await problemsOf(skill.name)).length, 1)
+    assertError(await attach(skill.skillCid), 409, /^Skill version conflict/)
+    assert.equal((await update(skill, { resolution: 'replace' })).status, 200)
+    assert.deepEqual(await problemsOf(skill.name), [])
   })
 
   it('a skill comes back where the agent has removed it', async () => {

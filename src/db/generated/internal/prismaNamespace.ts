@@ -4723,6 +4723,7 @@ export const AgentScalarFieldEnum = {
   address: 'address',
   epoch: 'epoch',
   appliedSecretVersions: 'appliedSecretVersions',
+  skillProblems: 'skillProblems',
   scripts: 'scripts',
   createdAt: 'createdAt',
   updatedAt: 'updatedAt',

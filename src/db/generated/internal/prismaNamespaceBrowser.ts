@@ -637,6 +637,7 @@ export const AgentScalarFieldEnum = {
   address: 'address',
   epoch: 'epoch',
   appliedSecretVersions: 'appliedSecretVersions',
+  skillProblems: 'skillProblems',
   scripts: 'scripts',
   createdAt: 'createdAt',
   updatedAt: 'updatedAt',

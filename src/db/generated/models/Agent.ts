@@ -111,6 +111,7 @@ export type AgentCountAggregateOutputType = {
   address: number
   epoch: number
   appliedSecretVersions: number
+  skillProblems: number
   scripts: number
   createdAt: number
   updatedAt: number
@@ -210,6 +211,7 @@ export type AgentCountAggregateInputType = {
   address?: true
   epoch?: true
   appliedSecretVersions?: true
+  skillProblems?: true
   scripts?: true
   createdAt?: true
   updatedAt?: true
@@ -328,6 +330,7 @@ export type AgentGroupByOutputType = {
   address: string | null
   epoch: number
   appliedSecretVersions: runtime.JsonValue
+  skillProblems: runtime.JsonValue
   scripts: runtime.JsonValue
   createdAt: Date
   updatedAt: Date
@@ -382,6 +385,7 @@ export type AgentWhereInput = {
   address?: Prisma.StringNullableFilter<"Agent"> | string | null
   epoch?: Prisma.IntFilter<"Agent"> | number
   appliedSecretVersions?: Prisma.JsonFilter<"Agent">
+  skillProblems?: Prisma.JsonFilter<"Agent">
   scripts?: Prisma.JsonFilter<"Agent">
   createdAt?: Prisma.DateTimeFilter<"Agent"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Agent"> | Date | string
@@ -421,6 +425,7 @@ export type AgentOrderByWithRelationInput = {
   address?: Prisma.SortOrderInput | Prisma.SortOrder
   epoch?: Prisma.SortOrder
   appliedSecretVersions?: Prisma.SortOrder
+  skillProblems?: Prisma.SortOrder
   scripts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -463,6 +468,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   address?: Prisma.StringNullableFilter<"Agent"> | string | null
   epoch?: Prisma.IntFilter<"Agent"> | number
   appliedSecretVersions?: Prisma.JsonFilter<"Agent">
+  skillProblems?: Prisma.JsonFilter<"Agent">
   scripts?: Prisma.JsonFilter<"Agent">
   createdAt?: Prisma.DateTimeFilter<"Agent"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Agent"> | Date | string
@@ -502,6 +508,7 @@ export type AgentOrderByWithAggregationInput = {
   address?: Prisma.SortOrderInput | Prisma.SortOrder
   epoch?: Prisma.SortOrder
   appliedSecretVersions?: Prisma.SortOrder
+  skillProblems?: Prisma.SortOrder
   scripts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -541,6 +548,7 @@ export type AgentScalarWhereWithAggregatesInput = {
   address?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   epoch?: Prisma.IntWithAggregatesFilter<"Agent"> | number
   appliedSecretVersions?: Prisma.JsonWithAggregatesFilter<"Agent">
+  skillProblems?: Prisma.JsonWithAggregatesFilter<"Agent">
   scripts?: Prisma.JsonWithAggregatesFilter<"Agent">
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
@@ -572,6 +580,7 @@ export type AgentCreateInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -611,6 +620,7 @@ export type AgentUncheckedCreateInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -650,6 +660,7 @@ export type AgentUpdateInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -689,6 +700,7 @@ export type AgentUncheckedUpdateInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -728,6 +740,7 @@ export type AgentCreateManyInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -759,6 +772,7 @@ export type AgentUpdateManyMutationInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -790,6 +804,7 @@ export type AgentUncheckedUpdateManyInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -821,6 +836,7 @@ export type AgentCountOrderByAggregateInput = {
   address?: Prisma.SortOrder
   epoch?: Prisma.SortOrder
   appliedSecretVersions?: Prisma.SortOrder
+  skillProblems?: Prisma.SortOrder
   scripts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -1042,6 +1058,7 @@ export type AgentCreateWithoutUsageInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1080,6 +1097,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1134,6 +1152,7 @@ export type AgentUpdateWithoutUsageInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1172,6 +1191,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1210,6 +1230,7 @@ export type AgentCreateWithoutSecretsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1248,6 +1269,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1302,6 +1324,7 @@ export type AgentUpdateWithoutSecretsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1340,6 +1363,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1378,6 +1402,7 @@ export type AgentCreateWithoutChannelsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1416,6 +1441,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1470,6 +1496,7 @@ export type AgentUpdateWithoutChannelsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1508,6 +1535,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1546,6 +1574,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1584,6 +1613,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1638,6 +1668,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1676,6 +1707,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1714,6 +1746,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1752,6 +1785,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1806,6 +1840,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1844,6 +1879,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -1882,6 +1918,7 @@ export type AgentCreateWithoutSkillsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1920,6 +1957,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -1974,6 +2012,7 @@ export type AgentUpdateWithoutSkillsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -2012,6 +2051,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -2050,6 +2090,7 @@ export type AgentCreateWithoutDomainsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -2088,6 +2129,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -2142,6 +2184,7 @@ export type AgentUpdateWithoutDomainsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -2180,6 +2223,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -2218,6 +2262,7 @@ export type AgentCreateWithoutRoutesInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -2256,6 +2301,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   address?: string | null
   epoch?: number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -2310,6 +2356,7 @@ export type AgentUpdateWithoutRoutesInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -2348,6 +2395,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -2471,6 +2519,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   address?: boolean
   epoch?: boolean
   appliedSecretVersions?: boolean
+  skillProblems?: boolean
   scripts?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -2511,6 +2560,7 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   address?: boolean
   epoch?: boolean
   appliedSecretVersions?: boolean
+  skillProblems?: boolean
   scripts?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -2542,6 +2592,7 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   address?: boolean
   epoch?: boolean
   appliedSecretVersions?: boolean
+  skillProblems?: boolean
   scripts?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -2573,6 +2624,7 @@ export type AgentSelectScalar = {
   address?: boolean
   epoch?: boolean
   appliedSecretVersions?: boolean
+  skillProblems?: boolean
   scripts?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -2585,7 +2637,7 @@ export type AgentSelectScalar = {
   taskRunsSince?: boolean
 }
 
-export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "appliedSecretVersions" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "manifest" | "taskRunsSince", ExtArgs["result"]["agent"]>
+export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "manifest" | "taskRunsSince", ExtArgs["result"]["agent"]>
 export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
   notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
@@ -2665,6 +2717,10 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      * The gateway's run as a worker last started it: `{"<secret id>": <version>}` of the values it was given.
      */
     appliedSecretVersions: runtime.JsonValue
+    /**
+     * Skills that the agent does not have as its rows say, when they were last applied: `[{"name", "code", "message"}]`.
+     */
+    skillProblems: runtime.JsonValue
     /**
      * State and last log of the `build` and `start` scripts.
      */
@@ -3149,6 +3205,7 @@ export interface AgentFieldRefs {
   readonly address: Prisma.FieldRef<"Agent", 'String'>
   readonly epoch: Prisma.FieldRef<"Agent", 'Int'>
   readonly appliedSecretVersions: Prisma.FieldRef<"Agent", 'Json'>
+  readonly skillProblems: Prisma.FieldRef<"Agent", 'Json'>
   readonly scripts: Prisma.FieldRef<"Agent", 'Json'>
   readonly createdAt: Prisma.FieldRef<"Agent", 'DateTime'>
   readonly updatedAt: Prisma.FieldRef<"Agent", 'DateTime'>

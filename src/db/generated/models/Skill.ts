@@ -14,7 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Skill
- * A skill in the library of a workspace. Its newest version is the one with the highest id.
+ * A skill in the library of a workspace. Its newest version is its highest release by Semantic Versioning
+ * (`skill_version_rank`), and of equal ones the one with the highest id.
  */
 export type SkillModel = runtime.Types.Result.DefaultSelection<Prisma.$SkillPayload>
 
