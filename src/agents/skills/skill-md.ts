@@ -6,7 +6,8 @@ import { SEMVER } from './skill-schema.ts'
 
 /** Most bytes of the front matter: a larger one would have too many keys to compare with each other. */
 const MAX_BYTES = 16_384
-const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)(?:\r?\n)?---[ \t]*(?:\r?\n|$)/
+/** A line that begins or ends the front matter: elsewhere in a line `---` is text. */
+const FENCE = /^---[^\S\n]*$/
 
 export interface SkillMd {
   name: string
@@ -16,9 +17,15 @@ export interface SkillMd {
 }
 
 const semver = z.string().max(64).regex(SEMVER).nullable().catch(null)
+/** The engine takes numbers and `true` for the texts that they are. */
+const words = (max: number) =>
+  z.preprocess(
+    (value) => (typeof value === 'number' || typeof value === 'boolean' ? String(value) : value),
+    text(max).trim().min(1, 'must not be empty'),
+  )
 const shape = z.object({
-  name: text(100).trim().min(1, 'must not be empty'),
-  description: text(10_000).trim().min(1, 'must not be empty'),
+  name: words(100),
+  description: words(10_000),
   version: semver.default(null),
   metadata: z
     .object({ version: semver.default(null) })
@@ -34,7 +41,7 @@ export class BadSkill extends Error {
 /** Reads the front matter. @throws BadSkill where it is not there, no YAML, or lacks `name` or `description`. */
 export function readSkillMd(bytes: Uint8Array): SkillMd {
   const head = Buffer.from(bytes.subarray(0, MAX_BYTES + 10)).toString('utf8')
-  const [, yaml] = FRONT_MATTER.exec(head) ?? []
+  const yaml = frontMatter(head)
   if (yaml === undefined)
     throw new BadSkill(
       `SKILL.md: must begin with front matter between lines of ---, at most ${MAX_BYTES} bytes`,
@@ -46,6 +53,12 @@ export function readSkillMd(bytes: Uint8Array): SkillMd {
   }
   const { name, description, version, metadata } = parsed.data
   return { name, description, version: version ?? metadata.version }
+}
+
+function frontMatter(head: string): string | undefined {
+  const [first = '', ...lines] = head.replace(/^\uFEFF/, '').split(/\r\n|\r|\n/)
+  const end = lines.findIndex((line) => FENCE.test(line))
+  return FENCE.test(first) && end >= 0 ? lines.slice(0, end).join('\n') : undefined
 }
 
 function parseYaml(yaml: string): unknown {
