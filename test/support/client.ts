@@ -103,7 +103,13 @@ export class Client {
   }
 }
 
-/** Asserts an error: its status and its whole message, or a pattern that the message matches. */
+/** A prefix that a message has twice, as in `cwd: cwd: there is no such folder`. */
+const DOUBLED = /(^|[\s:])([^\s:]+): \2: /
+
+/**
+ * Asserts an error: its status and its whole message, or a pattern that the message matches. No message and no
+ * `Error-Detail` has a prefix twice.
+ */
 export function assertError(reply: Reply, status: number, message: string | RegExp): void {
   assert.equal(reply.status, status, JSON.stringify(reply.body))
   // Below `/psa` the message is `details`, as the Pinning Service API has it.
@@ -111,6 +117,7 @@ export function assertError(reply: Reply, status: number, message: string | RegE
   const text = error.details ?? error
   if (typeof message === 'string') assert.equal(text, message)
   else assert.match(text, message)
+  for (const said of [text, reply.headers.get('error-detail') ?? '']) assert.doesNotMatch(said, DOUBLED)
 }
 
 const SOON = { ms: 3000, tries: 20, pauseMs: 25 }

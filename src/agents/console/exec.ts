@@ -29,15 +29,10 @@ export interface Execution {
   signal: AbortSignal
 }
 
-/** The answer where agentd says that the folder is not there, is no folder, or is out of reach. */
-const badFolder = (error: AgentdError) =>
-  contractError(400, 'bad_request', messages.invalidCommand, `cwd: ${error.message}`)
-const answers: Answers = {
-  bad_request: badFolder,
-  not_found: badFolder,
-  outside: badFolder,
-  not_a_file: badFolder,
-}
+/** The answer if agentd refuses the command or its folder; its message names the field. */
+const refused = (error: AgentdError) =>
+  contractError(400, 'bad_request', messages.invalidCommand, error.message)
+const answers: Answers = { bad_request: refused, not_found: refused }
 
 function request({ command, timeoutMs, outputBytes, signal }: Execution): AgentdRequest {
   const json: ExecRequest = { ...command, timeoutMs, outputBytes }

@@ -21,7 +21,8 @@ const LISTING_BYTES = 8_388_608
 
 const changedMeanwhile = (cause: AgentdError) =>
   new ApiError(412, 'changed_meanwhile', 'The file was changed meanwhile', { cause })
-const wrongPath = (error: AgentdError) => badRequest(`path: ${error.message}`)
+/** As a rule agentd names the field by itself. */
+const wrongPath = (error: AgentdError) => badRequest(error.message.replace(/^(path: )?/, 'path: '))
 const answers: Answers = {
   not_found: () => notFound('There is no such file'),
   outside: () => badRequest(`path: must not lead out of ${AGENT_ROOT}`),

@@ -25,6 +25,55 @@ describe('the name of a secret', () => {
       assert.equal(nameFault(name), `name: ${name} is reserved, the agent's own programs need it`)
     }
   })
+  it('the name of a secret loads no code into a program [report: env names]', () => {
+    for (const name of [
+      ...['GIT_SSH_COMMAND', 'GIT_SSH', 'GIT_EXTERNAL_DIFF', 'GIT_CONFIG_COUNT', 'GIT_ASKPASS', 'GIT_PAGER'],
+      ...[
+        'PYTHONSTARTUP',
+        'PYTHONPATH',
+        'PERL5OPT',
+        'PERL5LIB',
+        'RUBYOPT',
+        'JAVA_TOOL_OPTIONS',
+        '_JAVA_OPTIONS',
+      ],
+      ...[
+        'PROMPT_COMMAND',
+        'BASH_ENV',
+        'ENV',
+        'PS4',
+        'LD_PRELOAD',
+        'LD_AUDIT',
+        'LESSOPEN',
+        'EDITOR',
+        'PAGER',
+      ],
+      ...[
+        'NPM_CONFIG_SCRIPT_SHELL',
+        'NPM_CONFIG_NODE_OPTIONS',
+        'NODE_OPTIONS',
+        'MAKEFLAGS',
+        'GOFLAGS',
+        'TAR_OPTIONS',
+      ],
+    ])
+      assert.equal(nameFault(name), `name: ${name} is reserved, the agent's own programs need it`)
+  })
+  it('the name of a secret has no small letters, in which npm reads the same settings [report: env names]', () => {
+    for (const name of ['npm_config_script_shell', 'Npm_Config_Registry', 'npm_config_node_options'])
+      assert.match(nameFault(name) ?? '', /^name must be a valid environment variable name: capital letters/)
+  })
+  it('common names of credentials are free [report: env names]', () => {
+    for (const name of [
+      'GIT_TOKEN',
+      'GIT_AUTHOR_NAME',
+      'NPM_TOKEN',
+      'PYTHONUNBUFFERED',
+      'PGPASSWORD',
+      'YARN_NPM_AUTH_TOKEN',
+    ])
+      assert.equal(nameFault(name), undefined, name)
+  })
   it('the name of a secret may be anything else', () => {
     const known = RESERVED_NAMES.map((name) => name.replace('*', ''))
     fc.assert(
