@@ -21,6 +21,8 @@ const KEYED = {
   events: 5,
   /** The partitions of events: one process at a time makes them. */
   eventPartitions: 6,
+  /** A kind of channel: its bot tokens are compared with those of other agents and one is added. */
+  botTokens: 7,
 } as const
 
 /** Locks of which there is one in the database, held by a session: whoever has it does the work, others pass. */

@@ -101,7 +101,7 @@ REFUSED = [
     (r"^/v0/(templates|files/.*/entries)$", r"pageToken: not a token of this API$", "what a list has given out"),
     (r"^/v0/templates", r"^(agentId|gitUrl|ref): (cannot|must) be given", "several fields"),
     (r"^/v0/templates", r"^gitUrl: 127\.0\.0\.1:9 is not on the public internet$", "where it may fetch"),
-    (r"^/v0/skills", r"^skillCid: (Not a folder to unpack|Block|its content)|^fileId: is no file", "what is behind a CID"),
+    (r"^/v0/skills", r"^skillCid: (it is no folder of files|its content)|^fileId: is no file", "what is behind a CID"),
     (r"^/v0/agents/.*/skills/", r"cannot be given beside skillCid$", "two fields"),
     (r"^/v0/agents/.*/channels/", r"^(bot|app)Token\b", "the channel of the path"),
     (r"^/v0/agents/.*/(restart|update)$", r"^Invalid version$", "the versions that are at hand"),

@@ -65,13 +65,14 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       description:
         '`telegram`, `slack`, `discord` or `whatsapp`. What is left out stays as it is, tokens included. The ' +
         'gateway is restarted with it; the channel stays configured where that fails. A token for Telegram is ' +
-        'refused where Telegram can be asked and says no.',
+        'refused where Telegram can be asked and says no. 409 for a token that another agent has.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: channelPath,
       body: channelBody,
       success: { status: 200, description: 'It is configured.', body: changed },
       otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
+      errors: [409],
       operation: true,
       async handle({ agent, params, body, idempotencyKey, ...asked }) {
         requireChannels(asked.principal.plan)

@@ -14,7 +14,13 @@ import {
   REQUIRED_TOKENS,
   type TokenName,
 } from './channel-schema.ts'
-import { readChannels, type StoredChannel, type Tokens, writeChannel } from './channel-store.ts'
+import {
+  readChannels,
+  requireFreeTokens,
+  type StoredChannel,
+  type Tokens,
+  writeChannel,
+} from './channel-store.ts'
 
 /**
  * The plan's limit on channels, for all that set one up: requests for a channel or for a new agent, and manifests.
@@ -33,7 +39,7 @@ export interface ChannelServices {
  * Saves a channel; what the change leaves out stays, tokens included. A repeat under the same idempotency key
  * changes nothing.
  * @returns the id of the restart, undefined when the change wants none.
- * @throws ApiError 400 for a first setup without a token, 503 without a key to encrypt it with, 422 when the idempotency
+ * @throws ApiError 400 for a first setup without a token, 409 for a token of another agent, 503 without a key to encrypt it with, 422 when the idempotency
  *   key named another request.
  */
 export function saveChannel(
@@ -48,7 +54,9 @@ export function saveChannel(
     const restart = () => enqueue(tx, 'agent.restart', agent, { idempotencyKey, request })
     if (await isRepeat(tx, agent, idempotencyKey)) return restart()
     const known = (await readChannels(tx, encryption, agent)).find((stored) => stored.channel === channel)
-    await writeChannel(tx, encryption, agent, mergeChannel(channel, known, change))
+    const merged = mergeChannel(channel, known, change)
+    await requireFreeTokens(tx, encryption, agent, channel, newTokens(change, known))
+    await writeChannel(tx, encryption, agent, merged)
     return change.skipRestart ? undefined : restart()
   })
 }
@@ -78,6 +86,15 @@ async function changeAgent<T>(
   })
   crashPoint('after-commit')
   return result
+}
+
+/** The tokens of a change that the channel does not have yet: one that has a token of another agent may still be changed. */
+function newTokens(change: ChannelChange, known: StoredChannel | undefined): Tokens {
+  const isNew = (name: TokenName) => change[name] !== known?.tokens?.[name]
+  return {
+    ...(isNew('botToken') && { botToken: change.botToken }),
+    ...(isNew('appToken') && { appToken: change.appToken }),
+  }
 }
 
 /** The refusal of a first setup without a required token, in the public service's words. */

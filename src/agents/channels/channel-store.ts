@@ -1,10 +1,11 @@
 /** The rows of channels. Tokens are encrypted together, and decrypt for the agent and the channel that they are of only. */
 import { z } from 'zod'
-import type { Prisma } from '../../db/prisma.ts'
-import { messages, unavailable } from '../../errors.ts'
+import { lock } from '../../db/advisory-locks.ts'
+import type { Prisma, Transaction } from '../../db/prisma.ts'
+import { ApiError, messages, unavailable } from '../../errors.ts'
 import type { Encryption } from '../../lib/encryption.ts'
 import type { Agent } from '../agent.ts'
-import type { Channel, Settings, TokenName } from './channel-schema.ts'
+import { type Channel, REQUIRED_TOKENS, type Settings, type TokenName } from './channel-schema.ts'
 
 export type Tokens = Partial<Record<TokenName, string | undefined>>
 
@@ -36,6 +37,37 @@ export async function readChannels(
     const tokens = ciphertext ? decrypt(encryption, agent, channel, ciphertext) : {}
     return { channel, settings: settings as unknown as Settings, tokens }
   })
+}
+
+/**
+ * Makes sure that no other agent, of any workspace, has one of these tokens: gateways that share a bot take each other's
+ * messages. Nobody else takes tokens for this kind of channel before the transaction ends.
+ * @throws ApiError 409, which names no agent.
+ */
+export async function requireFreeTokens(
+  tx: Transaction,
+  encryption: Encryption,
+  agent: Pick<Owner, 'id'>,
+  channel: Channel,
+  given: Tokens,
+): Promise<void> {
+  const names = REQUIRED_TOKENS[channel].filter((name) => given[name] !== undefined)
+  if (names.length === 0) return
+  await lock(tx, 'botTokens', channel)
+  const others = await tx.agentChannel.findMany({
+    where: { channel, ciphertext: { not: null }, agentId: { not: agent.id }, agent: { deletedAt: null } },
+    select: { ciphertext: true, agent: { select: { id: true, workspaceId: true } } },
+  })
+  for (const { ciphertext, agent } of others) {
+    const tokens = ciphertext && decrypt(encryption, agent, channel, ciphertext)
+    const taken = names.find((name) => tokens?.[name] === given[name])
+    if (taken)
+      throw new ApiError(
+        409,
+        'duplicate_token',
+        `${taken}: another agent has this token; each agent needs a bot of its own`,
+      )
+  }
 }
 
 /** @throws ApiError 503 `Secrets not configured` for tokens without a key to encrypt them with. */

@@ -12,7 +12,7 @@ import { type Agent, findAgentById, givenNames, newGatewayToken } from '../agent
 import type { AgentServices } from '../agent-route.ts'
 import { CHANNELS } from '../channels/channel-schema.ts'
 import { mergeChannel } from '../channels/channel-service.ts'
-import { writeChannel } from '../channels/channel-store.ts'
+import { requireFreeTokens, writeChannel } from '../channels/channel-store.ts'
 import { attachSecrets } from '../secrets/attachments.ts'
 import { attachSkills } from '../skills/attach.ts'
 import type { Template } from '../templates/template.ts'
@@ -54,7 +54,10 @@ export async function createAgent(
     await attachSkills(tx, agent, input.skillCids ?? [])
     for (const channel of CHANNELS) {
       const change = input.channels[channel]
-      if (change) await writeChannel(tx, encryption, agent, mergeChannel(channel, undefined, change))
+      if (!change) continue
+      const merged = mergeChannel(channel, undefined, change)
+      await requireFreeTokens(tx, encryption, agent, channel, change)
+      await writeChannel(tx, encryption, agent, merged)
     }
     const operationId = await enqueue(tx, 'agent.provision', agent, { idempotencyKey, request })
     crashPoint('before-commit')

@@ -55,7 +55,10 @@ export async function readSkill(
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     if (error.code === 'not_found') return undefined
-    if (error.code === 'invalid_object') throw new BadSkill(error.message)
+    if (error.code === 'invalid_object')
+      throw new BadSkill(
+        `it is no folder of files: ${error.message.replace(/^Not a folder to unpack: /, '')}`,
+      )
     if (error.code === 'too_large')
       throw new BadSkill(`it has more than ${MAX_FILES} files, or more than ${MAX_BYTES} bytes`)
     throw error

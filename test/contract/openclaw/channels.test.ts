@@ -11,6 +11,7 @@ import { openContext, startShared } from '../context.ts'
 import { newAgent } from './context.ts'
 
 const TELEGRAM = '123456789:AAHtest-token_of-telegram-x9Qk'
+const LIVE = '987654321:AAHtest-token_of-telegram-of-an-agent-that-runs'
 const REFUSED = '123456789:refused-by-telegram'
 const SLACK = { botToken: 'xoxb-1-secret-of-slack-bot', appToken: 'xapp-1-secret-of-slack-app' }
 
@@ -95,7 +96,8 @@ describe('channels', () => {
   })
   it('channels keep what a change leaves out, tokens as well', async () => {
     const { list, save } = await rowChannels()
-    await save('slack', { ...SLACK, allowFrom: ['U1'] })
+    const own = { botToken: 'xoxb-4-secret-of-slack-bot', appToken: 'xapp-4-secret-of-slack-app' }
+    await save('slack', { ...own, allowFrom: ['U1'] })
     assert.equal((await save('slack', { enabled: false, botToken: 'xoxb-another-one-new1' })).status, 200)
     const { slack } = await list()
     assert.deepEqual(
@@ -128,6 +130,35 @@ describe('channels', () => {
       assertError(await save(channel, body), 400, message)
       assert.equal((await list()).telegram, null)
     })
+  it('channels refuse a token that another agent has, of whatever workspace, and name no agent [report: bot tokens]', async () => {
+    const TAKEN = '409 botToken: another agent has this token; each agent needs a bot of its own'
+    const taken = { botToken: '555555555:AAHtest-token_of-telegram-twice', skipRestart: true }
+    const said = ({ status, body }: Reply) => `${status} ${body.error}`
+    const first = await rowChannels()
+    assert.equal((await first.save('telegram', taken)).status, 200)
+    assert.equal((await first.save('telegram', { ...taken, dmPolicy: 'open' })).status, 200, 'its own')
+    const second = await rowChannels()
+    assert.equal(said(await second.save('telegram', taken)), TAKEN)
+    assert.equal((await second.list()).telegram, null)
+    const other = await workspace()
+    const { path } = await insertAgent(context, other)
+    const foreign = () => other.api.post(`${path}/channels/telegram`, taken)
+    assert.equal(said(await foreign()), TAKEN)
+    const made = await other.api.post('/v0/agents', { name: 'b', channels: { telegram: taken } })
+    assert.equal(said(made), TAKEN)
+    assert.equal((await api.delete(`${first.path}/telegram`, { prefer: 'wait=0' })).status, 202)
+    const both = await Promise.all([second.save('telegram', taken), foreign()])
+    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409], 'one of two at once')
+  })
+  it('channels refuse each token of another agent, also of Slack and Discord [report: bot tokens]', async () => {
+    const slack = { botToken: 'xoxb-2-secret-of-slack-bot', appToken: 'xapp-2-secret-of-slack-app' }
+    const [first, second] = [await rowChannels(), await rowChannels()]
+    await first.save('slack', slack)
+    await first.save('discord', { botToken: 'another.secret.of.discord' })
+    assertError(await second.save('slack', { ...slack, botToken: 'xoxb-3-of-its-own' }), 409, /^appToken: /)
+    assertError(await second.save('slack', { ...slack, appToken: 'xapp-3-of-its-own' }), 409, /^botToken: /)
+    assertError(await second.save('discord', { botToken: 'another.secret.of.discord' }), 409, /^botToken: /)
+  })
   it('channels that are not there cannot be removed', async () => {
     const { path } = await rowChannels()
     assertError(await api.delete(`${path}/telegram`), 404, 'The channel is not configured')
@@ -167,14 +198,14 @@ describe('a channel of an agent that runs', async () => {
   const onDisk = async () => JSON.parse(await exec('cat ../.openclaw/openclaw.json'))
 
   it('a channel of an agent that runs reaches its engine, which loads it, and answers 202 before where the client does not wait', async () => {
-    const body = { botToken: TELEGRAM, dmPolicy: 'open' }
+    const body = { botToken: LIVE, dmPolicy: 'open' }
     const reply = await api.post(channel, body, { prefer: 'respond-async' })
     assert.equal(reply.status, 202)
     assert.equal(reply.body.operation.id, reply.headers.get('operation-id'))
     await done(reply)
     const { channels, plugins } = await onDisk()
     const { enabled, botToken, dmPolicy, allowFrom } = channels.telegram
-    assert.deepEqual([enabled, botToken, dmPolicy, allowFrom], [true, TELEGRAM, 'open', ['*']])
+    assert.deepEqual([enabled, botToken, dmPolicy, allowFrom], [true, LIVE, 'open', ['*']])
     assert.equal(plugins.entries.telegram.enabled, true)
     // The log is read from the container's, a moment behind the gateway.
     const loaded = /\d+ plugins: [^)]*\btelegram\b/
@@ -187,12 +218,12 @@ describe('a channel of an agent that runs', async () => {
     assert.match(reply.body.message, /^Channel telegram removed/)
     await done(reply)
     const text = JSON.stringify(await onDisk())
-    assert.ok(!text.includes(TELEGRAM))
+    assert.ok(!text.includes(LIVE))
     assert.equal((await api.get(`${agent.path}/channels`)).body.telegram, null)
   })
   it('a channel of an agent that runs fails with the gateway, and stays as it was asked for', async () => {
     await exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json')
-    const configured = await api.post(channel, { botToken: TELEGRAM }, patient)
+    const configured = await api.post(channel, { botToken: LIVE }, patient)
     assertError(configured, 500, 'Configuration failed')
     assert.ok((await api.get(`${agent.path}/channels`)).body.telegram.configured)
     assertError(await api.delete(channel, patient), 500, 'Removal failed')
