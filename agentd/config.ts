@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, unlink, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { AgentdError } from './agentd-errors.ts'
@@ -16,7 +16,7 @@ import {
   replaceFile,
 } from './openclaw-config.ts'
 import { apiPath, type Paths } from './paths.ts'
-import type { ConfigCheck } from './protocol.ts'
+import type { ConfigCheck, ConfigText, ConfigWritten } from './protocol.ts'
 import type { Agent, Service } from './server.ts'
 
 const RPC_MS = 15_000
@@ -33,7 +33,7 @@ export function configService(agent: Agent): Service {
   const inLine = line()
   return {
     routes: [
-      { method: 'GET', path: '/v1/config', handle: async () => ({ body: { text: await file.read() } }) },
+      { method: 'GET', path: '/v1/config', handle: async () => ({ body: await file.read() }) },
       {
         method: 'GET',
         path: '/v1/config/owned',
@@ -43,16 +43,18 @@ export function configService(agent: Agent): Service {
         method: 'PUT',
         path: '/v1/config',
         async handle(call) {
-          const text = textOf(await call.json())
+          const body = await call.json()
+          const text = fieldOf(body, 'text')
+          const version = fieldOf(body, 'version')
           if (text === undefined) throw new AgentdError('bad_request', 'text: must be a text')
-          return { body: await inLine(() => file.write(text)) }
+          return { body: await inLine(() => file.write(text, version)) }
         },
       },
       {
         method: 'POST',
         path: '/v1/config/validate',
         async handle(call) {
-          const text = textOf(await call.json())
+          const text = fieldOf(await call.json(), 'text')
           return { body: await inLine(() => (text === undefined ? file.checkStored() : file.check(text))) }
         },
       },
@@ -72,10 +74,14 @@ class ConfigFile {
     this.#client = client
   }
 
-  /** The text for the API: secrets are blotted out, paths are those of the API. */
-  async read(): Promise<string> {
-    const { paths, log } = this.#agent
+  /** The text for the API: secrets are blotted out, paths are those of the API. The version is that of the file. */
+  async read(): Promise<ConfigText> {
     const text = (await this.#stored()) ?? '{}'
+    return { text: this.#shown(text), version: versionOf(text) }
+  }
+
+  #shown(text: string): string {
+    const { paths, log } = this.#agent
     const isSecret = (value: string) => log.redact(value) !== value
     try {
       const shown = redact(this.#parse(text), isSecret)
@@ -87,13 +93,27 @@ class ConfigFile {
     }
   }
 
-  /** Replaces the file when the engine takes it. @throws AgentdError bad_request for what the engine is not asked about */
-  async write(text: string): Promise<ConfigCheck> {
+  /**
+   * Replaces the file when the engine takes it.
+   * @param version of the file that is to be replaced; undefined for any.
+   * @throws AgentdError bad_request for what the engine is not asked about, conflict for another version
+   */
+  async write(text: string, version: string | undefined): Promise<ConfigWritten> {
     const candidate = `${JSON.stringify(await this.#candidate(text), null, 2)}\n`
-    if (await this.#hand(candidate)) return { valid: true, output: '' }
+    await this.#requireVersion(version)
+    if (await this.#hand(candidate))
+      return { valid: true, output: '', version: versionOf((await this.#stored()) ?? '{}') }
     const check = await checkWithEngine(this.#agent, candidate)
-    if (check.valid) await replaceFile(this.#agent.paths.configFile, candidate)
-    return check
+    if (!check.valid) return check
+    // The engine's check takes seconds, in which the agent may write as well.
+    await this.#requireVersion(version)
+    await replaceFile(this.#agent.paths.configFile, candidate)
+    return { ...check, version: versionOf(candidate) }
+  }
+
+  async #requireVersion(version: string | undefined): Promise<void> {
+    if (version === undefined || version === versionOf((await this.#stored()) ?? '{}')) return
+    throw new AgentdError('conflict', 'the config was changed meanwhile')
   }
 
   async check(text: string): Promise<ConfigCheck> {
@@ -218,11 +238,14 @@ function line(): <T>(task: () => Promise<T>) => Promise<T> {
   }
 }
 
-function textOf(body: unknown): string | undefined {
-  const text = isObject(body) ? body.text : undefined
-  if (text !== undefined && typeof text !== 'string')
-    throw new AgentdError('bad_request', 'text: must be a text')
-  return text
+/** Another one whenever the file has other bytes. */
+const versionOf = (text: string): string => `"${createHash('sha256').update(text).digest('base64url')}"`
+
+function fieldOf(body: unknown, name: 'text' | 'version'): string | undefined {
+  const value = isObject(body) ? body[name] : undefined
+  if (value !== undefined && typeof value !== 'string')
+    throw new AgentdError('bad_request', `${name}: must be a text`)
+  return value
 }
 
 /** The engine's command takes 2.6 s; several times that on a machine that is busy. */

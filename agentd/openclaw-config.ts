@@ -9,6 +9,7 @@ import { NotPlain, readPlainFile } from './plain-file.ts'
 
 /** The engine's own take kilobytes. */
 const CONFIG_BYTES = 8_388_608
+const JSON5_ERROR = /^JSON5: (.*) at (\d+):(\d+)$/s
 const KEYS_THAT_REACH_PROTOTYPES = ['__proto__', 'constructor', 'prototype']
 
 /** openclaw.json cannot be used as it is; only its owner can put it right. */
@@ -98,10 +99,10 @@ export function readConfig(path: string): Promise<string | undefined> {
   })
 }
 
-/** Reads JSON, or JSON5 as the engine does. @throws ConfigError */
+/** Reads JSON, or JSON5 as the engine does. @throws ConfigError with the line and the column */
 export function parseConfig(text: string, engineDir: string): Json {
   const value = parseJson(text) ?? parseJson5(text, engineDir)
-  if (!isObject(value)) throw new ConfigError('openclaw.json is not valid JSON')
+  if (!isObject(value)) throw new ConfigError('openclaw.json is not a JSON object')
   return value
 }
 
@@ -117,8 +118,10 @@ function parseJson5(text: string, engineDir: string): unknown {
   try {
     const engine = createRequire(join(engineDir, 'node_modules', 'openclaw', 'package.json'))
     return engine('json5').parse(text)
-  } catch {
-    return undefined
+  } catch (error) {
+    const [, reason, line, column] = JSON5_ERROR.exec((error as Error).message) ?? []
+    const where = reason ? `: ${reason} at line ${line}, column ${column}` : ''
+    throw new ConfigError(`openclaw.json is not valid JSON${where}`)
   }
 }
 

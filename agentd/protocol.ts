@@ -256,6 +256,17 @@ export interface ConfigCheck {
   output: string
 }
 
+/** `version` is an `ETag` of the file: `PUT /v1/config` with another `version` is `conflict`. */
+export interface ConfigText {
+  text: string
+  version: string
+}
+
+/** `PUT /v1/config`; without a version nothing is written. */
+export interface ConfigWritten extends ConfigCheck {
+  version?: string | undefined
+}
+
 /** `POST /v1/rpc`: a method of the gateway, over its WebSocket. */
 export interface RpcRequest {
   method: string

@@ -1,11 +1,18 @@
 import { z } from 'zod'
-import type { ConfigCheck } from '../../../agentd/protocol.ts'
-import { ApiError, contractError, messages } from '../../errors.ts'
+import type { ConfigCheck, ConfigWritten } from '../../../agentd/protocol.ts'
+import { ApiError, badRequest, contractError, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
-import type { AgentdRequest } from '../agentd-client.ts'
-import { type Answers, askAgent, callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
+import { AgentdError, type AgentdRequest } from '../agentd-client.ts'
+import {
+  type Answers,
+  askAgent,
+  callEngine,
+  EngineRefusal,
+  engineFailed,
+  restartNeeded,
+} from '../engine-call.ts'
 import {
   check,
   configText,
@@ -26,10 +33,26 @@ const CHECK_MS = 60_000
 const CONFIG_BYTES = 8_388_608
 
 const invalidConfig = (detail: string) => contractError(400, 'bad_request', messages.invalidConfig, detail)
-const answers: Answers = { bad_request: (error) => invalidConfig(`config: ${error.message}`) }
+const changedMeanwhile = (cause?: AgentdError) =>
+  new ApiError(412, 'changed_meanwhile', 'The config was changed meanwhile', { cause })
+const answers: Answers = {
+  bad_request: (error) => invalidConfig(`config: ${error.message}`),
+  conflict: changedMeanwhile,
+}
+/** An agentd of Berth 0.3.0 sends none. */
+const version = z
+  .string()
+  .regex(/^"[\w-]{1,100}"$/)
+  .optional()
+const etag = (value: string | undefined) => (value === undefined ? {} : { headers: { ETag: value } })
 
 /** The engine's own config, openclaw.json (contract 4.3). */
 export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
+  const read = (agent: Agent, signal?: AbortSignal) =>
+    ask(agent, messages.readConfigFailed, z.object({ text: z.string(), version }), {
+      path: '/v1/config',
+      ...(signal && { signal }),
+    })
   const ask = <T>(agent: Agent, failure: string, shape: z.ZodType<T>, request: AgentdRequest): Promise<T> =>
     askAgent(agent, failure, () => agentd.json(agent, { ...request, maxBytes: CONFIG_BYTES }, shape), answers)
 
@@ -40,15 +63,14 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       id: 'readConfig',
       tag: TAG,
       summary: "Read the engine's config",
-      description: 'As text. Secrets in it are redacted; written back, they stay what they were.',
+      description:
+        'As text. Secrets in it are redacted; written back, they stay what they were. `ETag` has its version.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The config.', body: configText },
       async handle({ agent, signal }) {
-        const shape = z.object({ text: z.string() })
-        const request = { path: '/v1/config', signal }
-        const { text } = await ask(agent, messages.readConfigFailed, shape, request)
-        return { body: { config: text } }
+        const { text, version } = await read(agent, signal)
+        return { ...etag(version), body: { config: text } }
       },
     }),
     agentRoute({
@@ -99,21 +121,32 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       summary: "Write the engine's config",
       description:
         'In place of what is there, once the engine finds it valid; it stays through restarts. Keys that belong to ' +
-        'the operator are set again whatever it says.',
+        'the operator are set again whatever it says. With `If-Match: <ETag>` only if that is still its version: else ' +
+        '412. Comments of JSON5 are not kept.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: newConfig,
       invalidBody: messages.invalidConfig,
-      success: { status: 200, description: 'It is written.', body: written },
-      async handle({ agent, body }) {
-        const { valid, output }: ConfigCheck = await ask(agent, messages.writeConfigFailed, check, {
+      success: { status: 200, description: 'It is written, and `ETag` has its new version.', body: written },
+      errors: [412],
+      async handle({ agent, body, req }) {
+        const seen = seenVersion(req.headers['if-match'])
+        // An agentd of Berth 0.3.0 would write without a look at the version.
+        if (seen !== undefined) {
+          const { version } = await read(agent)
+          if (version === undefined)
+            throw restartNeeded(new AgentdError('not_found', 'its configs have no version'))
+          if (version !== seen) throw changedMeanwhile()
+        }
+        const shape = check.extend({ version })
+        const { valid, output, ...now } = await ask<ConfigWritten>(agent, messages.writeConfigFailed, shape, {
           method: 'PUT',
           path: '/v1/config',
-          json: { text: body.config },
+          json: { text: body.config, version: seen },
           timeoutMs: CHECK_MS,
         })
         if (!valid) throw invalidConfig(output)
-        return { body: { success: true, message: 'Config written' } }
+        return { ...etag(now.version), body: { success: true, message: 'Config written' } }
       },
     }),
     agentRoute({
@@ -140,4 +173,11 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       },
     }),
   ]
+}
+
+/** The version that a writer saw; undefined if any will do. @throws ApiError 400 */
+function seenVersion(header: string | undefined): string | undefined {
+  if (header === undefined || header === '*') return undefined
+  if (!/^"[^"]{1,100}"$/.test(header)) throw badRequest('If-Match: must be * or one strong ETag')
+  return header
 }

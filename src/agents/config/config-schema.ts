@@ -1,28 +1,51 @@
+import JSON5 from 'json5'
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
 import { parseJson } from '../../lib/read.ts'
 
 /** The bound on bodies, in bytes. */
 const MAX_CONFIG = 1_048_576
+/** Most characters of a config in JSON5. */
+const MAX_JSON5 = 65_536
+const JSON5_ERROR = /^JSON5: (.*) at (\d+):(\d+)$/s
 /** Objects and arrays within each other; the engine's own go ten deep. Indented, deeper ones could fill the memory. */
 const MAX_DEPTH = 32
 
-/** The config as text (what reading answers) or as an object (what the CLI sends): text of an object either way. */
+const NO_CONFIG = `must be a JSON object at most ${MAX_DEPTH} deep, or its text`
+
+/** The config as text (what reading answers) or as an object (what the CLI sends): JSON of an object either way. */
 const config = z
-  .union(
-    [
-      text(MAX_CONFIG)
-        .refine((json) => isConfig(parseJson(json)))
-        .meta({ format: 'json-object' }),
-      z
-        .record(z.string(), z.unknown())
-        .refine(isConfig)
-        .transform((value) => JSON.stringify(value, null, 2))
-        .pipe(text(MAX_CONFIG)),
-    ],
-    `must be a JSON object at most ${MAX_DEPTH} deep, or its text`,
-  )
-  .describe('The config: a JSON object, or its text.')
+  .union([text(MAX_CONFIG).meta({ format: 'json-object' }), z.record(z.string(), z.unknown())], NO_CONFIG)
+  .transform((given, context) => {
+    try {
+      const { value, json } = typeof given === 'string' ? readText(given) : { value: given, json: undefined }
+      if (isConfig(value)) return json ?? JSON.stringify(value, null, 2)
+      context.addIssue(NO_CONFIG)
+    } catch (error) {
+      context.addIssue(`not valid JSON: ${(error as Error).message}`)
+    }
+    return z.NEVER
+  })
+  .pipe(text(MAX_CONFIG))
+  .describe('The config: a JSON object, or its text, which may be JSON5.')
+
+/**
+ * Reads JSON, or JSON5 as the engine does.
+ * @returns `json` is undefined for JSON5.
+ * @throws Error with the line and the column.
+ */
+function readText(given: string): { value: unknown; json: string | undefined } {
+  const value = parseJson(given)
+  if (value !== undefined) return { value, json: given }
+  // The parser takes 2 s for a megabyte.
+  if (given.length > MAX_JSON5) throw new Error(`with more than ${MAX_JSON5} characters it cannot be JSON5`)
+  try {
+    return { value: JSON5.parse(given), json: undefined }
+  } catch (error) {
+    const [, reason, line, column] = JSON5_ERROR.exec((error as Error).message) ?? []
+    throw new Error(reason ? `${reason} at line ${line}, column ${column}` : (error as Error).message)
+  }
+}
 
 export const newConfig = z.object({ config })
 
@@ -100,6 +123,8 @@ function isConfig(value: unknown): boolean {
 }
 
 function isShallow(value: unknown, depth: number): boolean {
+  // JSON5 has Infinity and NaN, for which JSON has no word.
+  if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true
   return depth > 0 && Object.values(value).every((part) => isShallow(part, depth - 1))
 }

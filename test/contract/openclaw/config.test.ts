@@ -1,7 +1,7 @@
 /** The engine's own config (contract 4.3, 7.2), and what a manifest asks of the engine. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { assertError } from '../../support/client.ts'
+import { assertError, type Reply } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { files, manifest, templateMaker } from '../agents/templates.ts'
@@ -194,6 +194,44 @@ describe('the config', () => {
       assert.ok(reply.headers.get('error-detail'))
       assert.equal(await text(), before)
     })
+})
+
+describe('the version of a config', () => {
+  const put = (config: unknown, match?: string) =>
+    api.request('PUT', CONFIG, {
+      json: { config },
+      ...(match !== undefined && { headers: { 'if-match': match } }),
+    })
+  const etag = ({ headers }: Reply) => headers.get('etag') ?? ''
+
+  it('a config is written only over the version that its writer saw [report: config edits]', async () => {
+    const read = await api.get(CONFIG)
+    const seen = etag(read)
+    assert.match(seen, /^"[\w-]+"$/)
+    assert.equal(etag(await api.get(CONFIG)), seen, 'reading changes nothing')
+    const value = JSON.parse(read.body.config)
+    const written = await put({ ...value, logging: { level: 'debug' } }, seen)
+    assert.equal(written.status, 200, JSON.stringify(written.body))
+    assert.notEqual(etag(written), seen)
+    assertError(await put(value, seen), 412, 'The config was changed meanwhile')
+    assert.equal((await config()).logging.level, 'debug')
+    const now = etag(await api.get(CONFIG))
+    const both = await Promise.all(
+      ['info', 'warn'].map((level) => put({ ...value, logging: { level } }, now)),
+    )
+    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 412], 'one of two at once')
+    assert.equal((await put(value, '*')).status, 200)
+    for (const bad of ['W/"a"', 'a', '"a", "b"', ''])
+      assertError(await put(value, bad), 400, 'If-Match: must be * or one strong ETag')
+  })
+  it('a config with a mistake is refused with its line and column [report: config edits]', async () => {
+    const bad = '{\n  // JSON5\n  logging: { level: "debug" }\n  agents: {}\n}'
+    for (const reply of [await put(bad), await api.post(`${CONFIG}/validate`, { config: bad })]) {
+      assertError(reply, 400, INVALID)
+      const detail = "config: not valid JSON: invalid character 'a' at line 4, column 3"
+      assert.equal(reply.headers.get('error-detail'), detail)
+    }
+  })
 })
 
 describe('validating a config', () => {
