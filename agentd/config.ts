@@ -74,7 +74,7 @@ class ConfigFile {
     this.#client = client
   }
 
-  /** The text for the API: secrets are blotted out, paths are those of the API. The version is that of the file. */
+  /** The text for the API: without secrets, with the API's paths. The version belongs to the file. */
   async read(): Promise<ConfigText> {
     const text = (await this.#stored()) ?? '{}'
     return { text: this.#shown(text), version: versionOf(text) }
@@ -95,8 +95,8 @@ class ConfigFile {
 
   /**
    * Replaces the file when the engine takes it.
-   * @param version of the file that is to be replaced; undefined for any.
-   * @throws AgentdError bad_request for what the engine is not asked about, conflict for another version
+   * @param version of the file to replace; undefined for any.
+   * @throws AgentdError bad_request if the engine need not be asked, conflict for another version
    */
   async write(text: string, version: string | undefined): Promise<ConfigWritten> {
     const candidate = `${JSON.stringify(await this.#candidate(text), null, 2)}\n`

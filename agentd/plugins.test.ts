@@ -9,7 +9,7 @@ import { agentPaths, type Paths } from './paths.ts'
 import { installPlugins, type PluginFailure } from './plugins.ts'
 import type { AgentdConfig } from './protocol.ts'
 
-/** Installs what it is asked for, but for `slow`, which it never ends, and `bad`. */
+/** Installs any plugin except `slow`, which never ends, and `bad`. */
 const ENGINE = `
 import { mkdirSync, writeFileSync } from 'node:fs'
 const spec = process.argv.at(-1)
@@ -54,7 +54,7 @@ describe('installing plugins', () => {
       signal: signal ?? new AbortController().signal,
     })
 
-  it('a plugin that takes too long fails with that reason, and the next one is tried [report: plugins]', async () => {
+  it('a slow plugin fails with that reason, and the next one is tried [report: plugins]', async () => {
     assert.deepEqual(await install(['slow@1.0.0', 'quick@1.0.0'], 8000), [
       { id: 'slow', reason: 'plugin slow@1.0.0 could not be installed: not done after 4 s' },
     ])

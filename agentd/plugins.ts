@@ -44,7 +44,7 @@ export async function installPlugins(specs: string[], options: Options): Promise
   for (const [done, spec] of missing.entries()) {
     if (options.signal.aborted) break
     options.log.info(`installing plugin ${spec}`)
-    // One that hangs leaves time for those after it.
+    // A plugin that hangs leaves time for the later ones.
     const limitMs = Math.max(0, deadline - performance.now()) / (missing.length - done)
     const failure = await install(spec, { ...options, limitMs })
     if (!failure) continue

@@ -9,8 +9,8 @@ import { applySkills } from '../agents/skills.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 /**
- * Makes an agent's skill folders those of the skills that are attached to it. Fails with the problems of the skills that
- * the request names; the agent's status has those of others.
+ * Makes an agent's skill folders those of the skills that are attached to it. Fails only with problems
+ * of the skills that the request names. The agent's status has all of them.
  */
 export const skills = agentHandler('agent.skills', 'as it is', (services) => ({
   async handle(run, agent) {

@@ -1,6 +1,6 @@
 -- The newest version of a skill is the highest by Semantic Versioning, not the one that was written last.
 -- A text that sorts (COLLATE "C") versions from the lowest: those without a number, then prereleases, then releases.
--- From its second character on it sorts by precedence alone. A number has its length before it, so that 10 is after 9.
+-- From its second character on it sorts by precedence only. A number has its length before it, so that 10 is after 9.
 CREATE FUNCTION skill_version_rank(version text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE
     WHEN version IS NULL THEN ''
@@ -19,5 +19,5 @@ CREATE FUNCTION skill_version_rank(version text) RETURNS text LANGUAGE sql IMMUT
   END
 $$;
 
--- Of a change of skills a client hears what became of the skills that it named; the agent's status has the others.
+-- A change of skills fails only with problems of the skills that it names. The agent's status has all of them.
 ALTER TABLE agent ADD COLUMN skill_problems jsonb NOT NULL DEFAULT '[]';

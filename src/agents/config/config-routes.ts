@@ -131,7 +131,7 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       errors: [412],
       async handle({ agent, body, req }) {
         const seen = seenVersion(req.headers['if-match'])
-        // An agentd of Berth 0.3.0 would write without a look at the version.
+        // An agentd of Berth 0.3.0 would ignore the version.
         if (seen !== undefined) {
           const { version } = await read(agent)
           if (version === undefined)

@@ -10,7 +10,7 @@ const fault = (config: unknown): string | undefined => {
 const NO_CONFIG = 'config: must be a JSON object at most 32 deep, or its text'
 
 describe('a config', () => {
-  it('a config that is no JSON is refused with its line and column [report: config edits]', () => {
+  it('a malformed config is refused with its line and column [report: config edits]', () => {
     for (const [text, reason] of [
       ['{\n  "a": 1,\n  "b" 2\n}', "invalid character '2' at line 3, column 7"],
       ["{\n  // JSON5\n  a: 'x',\n  b c\n}", "invalid character 'c' at line 4, column 5"],

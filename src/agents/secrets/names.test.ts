@@ -59,7 +59,7 @@ describe('the name of a secret', () => {
     ])
       assert.equal(nameFault(name), `name: ${name} is reserved, the agent's own programs need it`)
   })
-  it('the name of a secret has no small letters, in which npm reads the same settings [report: env names]', () => {
+  it('the name of a secret has no small letters, which npm reads as well [report: env names]', () => {
     for (const name of ['npm_config_script_shell', 'Npm_Config_Registry', 'npm_config_node_options'])
       assert.match(nameFault(name) ?? '', /^name must be a valid environment variable name: capital letters/)
   })

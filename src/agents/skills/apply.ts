@@ -25,11 +25,11 @@ interface Change<T> {
   make(tx: Transaction): Promise<T>
   /** The answer to a repeat under the same Idempotency-Key, which changes nothing. */
   current(tx: Transaction): Promise<T>
-  /** The names of the skills that the request changes: the answer tells the problems of these alone. */
+  /** The names of the skills that the request changes. The answer tells only their problems. */
   names(changed: T): string[]
   /** For the folders of these skills, where the agent has changed them. */
   resolution?: Resolution | undefined
-  /** What the client reads: once it is done, if it is done when the agent starts, and while the agent is waited for. */
+  /** Messages for clients: done, done at the agent's start, and while Berth waits for the agent. */
   messages: Record<'done' | 'atStart' | 'waiting', string>
   /** Tells a repeat from another request under the same key. */
   request: string

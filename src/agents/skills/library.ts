@@ -161,7 +161,7 @@ async function insertVersion(
     orderBy: { id: 'desc' },
     select: { id: true },
   })
-  // Of equal versions the one with the highest id is the newest, also where a clock was set back.
+  // The highest id is the newest of equal versions, even if a clock was set back.
   const id = idAfter(last?.id)
   await tx.skillVersion.create({
     data: { id, skillId, workspaceId, network, cid, version, fileId: fileOfContent },

@@ -14,7 +14,7 @@ describe('the front matter of SKILL.md', () => {
       version: '1.0.0',
     })
   })
-  it('the front matter may have any line ends, blanks behind its lines and a byte order mark [report: skill files]', () => {
+  it('the front matter may have any line ends and a byte order mark [report: skill files]', () => {
     const expected = { name: 'a', description: 'x', version: null }
     for (const text of [
       '---\r\nname: a\r\ndescription: x\r\n---\r\nBody.',

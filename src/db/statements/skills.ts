@@ -3,11 +3,11 @@ import { isoMillis, narrow, statement } from './statement.ts'
 
 /**
  * Sorts versions of a skill from the newest: releases by Semantic Versioning, then prereleases, then those without a
- * number. Of equal versions the last one written is first.
+ * number. The last one written is the first of equal versions.
  */
 const rank = (version: string) => `skill_version_rank(${version}.version) COLLATE "C"`
 const newestFirst = (version: string) => `${rank(version)} DESC, ${version}.id DESC`
-/** Sorts by precedence alone, where a prerelease may be higher than a release. */
+/** Sorts by precedence only: a prerelease may be higher than a release. */
 const precedence = (version: string) => `(substr(${rank(version)}, 2), ${version}.id)`
 
 type Network = 'public' | 'private'
@@ -93,7 +93,7 @@ export const listVersionRows = statement({
     ORDER BY ${newestFirst('v')} LIMIT $3`,
 })
 
-/** The skills of an agent, by name, beside the newest version of each; whether that is higher than the agent's. */
+/** The skills of an agent, by name, with the newest version of each, and whether it is higher than the agent's. */
 export const readNewestVersions = statement({
   name: 'skill-newest',
   parameters: ['uuid'],

@@ -136,7 +136,7 @@ describe('attaching skills', () => {
 })
 
 describe('detaching a skill', () => {
-  it('detaching a skill leaves it in the library, and says so [report: error texts]', async () => {
+  it('detaching a skill leaves it in the library', async () => {
     const agent = await insertAgent(context, own)
     const [a] = skills as [Skill]
     await attach(agent, a.skillCid)
@@ -147,6 +147,16 @@ describe('detaching a skill', () => {
     assertError(gone, 404, 'The agent has no such skill')
     assertError(await api.delete(`${agent.path}/skills/nothing`), 404, 'The agent has no such skill')
     assert.ok((await api.get('/v0/skills')).body.skills.some((one: Skill) => one.skillId === a.skillId))
+  })
+})
+
+describe('the message about a detached skill', () => {
+  it('the message about a detached skill says that the agent loses it [report: error texts]', async () => {
+    const agent = await insertAgent(context, own)
+    const [a] = skills as [Skill]
+    await attach(agent, a.skillCid)
+    const { body } = await api.delete(`${agent.path}/skills/${a.skillId}`)
+    assert.equal(body.message, 'The agent loses it when it starts')
   })
 })
 
@@ -190,7 +200,7 @@ describe('updates of skills', () => {
       assert.deepEqual(await cids(agent), [cid])
     }
   })
-  it('a lower version published later is not offered, installed or listed first [report: newest version]', async () => {
+  it('a lower version published later is not offered or installed [report: newest version]', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const highest = await createVersion(skill, '2.0.0')

@@ -54,7 +54,7 @@ describe('a version that needs another Node than agents have', () => {
     assert.equal(reply.headers.get('error-detail'), OBSTACLE)
   })
 
-  it('an agent with a higher version than the available ones gets no lower one [report: newest version]', async () => {
+  it('an update never lowers the version of an engine [report: newest version]', async () => {
     const agent = await insertAgent(context, own)
     await sql(`UPDATE agent SET engine_version = '2998.1.1' WHERE id = $1`, [agent.id])
     assert.deepEqual((await api.get(`${agent.path}/update`)).body, {

@@ -130,7 +130,7 @@ describe('channels', () => {
       assertError(await save(channel, body), 400, message)
       assert.equal((await list()).telegram, null)
     })
-  it('channels refuse a token that another agent has, of whatever workspace, and name no agent [report: bot tokens]', async () => {
+  it('channels refuse the token of another agent, without its name [report: bot tokens]', async () => {
     const TAKEN = '409 botToken: another agent has this token; each agent needs a bot of its own'
     const taken = { botToken: '555555555:AAHtest-token_of-telegram-twice', skipRestart: true }
     const said = ({ status, body }: Reply) => `${status} ${body.error}`
@@ -150,7 +150,7 @@ describe('channels', () => {
     const both = await Promise.all([second.save('telegram', taken), foreign()])
     assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409], 'one of two at once')
   })
-  it('channels refuse each token of another agent, also of Slack and Discord [report: bot tokens]', async () => {
+  it('channels refuse each token of Slack and Discord [report: bot tokens]', async () => {
     const slack = { botToken: 'xoxb-2-secret-of-slack-bot', appToken: 'xapp-2-secret-of-slack-app' }
     const [first, second] = [await rowChannels(), await rowChannels()]
     await first.save('slack', slack)

@@ -103,12 +103,16 @@ describe('a command', () => {
     ['is no text', 7, 'must be text'],
     ['has a NUL', 'a\0b', 'must not contain NUL'],
   ]) {
-    it(`a command is refused in a folder that ${what} [report: error texts]`, async () => {
+    it(`a command is refused in a folder that ${what}`, async () => {
       const reply = await exec('true', { cwd })
       assertError(reply, 400, 'Invalid command')
       assert.equal(detail(reply), `cwd: ${why}`)
     })
   }
+  it('the refusal of a folder names its field once [report: error texts]', async () => {
+    const reply = await exec('true', { cwd: 'nowhere' })
+    assert.equal(detail(reply), 'cwd: there is no such folder')
+  })
   it('a command needs a key that may write', async () => {
     const reader = await (await workspace()).keyed('org:files:write')
     assert.equal((await exec('true', {}, reader)).status, 403)

@@ -135,7 +135,7 @@ describe('a skill that the agent has changed', () => {
     assert.equal((await updateOf(skill)).folder, 'same')
   })
 
-  it('the conflict of one skill fails no change of another, and is in the status [report: other failures]', async () => {
+  it('a conflict of one skill fails no change of another skill [report: other failures]', async () => {
     const problemsOf = async (name: string) =>
       (await api.get(`${path}/status`)).body.skillProblems.filter((one: Skill) => one.name === name)
     const [skill, another, third] = [await create(), await create(), await create()]

@@ -1,4 +1,4 @@
-/** `skill_version_rank`: the order of a skill's versions in SQL is that of the library semver. */
+/** `skill_version_rank` sorts versions in SQL as the library semver does. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { compare, prerelease } from 'semver'

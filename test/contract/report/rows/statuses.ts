@@ -173,6 +173,10 @@ const conflict: Row[] = [
     'agents/secrets > a secret that an agent has > a secret that an agent has cannot be deleted: 409 that names the agents',
   ],
   [
+    'a token of a bot that another agent has',
+    'openclaw/channels > channels > channels refuse the token of another agent, without its name [report: bot tokens]',
+  ],
+  [
     'updating a skill whose versions conflict',
     'agents/attached-skills > updates of skills > updates of skills conflict where another version is attached than the caller thinks',
     'openclaw/live-skills > a skill that the agent has changed > a skill that the agent has changed is not lost by an update, which says so; its owner decides',
