@@ -213,6 +213,7 @@ describe('the version of a config', () => {
     const written = await put({ ...value, logging: { level: 'debug' } }, seen)
     assert.equal(written.status, 200, JSON.stringify(written.body))
     assert.notEqual(etag(written), seen)
+    assert.equal(etag(await api.get(CONFIG)), etag(written), 'for the next write of the same writer')
     assertError(await put(value, seen), 412, 'The config was changed meanwhile')
     assert.equal((await config()).logging.level, 'debug')
     const now = etag(await api.get(CONFIG))
