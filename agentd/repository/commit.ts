@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { access, constants, lstat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isConfidential, SecretScan } from './confidential.ts'
+import { type Confidential, confidentialOf } from './confidential.ts'
 import { type Git, GitError } from './git.ts'
 import { dropIndex, indexStamp, putIndex, takeIndex } from './index-file.ts'
 import { keptRef } from './kept.ts'
@@ -27,7 +27,9 @@ const UNREADABLE_TRIES = 3
 const ADD_MS = 300_000
 /** Blobs that are searched for secrets by one process. */
 const SCANNED_AT_ONCE = 1000
-const LEFT_OUT = 20
+/** Names in one line of the log. */
+const NAMED = 20
+const SUBMODULE = '160000'
 const NUL = Buffer.from([0])
 const EMPTY_BLOB = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
 
@@ -36,8 +38,15 @@ export interface Commit {
   tree: string
   /** False where nothing had changed. */
   isNew: boolean
-  /** Paths that were left out though nothing ignores them; a folder's ends with `/`. */
-  leftOut: string[]
+  /** What was left out though nothing ignores it. */
+  leftOut: LeftOut[]
+}
+
+export interface LeftOut {
+  /** A folder's ends with `/`. */
+  path: string
+  /** For people. */
+  reason: string
 }
 
 interface Try {
@@ -85,15 +94,15 @@ export class Committer {
     const head = await openRepository(this.#repository)
     await readIndex(git, head, options.attempt)
     const stamp = await indexStamp(git)
-    const scan = new SecretScan(this.#repository.secrets())
+    const confidential = await confidentialOf(this.#repository)
     const [headTree, checked] = await idsOf(git, [`${head ?? 'HEAD'}^{tree}`, `${CHECKED_REF}^{tree}`])
-    const base = (this.#checkedFor === scan.key && checked) || EMPTY_TREE
-    const leftOut = await this.#stage(options, scan, base)
+    const base = (this.#checkedFor === confidential.key && checked) || EMPTY_TREE
+    const leftOut = await this.#stage(options, confidential, base)
 
     const tree = await git.line(['write-tree'])
     if (head !== null && headTree === tree) {
       await git.run(['update-ref', CHECKED_REF, head])
-      this.#checkedFor = scan.key
+      this.#checkedFor = confidential.key
       if ((await indexStamp(git)) !== stamp) await putIndex(git)
       return { commit: head, tree, isNew: false, leftOut }
     }
@@ -105,7 +114,7 @@ export class Committer {
     await git.run(['update-ref', '-m', `commit: ${message.split('\n')[0]}`, '--stdin'], {
       input: `${updates.join('\n')}\n`,
     })
-    this.#checkedFor = scan.key
+    this.#checkedFor = confidential.key
     await putIndex(git)
     return { commit, tree, isNew: true, leftOut }
   }
@@ -113,9 +122,10 @@ export class Committer {
   /** True when there is something to commit. */
   async isDirty(): Promise<boolean> {
     const args = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames']
+    const confidential = await confidentialOf(this.#repository)
     for await (const record of this.#repository.git.records(args)) {
       const path = record.toString('utf8', 3)
-      if (isConfidential(path)) continue
+      if (confidential.byName(path)) continue
       if (this.#leftOut.has(path) && this.#leftOut.get(path) === (await this.#changedAt(path))) continue
       return true
     }
@@ -131,7 +141,7 @@ export class Committer {
    * Brings the index up to date with the files.
    * @param base a tree that was looked through for the same secrets. @returns what was left out.
    */
-  async #stage({ attempt, startedAt }: Try, scan: SecretScan, base: string): Promise<string[]> {
+  async #stage({ attempt, startedAt }: Try, confidential: Confidential, base: string): Promise<LeftOut[]> {
     const { git } = this.#repository
     const opened = new Set<string>()
     const skipped = new Set<string>()
@@ -142,7 +152,7 @@ export class Committer {
           : await this.#addOlder(startedAt, opened)
       const changes = await changesSince(git, base)
       const unborn = complete ? [] : await repositoriesWithoutCommit(git)
-      const submodules = changes.filter(({ mode }) => mode === '160000')
+      const submodules = changes.filter(({ mode }) => mode === SUBMODULE)
       const closed = [...submodules.map(({ path }) => path.toString('utf8')), ...unborn]
       const toOpen = closed.filter((path) => !opened.has(path))
       if (toOpen.length > 0) {
@@ -152,12 +162,12 @@ export class Committer {
         // There is no file in it.
         for (const path of unborn) skipped.add(path)
       } else if (complete || tries++ === UNREADABLE_TRIES) {
-        const refused = complete ? [] : await this.#refused(startedAt)
-        const leftOut = [...(await withhold(git, changes, scan)), ...refused]
+        const refused = complete ? [] : await this.#refused(startedAt, confidential)
+        const leftOut = [...(await withhold(git, changes, confidential)), ...refused]
         this.#leftOut = new Map()
-        for (const path of [...leftOut, ...[...skipped].map((path) => `${path}/`)])
+        for (const path of [...leftOut.map(({ path }) => path), ...[...skipped].map((path) => `${path}/`)])
           this.#leftOut.set(path, await this.#changedAt(path))
-        return leftOut.slice(0, LEFT_OUT)
+        return leftOut
       } else await sleep(50)
     }
   }
@@ -166,12 +176,13 @@ export class Committer {
    * Paths that git does not take though nobody changes them: files closed to the agent itself, and names that git has for
    * itself on some system (`git~1`).
    */
-  async #refused(startedAt: number): Promise<string[]> {
-    const refused: string[] = []
+  async #refused(startedAt: number, confidential: Confidential): Promise<LeftOut[]> {
+    const refused: LeftOut[] = []
     for await (const record of this.#changedFiles()) {
       const path = record.toString('utf8')
       const changedAt = await this.#changedAt(path)
-      if (changedAt !== undefined && changedAt < startedAt && !isConfidential(path)) refused.push(path)
+      if (changedAt !== undefined && changedAt < startedAt && !confidential.byName(path))
+        refused.push({ path, reason: 'git cannot read it or does not take its name' })
     }
     return refused
   }
@@ -205,7 +216,7 @@ export class Committer {
     const add = ['update-index', '--add', '--remove', '--replace', '-z', '--stdin']
     const input = Buffer.concat(older)
     await writeObjects(git, () => git.run(add, { input, timeoutMs: ADD_MS }))
-    const some = busy.slice(0, LEFT_OUT).join(', ')
+    const some = busy.slice(0, NAMED).join(', ')
     if (some) log.warn(`files that are written all the time are committed as they were before: ${some}`)
     return complete
   }
@@ -287,33 +298,38 @@ async function openUp(git: Git, paths: string[]): Promise<void> {
 }
 
 /** Takes out of the index what must not be in a commit. @returns what the owner should know of. */
-async function withhold(git: Git, changes: Change[], scan: SecretScan): Promise<string[]> {
+async function withhold(git: Git, changes: Change[], confidential: Confidential): Promise<LeftOut[]> {
   const lines: Buffer[] = []
-  const leftOut: string[] = []
+  const leftOut: LeftOut[] = []
   const files: Change[] = []
-  const remove = ({ path }: Change) => lines.push(indexLine(`0 ${NO_COMMIT}`, path))
   for (const change of changes) {
     const path = change.path.toString('utf8')
-    if (change.mode === '160000') leftOut.push(`${path}/`)
-    // No tree of IPFS can have it.
-    else if (!isUtf8(change.path)) leftOut.push(path)
-    else if (!isConfidential(path)) {
-      files.push(change)
-      continue
+    const reason = unfit(change) ?? confidential.byName(path)
+    if (reason === undefined) files.push(change)
+    else {
+      leftOut.push({ path: change.mode === SUBMODULE ? `${path}/` : path, reason })
+      lines.push(indexLine(`0 ${NO_COMMIT}`, change.path))
     }
-    remove(change)
   }
   for (let from = 0; from < files.length; from += SCANNED_AT_ONCE) {
     const part = files.slice(from, from + SCANNED_AT_ONCE)
-    const found = await scan.find(git, [...new Set(part.map(({ blob }) => blob))])
-    for (const { path, blob, before } of part) {
-      if (!found.has(blob)) continue
-      leftOut.push(path.toString('utf8'))
-      lines.push(indexLine(before, path))
+    const found = await confidential.find(git, [...new Set(part.map(({ blob }) => blob))])
+    for (const { path: bytes, blob, before } of part) {
+      const path = bytes.toString('utf8')
+      const reason = confidential.byContent(path, found.get(blob))
+      if (reason === undefined) continue
+      leftOut.push({ path, reason })
+      lines.push(indexLine(before, bytes))
     }
   }
   if (lines.length > 0) await updateIndex(git, lines)
   return leftOut
+}
+
+/** Why no snapshot can have it. */
+function unfit({ mode, path }: Change): string | undefined {
+  if (mode === SUBMODULE) return 'git cannot read the repository in it'
+  return isUtf8(path) ? undefined : 'its name is not UTF-8'
 }
 
 function indexLine(entry: string, path: Buffer): Buffer {

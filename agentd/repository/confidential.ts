@@ -1,28 +1,64 @@
-/** Files that must not leave the agent with its repository, whatever `.gitignore` says. */
-
-import { readBlobs } from './blobs.ts'
+/** Files that must not leave the agent with its repository, whatever `.gitignore` excludes. */
+import { join } from 'node:path'
+import { readPlainFile } from '../plain-file.ts'
 import type { Git } from './git.ts'
+import { keyIn, SHAPE_CHARS } from './key-shapes.ts'
+import { readObjects } from './objects.ts'
+import type { Repository } from './repository.ts'
 
 /** Shorter values would hit ordinary words. */
 const SHORTEST_VALUE = 8
-/** Folders count as well, as in `.gitignore`. `.env.example` names secrets, and has none. */
-const NAMES = /^(\.env(\..+)?|.+\.key|.+\.pem|secrets.*)$/
-const EXAMPLE = '.env.example'
+/** Names in lower case. Folders count as well, as in `.gitignore`. */
+const NAMES =
+  /^(?:\.env(?:rc|[._-].+)?|.+\.(?:env|key|pem|ppk|p12|pfx|jks|keystore|kdbx)|secrets(?:[._-].*)?|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[._-].*)?|\.netrc|_netrc|\.pgpass|\.git-credentials|\.(?:ssh|gnupg|aws|kube))$/
+/** Names like these that have no secrets: what names variables only, and public keys. */
+const OPEN_NAMES = /^(?:\.env[._-](?:example|sample|template|dist)|id_.+\.pub)$/
 
-/** True for a path, as git writes it, that must stay out of commits. */
-export function isConfidential(path: string): boolean {
-  return path.split('/').some((name) => NAMES.test(name) && name !== EXAMPLE)
+const BY_NAME = 'files of this name usually hold secrets'
+const BY_VALUE = 'it has the value of one of the agent’s secrets'
+
+/** Why a file stays out of commits. */
+export interface Finding {
+  reason: string
+  /** Whether the owner may let the file in all the same: not if it has the value of a secret. */
+  excusable: boolean
 }
 
-/** Finds values of secrets in contents. */
-export class SecretScan {
+/** Most bytes of a `.gitignore` that has exceptions. */
+export const GITIGNORE_BYTES = 262_144
+
+/** What stays out of commits of a repository as it is now. @param more paths that the owner lets in. */
+export async function confidentialOf(
+  { root, secrets }: Pick<Repository, 'root' | 'secrets'>,
+  more: string[] = [],
+): Promise<Confidential> {
+  // A file that cannot be read has no exceptions.
+  const text = await readPlainFile(join(root, '.gitignore'), GITIGNORE_BYTES).catch(() => undefined)
+  return new Confidential(secrets(), [...exceptionsIn(text ?? ''), ...more])
+}
+
+/**
+ * Paths that the owner lets in: lines of the root's `.gitignore` with the exact path of a file, such as
+ * `!/workspace/tests/key.pem`. A name, a pattern or a folder lets nothing in: it would hit files that nobody thought of.
+ */
+export function exceptionsIn(gitignore: string): string[] {
+  return gitignore.split(/\r?\n/).flatMap((line) => {
+    const path = line.trimEnd().replace(/^!\/?/, '')
+    const isExact = line.startsWith('!') && !/[*?[\]\\]|\/$/.test(path) && line.includes('/')
+    return isExact ? [path] : []
+  })
+}
+
+/** What stays out of commits: by its name, by a value of a secret in it, or by the shape of a key in it. */
+export class Confidential {
   readonly #needles: Buffer[]
-  readonly #longest: number
-  /** The same for the same values. Secret itself. */
+  readonly #overlap: number
+  readonly #excepted: Set<string>
+  /** The same for the same values and exceptions. Secret itself. */
   readonly key: string
 
-  /** @param values of the agent's secrets; those that are too short are not looked for. */
-  constructor(values: Iterable<string>) {
+  /** @param values of the agent's secrets; values that are too short are not looked for. @param excepted paths. */
+  constructor(values: Iterable<string>, excepted: Iterable<string>) {
     const texts = new Set<string>()
     for (const value of values) {
       const text = value.trim()
@@ -31,30 +67,57 @@ export class SecretScan {
       // The text as it is in a JSON file.
       texts.add(JSON.stringify(text).slice(1, -1))
     }
-    this.key = JSON.stringify([...texts].sort())
+    this.#excepted = new Set(excepted)
+    this.key = JSON.stringify([[...texts].sort(), [...this.#excepted].sort()])
     this.#needles = [...texts].map((text) => Buffer.from(text))
-    this.#longest = Math.max(0, ...this.#needles.map(({ length }) => length))
+    this.#overlap = Math.max(SHAPE_CHARS, ...this.#needles.map(({ length }) => length)) - 1
   }
 
-  /** True where there is no secret to look for. */
-  get isEmpty(): boolean {
-    return this.#needles.length === 0
+  /** Why a path, as git writes it, stays out by its name alone; undefined if it does not. */
+  byName(path: string): string | undefined {
+    if (this.#hasValue(Buffer.from(path))) return 'its name has the value of one of the agent’s secrets'
+    if (this.#excepted.has(path)) return undefined
+    const isNamed = path.split('/').some((part) => {
+      const name = part.toLowerCase()
+      return NAMES.test(name) && !OPEN_NAMES.test(name)
+    })
+    return isNamed ? excusable(BY_NAME, path) : undefined
   }
 
-  /** Finds those of the blobs that hold a secret's value. @param env as of `readBlobs`. */
-  async find(git: Git, blobs: string[], env: Record<string, string> = {}): Promise<Set<string>> {
-    const found = new Set<string>()
-    if (this.isEmpty || blobs.length === 0) return found
-    for await (const { id, content } of readBlobs(git, blobs, env)) {
+  /** Why a path with this content stays out; undefined if it does not. @param path empty for what is no file. */
+  byContent(path: string, finding: Finding | undefined): string | undefined {
+    if (!finding?.excusable || path === '') return finding?.reason
+    return this.#excepted.has(path) ? undefined : excusable(finding.reason, path)
+  }
+
+  /** Looks through objects. @param options as of `readObjects`. @throws GitError */
+  async find(
+    git: Git,
+    ids: string[],
+    options?: Parameters<typeof readObjects>[2],
+  ): Promise<Map<string, Finding>> {
+    const found = new Map<string, Finding>()
+    if (ids.length === 0) return found
+    for await (const { id, type, content } of readObjects(git, ids, options)) {
       let tail = Buffer.alloc(0)
       for await (const chunk of content) {
-        if (found.has(id)) continue
+        if (type === 'tree' || found.get(id)?.excusable === false) continue
         // A value may begin in one chunk and end in the next.
-        const text = tail.length > 0 ? Buffer.concat([tail, chunk]) : chunk
-        if (this.#needles.some((needle) => text.includes(needle))) found.add(id)
-        tail = Buffer.from(text.subarray(Math.max(0, text.length - this.#longest + 1)))
+        const piece = tail.length > 0 ? Buffer.concat([tail, chunk]) : chunk
+        if (this.#hasValue(piece)) found.set(id, { reason: BY_VALUE, excusable: false })
+        else if (!found.has(id)) {
+          const what = keyIn(piece.toString('latin1'))
+          if (what) found.set(id, { reason: `it has ${what}`, excusable: true })
+        }
+        tail = Buffer.from(piece.subarray(Math.max(0, piece.length - this.#overlap)))
       }
     }
     return found
   }
+
+  #hasValue(bytes: Buffer): boolean {
+    return this.#needles.some((needle) => bytes.includes(needle))
+  }
 }
+
+const excusable = (reason: string, path: string) => `${reason}; the line !/${path} in .gitignore lets it in`

@@ -18,7 +18,7 @@ export interface RepositoryStatus {
 /**
  * `POST /v1/repository/commit` (fenced): brings `skills` and `secrets` of manifest.json up to date where they are given,
  * then commits what has changed, except what must not leave the agent: what `.gitignore` or agentd's own list excludes,
- * and files that hold the value of a secret. Where nothing has changed it answers the commit that is there. The tree has
+ * and files that hold the value of a secret or what looks like a key. Where nothing has changed it answers the commit that is there. The tree has
  * files and symlinks with names in UTF-8 only: repositories within the repository are kept as files. A secret that the
  * manifest declares stays in it, also when the agent has not got it.
  */
@@ -34,11 +34,22 @@ export interface Committed {
   isNew: boolean
   /** The commit as git stores it, without its header, in base64. */
   object: string
-  /**
-   * At most 20 paths that were left out though nothing ignores them, or stay as they were in the commit before: a
-   * secret's value is in them, their name is no UTF-8, or git cannot take them (closed to the agent itself, `git~1`).
-   */
+  /** At most 20 paths that were left out though nothing ignores them, or stay as they were in the commit before. */
   leftOut: string[]
+  /** Why, for people, in the same order. */
+  reasons: string[]
+  /** How many paths were left out beside these. */
+  more: number
+  ignored: IgnoredFiles[]
+}
+
+/** Files and folders that one rule of an ignore file keeps out. */
+export interface IgnoredFiles {
+  /** `<pattern> of <file>`. */
+  rule: string
+  /** One of them. A folder's ends with `/`, and stands for all in it. */
+  path: string
+  count: number
 }
 
 /**

@@ -1,13 +1,13 @@
-/** Check of a push: whether it may become the files that the agent works with. */
+/** Check of a push to the branch that the agent works on: whether it may become the files there. */
 import { isUtf8 } from 'node:buffer'
 import { checkManifest, MANIFEST_BYTES } from '../manifest-check.ts'
-import { isConfidential, SecretScan } from './confidential.ts'
+import type { Confidential } from './confidential.ts'
 import { type Git, GitError } from './git.ts'
 import { NOTHING, rawDiff } from './raw-diff.ts'
-import { EMPTY_TREE, NO_COMMIT, type Repository } from './repository.ts'
+import { EMPTY_TREE, idsOf, NO_COMMIT } from './repository.ts'
 
 /** Paths that one refusal names. */
-const NAMED = 10
+export const NAMED = 10
 const SCANNED_AT_ONCE = 1000
 /** Longest name and longest path on Linux (limits.h), in bytes: git has longer ones, and could not check them out. */
 const NAME_BYTES = 255
@@ -33,23 +33,18 @@ export async function currentBranch(git: Git): Promise<string | null> {
  * @returns why it is refused, in lines for people; empty when it is not.
  */
 export async function checkPush(
-  { git, secrets }: Repository,
+  git: Git,
   update: RefUpdate,
-  options: { head: string | null; env: Record<string, string> },
+  options: { head: string | null; env: Record<string, string>; confidential: Confidential },
 ): Promise<string[]> {
-  const { head, env } = options
+  const { head, env, confidential } = options
   const branch = update.ref.replace('refs/heads/', '')
   if (update.new === NO_COMMIT) return [`${branch} cannot be deleted: it is what the agent works on.`]
   if (update.old !== (head ?? NO_COMMIT))
     return [`The agent has committed to ${branch} meanwhile: git pull, then push again.`]
   if (head !== null && !(await isAncestor(git, head, update.new, env)))
     return [`${branch} has diverged from the agent's: git pull, then push again.`]
-  return await checkFiles(git, {
-    from: head ?? EMPTY_TREE,
-    to: update.new,
-    env,
-    scan: new SecretScan(secrets()),
-  })
+  return await checkFiles(git, { from: head ?? EMPTY_TREE, to: update.new, env, confidential })
 }
 
 async function isAncestor(
@@ -65,9 +60,9 @@ async function isAncestor(
 
 async function checkFiles(
   git: Git,
-  options: { from: string; to: string; env: Record<string, string>; scan: SecretScan },
+  options: { from: string; to: string; env: Record<string, string>; confidential: Confidential },
 ): Promise<string[]> {
-  const { from, to, env, scan } = options
+  const { from, to, env, confidential } = options
   const problems: string[] = []
   const byBlob = new Map<string, string[]>()
   let manifest: string | undefined
@@ -75,11 +70,11 @@ async function checkFiles(
     const { mode, blob } = change
     if (mode === NOTHING) continue
     const path = change.path.toString('utf8')
+    const byName = confidential.byName(path)
     if (mode === '160000') problems.push(`${path}: submodules cannot be kept with the agent.`)
     else if (!isUtf8(change.path)) problems.push(`${path}: the name is not UTF-8.`)
     else if (isTooLong(path)) problems.push(`${path.slice(0, 100)}…: the name is too long.`)
-    else if (isConfidential(path))
-      problems.push(`${path}: files of this name do not go with the agent; attach a secret instead.`)
+    else if (byName) problems.push(refusal(path, byName))
     else {
       const known = byBlob.get(blob)
       if (known) known.push(path)
@@ -91,13 +86,24 @@ async function checkFiles(
   if (problems.length > 0) return problems
   const blobs = [...byBlob.keys()]
   for (let at = 0; at < blobs.length; at += SCANNED_AT_ONCE) {
-    const found = await scan.find(git, blobs.slice(at, at + SCANNED_AT_ONCE), env)
-    const paths = [...found].flatMap((blob) => byBlob.get(blob) ?? [])
-    if (paths.length > 0)
-      return paths.slice(0, NAMED).map((path) => `${path}: has the value of one of the agent's secrets.`)
+    const part = blobs.slice(at, at + SCANNED_AT_ONCE)
+    // New ones are for the check of the history; these are of other branches of the agent's.
+    const known = await idsOf(git, part)
+    const old = part.filter((_, i) => known[i] !== null)
+    const found = await confidential.find(git, old)
+    const refused = [...found].flatMap(([blob, finding]) =>
+      (byBlob.get(blob) ?? []).flatMap((path) => {
+        const reason = confidential.byContent(path, finding)
+        return reason === undefined ? [] : [refusal(path, reason)]
+      }),
+    )
+    if (refused.length > 0) return refused.slice(0, NAMED)
   }
   return manifest === undefined ? [] : await checkManifestBlob(git, manifest, env)
 }
+
+/** A line for people. @param place a path, or what else has it. */
+export const refusal = (place: string, reason: string): string => `${place}: ${reason}.`
 
 const isTooLong = (path: string): boolean =>
   Buffer.byteLength(path) > PATH_BYTES || path.split('/').some((name) => Buffer.byteLength(name) > NAME_BYTES)

@@ -6,10 +6,12 @@ import { constants, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { addAll, type Committer } from './commit.ts'
+import { confidentialOf } from './confidential.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
 import { dropIndex, putIndex, takeIndex } from './index-file.ts'
 import { keptRef } from './kept.ts'
 import { checkPush, currentBranch, type RefUpdate } from './push-check.ts'
+import { checkHistory, pushedExceptions } from './push-history.ts'
 import { rawDiff } from './raw-diff.ts'
 import { headOf, isId, type Repository } from './repository.ts'
 
@@ -110,10 +112,11 @@ export class Pushes {
     await this.finish()
     const branch = await currentBranch(git)
     const update = updates.find(({ ref }) => ref === branch)
-    if (!update) return []
-    const head = await headOf(git)
-    const problems = await checkPush(this.#repository, update, { head, env })
-    if (problems.length > 0) return problems
+    const exceptions = await pushedExceptions(git, updates, env)
+    const checks = { env, confidential: await confidentialOf(this.#repository, exceptions) }
+    const problems = update ? await checkPush(git, update, { head: await headOf(git), ...checks }) : []
+    if (problems.length === 0) problems.push(...(await checkHistory(git, updates, checks)))
+    if (problems.length > 0 || !update) return problems
     const dryRun = await this.#follow(update, { env, extra: ['--dry-run'] })
     if (dryRun.code !== 0) {
       // Commits what is in the way, so that the next pull gets it.

@@ -12,8 +12,35 @@ export interface RawChange {
   path: Buffer
 }
 
+const COLON = 0x3a
+
 /** The mode of what is not there. */
 export const NOTHING = '000000'
+
+/**
+ * What commits change: of a merge only what no parent has, so that every file of a history is in it where it began.
+ * @throws GitError
+ */
+export async function* changesOf(
+  git: Git,
+  commits: string[],
+  options: RunOptions = {},
+): AsyncGenerator<Pick<RawChange, 'mode' | 'path'> & { commit: string }> {
+  const args = ['diff-tree', '--stdin', '--root', '-r', '-c', '--raw', '-z', '--no-renames', '--no-abbrev']
+  const input = commits.map((commit) => `${commit}\n`).join('')
+  let commit = ''
+  let mode: string | undefined
+  for await (const record of git.records(args, { ...options, input })) {
+    if (mode !== undefined) {
+      yield { commit, mode, path: record }
+      mode = undefined
+    } else if (record[0] === COLON) {
+      const head = record.toString('latin1')
+      // A colon and a mode for each parent, then the mode of the commit.
+      mode = head.split(' ')[head.lastIndexOf(':') + 1]
+    } else commit = record.toString('latin1')
+  }
+}
 
 /**
  * Differences between two trees (`diff-tree -r`), or between a tree and the index (`diff-index --cached`): git's raw

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { AgentdError } from '../agentd-errors.ts'
 import type { Call } from '../server.ts'
-import { readBlobs } from './blobs.ts'
 import { type Git, GitError } from './git.ts'
+import { readObjects } from './objects.ts'
 import type { BlobsRequest, TreeChange } from './protocol.ts'
 import { rawDiff } from './raw-diff.ts'
 import { EMPTY_TREE, exists, isId } from './repository.ts'
@@ -137,7 +137,7 @@ export async function sendFile(git: Git, { url, res }: Call): Promise<undefined>
   const max = maxOf(url)
   if (size > max) throw new AgentdError('too_large', `more than ${max} bytes`)
   res.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': size })
-  for await (const { content } of readBlobs(git, [blob])) {
+  for await (const { content } of readObjects(git, [blob])) {
     for await (const chunk of content) await write(res, chunk)
   }
   res.end()

@@ -3,6 +3,7 @@ import type { Agent, Call, Route, RouteResponse, Service } from '../server.ts'
 import { Committer } from './commit.ts'
 import { Git, GitError } from './git.ts'
 import { gitRoutes } from './http.ts'
+import { ignoredFiles } from './ignored.ts'
 import { takeIndex } from './index-file.ts'
 import { ensureRepository, removeLeftovers } from './layout.ts'
 import { updateManifest } from './manifest-update.ts'
@@ -17,6 +18,7 @@ const COMMIT_BYTES = 1_048_576
 /** A commit has its message, and may have signatures. As much as Berth takes of one. */
 const OBJECT_BYTES = 2_097_152
 const MESSAGE_CHARS = 10_000
+const LEFT_OUT = 20
 
 /** `/v1/repository…` and `/v1/git/*`: the agent's root as a git repository. */
 export class RepositoryService implements Service {
@@ -98,7 +100,16 @@ export class RepositoryService implements Service {
       const commit = await this.#committer.commit(message)
       if (commit.isNew) this.#upkeep.soon()
       const object = await git.run(['cat-file', 'commit', commit.commit])
-      const body: Committed = { ...commit, object: object.toString('base64') }
+      const { leftOut, ...made } = commit
+      const named = leftOut.slice(0, LEFT_OUT)
+      const body: Committed = {
+        ...made,
+        object: object.toString('base64'),
+        leftOut: named.map(({ path }) => path),
+        reasons: named.map(({ reason }) => reason),
+        more: leftOut.length - named.length,
+        ignored: await ignoredFiles(git),
+      }
       return { body }
     })
   }

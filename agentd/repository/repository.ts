@@ -36,9 +36,13 @@ export async function headOf(git: Git): Promise<string | null> {
 }
 
 /** The ids of the objects that these names stand for, null where there is none; by one process. */
-export async function idsOf(git: Git, names: string[]): Promise<(string | null)[]> {
+export async function idsOf(
+  git: Git,
+  names: string[],
+  env: Record<string, string> = {},
+): Promise<(string | null)[]> {
   const input = names.map((name) => `${name}\n`).join('')
-  const { stdout } = await git.attempt(['cat-file', '--batch-check'], { input })
+  const { stdout } = await git.attempt(['cat-file', '--batch-check'], { input, env })
   const lines = stdout.toString('utf8').split('\n')
   return names.map((_, i) => /^([0-9a-f]{40}) \w+ \d+$/.exec(lines[i] ?? '')?.[1] ?? null)
 }

@@ -142,10 +142,14 @@ build/
 .cache/
 workspace/runs/
 
+# Keys stay out of snapshots whatever stands here. The exact path of a file lets it in: !/workspace/tests/test.pem
 .env
 *.key
 *.pem
-secrets*
+secrets
+secrets.*
+secrets-*
+secrets_*
 
 .DS_Store
 .idea/

@@ -164,7 +164,7 @@ const kinds = {
       changeSummary: z.string().nullable(),
       /** Anything had changed in the workspace. */
       isNew: z.boolean(),
-      /** Files that were left out: a secret's value is in them, or git cannot keep them. */
+      /** What was left out, and why: `<path>: <reason>`. */
       leftOut: z.array(z.string()),
     }),
     cancelable: false,

@@ -49,7 +49,7 @@ export interface Saved {
   difference: Difference | undefined
   /** See `readFileManifest`. */
   fileManifest: string
-  /** Files that were left out: a secret's value is in them, or git cannot keep them. */
+  /** What was left out, and why: `<path>: <reason>`. */
   leftOut: string[]
 }
 

@@ -33,12 +33,18 @@ export interface RepositoryAccess {
 
 const hash = z.string().regex(/^[0-9a-f]{40}$/)
 const repositoryStatus = z.object({ head: hash.nullable(), dirty: z.boolean(), pushed: hash.nullable() })
+const text = z.string().max(2 * MAX_PATH_BYTES).overwrite(storable)
+const count = z.number().int().nonnegative()
+/** An agentd of the version before gives no reasons. */
 const committed = z.object({
   commit: hash,
   tree: hash,
   isNew: z.boolean(),
   object: z.base64(),
-  leftOut: z.array(z.string().max(MAX_PATH_BYTES).overwrite(storable)).max(20),
+  leftOut: z.array(text).max(20),
+  reasons: z.array(text).max(20).default([]),
+  more: count.default(0),
+  ignored: z.array(z.object({ rule: text, path: text, count })).max(50).default([]),
 })
 const imported = z.object({ commit: hash, tree: hash })
 
@@ -63,7 +69,7 @@ export interface CheckedCommit {
   commit: string
   tree: string
   object: Buffer
-  /** Files that were left out: a secret's value is in them, or git cannot keep them. */
+  /** What was left out, for people: `<path>: <reason>`. */
   leftOut: string[]
 }
 
@@ -79,11 +85,30 @@ export async function readRepository(
 export async function commitAll(access: RepositoryAccess, request: CommitRequest): Promise<CheckedCommit> {
   const limits = { timeoutMs: COMMIT_MS, maxBytes: COMMIT_BYTES }
   const call = { method: 'POST', path: '/v1/repository/commit', json: request, ...limits }
-  const { commit, tree, leftOut, object: base64 } = await ask(access, call, committed)
+  const { commit, tree, object: base64, ...rest } = await ask(access, call, committed)
   const object = Buffer.from(base64, 'base64')
   if (commitHash(object) !== commit || treeOf(object) !== tree)
     throw new AgentdError('bad_answer', 'agentd answered a commit that is another one than it says')
-  return { commit, tree, object, leftOut }
+  return { commit, tree, object, leftOut: leftOutLines(rest) }
+}
+
+const UNKNOWN_REASON = 'it holds a secret or cannot be kept'
+
+/** A line for each path, and one for the paths that a rule of `.gitignore` excludes. */
+function leftOutLines({
+  leftOut,
+  reasons,
+  more,
+  ignored,
+}: Pick<z.output<typeof committed>, 'leftOut' | 'reasons' | 'more' | 'ignored'>): string[] {
+  return [
+    ...leftOut.map((path, i) => `${path}: ${reasons[i] ?? UNKNOWN_REASON}`),
+    ...(more > 0 ? [`… and ${more} more`] : []),
+    ...ignored.map(
+      ({ rule, path, count }) =>
+        `${path}${count > 1 ? ` and ${count - 1} more` : ''}: excluded by the rule ${rule}`,
+    ),
+  ]
 }
 
 /** The id of a commit. */

@@ -122,9 +122,11 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       tag: TAG,
       summary: 'Save the workspace of an agent as a snapshot now',
       description:
-        'Commits what has changed, and pins the tree of the commit on IPFS. Ignored files stay out, and so do files ' +
-        'with the value of a secret in them, and those that git cannot keep: `details` names both. Where nothing has changed there is no new ' +
-        'snapshot. 503 where IPFS or the agent cannot be reached.',
+        'Commits what has changed, and pins the tree of the commit on IPFS. `leftOut` lists what is not in it: files that ' +
+        '`.gitignore` excludes, that have the name or the content of a key or the value of a secret, or that git cannot ' +
+        'keep. A line with the exact path of a file in `.gitignore`, such as `!/workspace/tests/key.pem`, lets in a file ' +
+        'that only looks like a key. If nothing has changed there is no new snapshot. 503 if IPFS or the agent cannot be ' +
+        'reached.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'It is saved.', body: synced },
@@ -139,10 +141,9 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
           const message = 'The snapshot is being taken'
           return { status: 202, headers, body: { success: true, message, ...pending(started) } }
         }
-        const { isNew, leftOut, ...result } = finished.result
+        const { isNew, ...result } = finished.result
         const message = isNew ? 'Snapshot taken' : 'Nothing has changed since the last snapshot'
-        const details =
-          leftOut.length > 0 && `Left out, as they hold a secret or cannot be kept: ${leftOut.join(', ')}`
+        const details = result.leftOut.length > 0 && `Left out: ${result.leftOut.join('\n')}`
         return { headers, body: { success: true, message, ...result, ...(details && { details }) } }
       },
     }),

@@ -33,7 +33,10 @@ export const synced = z.object({
   snapshotCid: z.string().describe('The newest snapshot: a new one, or the one that there was.'),
   commitSha: z.string(),
   changeSummary: z.string().nullable().describe('Null where nothing had changed.'),
-  details: z.string().optional().describe('Which files were left out, and why.'),
+  leftOut: z
+    .array(z.string())
+    .describe('Files that are not in the snapshot, each with the reason: `<path>: <reason>`.'),
+  details: z.string().optional().describe('The same in one text.'),
 })
 export const syncing = z.object({
   success: z.literal(true),

@@ -53,6 +53,8 @@ export const snapshotExamples: Record<string, Example> = {
       lastSync: SAVED,
       ...saved,
       changeSummary: '1 changed',
+      leftOut: ['workspace/site/build/: excluded by the rule build/ of .gitignore'],
+      details: 'Left out: workspace/site/build/: excluded by the rule build/ of .gitignore',
     },
     others: { 202: { success: true, message: 'The snapshot is being taken', ...pending } },
   },

@@ -155,6 +155,140 @@ test('a push of what must not come in is refused with the reason', async () => {
   await cleanUp()
 })
 
+const VALUE = 'value-of-the-agents-key'
+/** A made-up key, in parts: scanners of repositories would take it for one. */
+const PEM = `-----BEGIN ${'OPENSSH'} PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n`
+
+/** What a client does to bring a secret in, and what the refusal names. */
+const SMUGGLED: [how: string, steps: (() => Promise<unknown>)[], push: string[], reason: RegExp][] = [
+  [
+    'a commit whose file a later one removes',
+    [
+      () => change('c', { 'notes.md': VALUE }),
+      () => ok('c', 'rm', '-q', 'notes.md'),
+      () => ok('c', 'commit', '-qm', 'removed'),
+    ],
+    [],
+    /remote: notes\.md in commit [0-9a-f]{10}: it has the value of one of the agent’s secrets/,
+  ],
+  [
+    'a name that a later commit removes',
+    [
+      () => change('c', { 'workspace/.ENV': 'A=b' }),
+      () => ok('c', 'rm', '-q', 'workspace/.ENV'),
+      () => ok('c', 'commit', '-qm', 'removed'),
+    ],
+    [],
+    /remote: workspace\/\.ENV in commit [0-9a-f]{10}: files of this name/,
+  ],
+  [
+    'another branch',
+    [() => change('c', { 'a.md': VALUE })],
+    ['HEAD:refs/heads/other'],
+    /remote: a\.md in commit/,
+  ],
+  [
+    'a tag',
+    [() => change('c', { 'deploy.txt': PEM })],
+    ['HEAD:refs/tags/v1'],
+    /deploy\.txt.*: it has a private key/,
+  ],
+  [
+    'a merge that adds of its own',
+    [
+      () => ok('c', 'checkout', '-qb', 'side', 'HEAD'),
+      () => change('c', { side: 'side' }),
+      () => ok('c', 'checkout', '-q', 'main'),
+      () => change('c', { more: 'more' }),
+      () => ok('c', 'merge', '-q', '--no-commit', 'side'),
+      () => change('c', { 'k/id_rsa': 'x' }),
+      () => ok('c', 'rm', '-q', '--cached', 'k/id_rsa'),
+      () => ok('c', 'commit', '-qm', 'removed'),
+    ],
+    [],
+    /remote: k\/id_rsa in commit/,
+  ],
+  [
+    'the message of a commit',
+    [() => ok('c', 'commit', '-qm', `use ${VALUE}`, '--allow-empty')],
+    [],
+    /remote: the text of commit [0-9a-f]{10}: it has the value/,
+  ],
+  [
+    'the message of a tag',
+    [() => ok('c', 'tag', '-am', VALUE, 'v2')],
+    ['v2'],
+    /remote: the text of tag v2: it has the value/,
+  ],
+  [
+    'a name',
+    [() => change('c', { [`n/${VALUE}`]: '' })],
+    ['HEAD:refs/heads/x'],
+    /remote: .* its name has the value/,
+  ],
+  [
+    'a tag of a file',
+    [
+      () => change('c', { d: VALUE }),
+      () => ok('c', 'tag', 'file', 'HEAD:d'),
+      () => ok('c', 'reset', '-q', '--hard', 'HEAD~1'),
+    ],
+    ['refs/tags/file'],
+    /remote: refs\/tags\/file: only commits can be pushed/,
+  ],
+]
+
+for (const [how, steps, push, reason] of SMUGGLED)
+  test(`a push refuses a secret in ${how} [report: pushed secrets]`, async () => {
+    await world.tellSecrets({ API_KEY: VALUE })
+    await world.put('a', 'a')
+    await world.commit()
+    await clone('c')
+    for (const step of steps) await step()
+    const { code, said } = await client('c', 'push', '-q', 'origin', ...push)
+    assert.notEqual(code, 0)
+    assert.match(said, reason)
+    assert.doesNotMatch(await ok('c', 'ls-remote'), /refs\/(tags|heads\/(?!main))/)
+    await cleanUp()
+  })
+
+test('a push takes old branches, and what its .gitignore lets in by its path [report: pushed secrets]', async () => {
+  await world.tellSecrets({ API_KEY: VALUE })
+  // What is there already is the agent's own matter.
+  await world.put('a', VALUE)
+  world.git('add', '-A')
+  world.git('commit', '-qm', 'mine')
+  await clone('c')
+  await ok('c', 'push', '-q', 'origin', 'HEAD:refs/heads/old', 'HEAD:refs/tags/old')
+  await change('c', { 'tests/key.pem': PEM, '.gitignore': '!/tests/*.pem\n!tests/\n!key.pem\n' })
+  assert.match(
+    (await client('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')).said,
+    /tests\/key\.pem in commit/,
+  )
+  await change('c', { '.gitignore': '!/tests/key.pem\n' })
+  await ok('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')
+  // The value of a secret stays out all the same.
+  await change('c', { 'tests/key.pem': `${PEM}${VALUE}` })
+  assert.match((await client('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')).said, /has the value/)
+  await cleanUp()
+})
+
+test('a push of thousands of files is looked through to the end [report: pushed secrets]', async () => {
+  await world.tellSecrets({ API_KEY: VALUE })
+  await world.put('a', 'a')
+  await world.commit()
+  await clone('c')
+  const many = Object.fromEntries(Array.from({ length: 1200 }, (_, i) => [`many/${i}`, `${i}`]))
+  await change('c', { ...many, 'z/last': `${'x'.repeat(65_530)}${VALUE}${'x'.repeat(500_000)}` })
+  await ok('c', 'rm', '-rq', 'many', 'z')
+  await ok('c', 'commit', '-qm', 'removed')
+  assert.match((await client('c', 'push', '-q')).said, /remote: z\/last in commit/)
+  await ok('c', 'reset', '-q', '--hard', 'origin/main')
+  await change('c', many)
+  await ok('c', 'push', '-q')
+  await cleanUp()
+})
+
 test('a push keeps out of the way of files that the agent is writing', async () => {
   await world.put('log', 'one\n')
   await world.put('a', 'a')

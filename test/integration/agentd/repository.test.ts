@@ -1,7 +1,7 @@
 /** The agent's root as a git repository: commits, what is read of them, and what must not get into them. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
@@ -24,13 +24,6 @@ const put = (path: string, content: string) => world.put(path, content)
 const commit = (request?: Partial<CommitRequest>) => world.commit(request)
 const repository = () => world.status()
 const files = (commit: string) => world.files(commit)
-
-/** Starts the gateway with this environment. */
-async function secrets(env: Record<string, string>): Promise<void> {
-  const run = randomUUID()
-  await world.agentd.start({ env, run })
-  await world.agentd.until('ready', 60_000, ({ gateway }) => gateway.run === run && gateway.state === 'ready')
-}
 
 async function text(
   path: string,
@@ -220,50 +213,6 @@ test('changes, blobs, diff and files say what is in commits', async () => {
   assert.equal((await text(`${at}&path=a%20b&max=3`)).status, 413)
   assert.equal((await text(`${at}&path=turns/into`)).status, 404)
   assert.equal((await text(`${at}&path=../x`)).status, 400)
-})
-
-test('secrets stay, whatever .gitignore says, tracked or not', async () => {
-  await secrets({ API_KEY: 'value-of-the-key', SHORT: 'short', AGENT_NAME: 'Name of the agent' })
-  await put('.gitignore', '!.env\n!*.pem\n')
-  for (const name of ['.env', '.env.local', 'sub/my.key', 'a.pem', 'secrets.json', 'secrets/x', 'sub/.env/x'])
-    await put(name, 'secret')
-  for (const name of ['.env.example', 'keys', 'my.key.md', 'environment'])
-    await put(name, 'short Name of the agent')
-  await put('notes.md', 'before value-of-the-key after')
-  await put('big', `${'x'.repeat(65_530)}value-of-the-key${'x'.repeat(1_000_000)}`)
-  const kept = ['.env.example', '.gitignore', 'environment', 'keys', 'my.key.md']
-  const first = await commit()
-  assert.deepEqual(files(first.commit), kept)
-  assert.deepEqual(first.leftOut, ['big', 'notes.md'])
-  assert.equal((await repository()).dirty, false)
-  assert.equal((await commit()).isNew, false)
-
-  // The agent commits them itself.
-  git('add', '-A', '-f')
-  git('commit', '-qm', 'all')
-  const second = await commit()
-  assert.deepEqual(files(second.commit), kept)
-  assert.equal(await readFile(join(root, '.env'), 'utf8'), 'secret')
-
-  // A file that gets a secret stays as it was; without it, it is taken.
-  await put('keys', 'value-of-the-key')
-  await put('new', 'new')
-  const third = await commit()
-  assert.equal(git('show', `${third.commit}:keys`), 'short Name of the agent')
-  assert.deepEqual(third.leftOut, ['big', 'keys', 'notes.md'])
-  await put('notes.md', 'clean')
-  assert.equal((await repository()).dirty, true)
-  assert.deepEqual((await commit()).leftOut, ['big', 'keys'])
-
-  // Another secret, of which a value is in what was committed already.
-  await put('log', 'clean and more')
-  const open = await commit()
-  assert.ok(files(open.commit).includes('log'))
-  await secrets({ OTHER: 'clean and more' })
-  const closed = await commit()
-  assert.deepEqual(closed.leftOut, ['log'])
-  assert.ok(!files(closed.commit).includes('log'))
-  await world.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
 })
 
 test('repositories within the repository are kept as files', async () => {

@@ -1,6 +1,7 @@
 /** A real agentd with an agent's root, and how the agent and the worker use it. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { AgentdConfig } from '../../../agentd/protocol.ts'
@@ -28,10 +29,15 @@ export class RepositoryWorld {
     await this.tellSecrets()
   }
 
-  /** Starts the gateway and ends it: from then on agentd knows the secrets, of which there are none. */
-  async tellSecrets(): Promise<void> {
-    await this.agentd.start({})
-    await this.agentd.until('ready', 60_000, ({ gateway }) => gateway.state === 'ready')
+  /** Starts the gateway with these secrets and ends it: from then on agentd knows them. */
+  async tellSecrets(env: Record<string, string> = {}): Promise<void> {
+    const run = randomUUID()
+    await this.agentd.start({ env, run })
+    await this.agentd.until(
+      'ready',
+      60_000,
+      ({ gateway }) => gateway.run === run && gateway.state === 'ready',
+    )
     await this.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
   }
 

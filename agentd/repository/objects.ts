@@ -1,35 +1,36 @@
-import { endOf, type Git, GitError, killGit } from './git.ts'
+import { endOf, type Git, GitError, killGit, type RunOptions } from './git.ts'
 
 const TIMEOUT_MS = 600_000
 
-/** A blob's content, to be read to its end before the next blob is asked for. */
-export interface Blob {
+/** An object's content, to be read to its end before the next object is asked for. */
+export interface StoredObject {
   id: string
+  type: string
   size: number
   content: AsyncIterable<Buffer>
 }
 
 /**
- * Reads blobs, in this order, a chunk at a time.
- * @param ids 40 hex digits each. @param env more for git, see `GIT_OBJECT_DIRECTORY`.
+ * Reads objects, in this order, a chunk at a time.
+ * @param ids 40 hex digits each. @param options.timeoutMs of all together.
  * @throws GitError also for one that is not there.
  */
-export async function* readBlobs(
+export async function* readObjects(
   git: Git,
   ids: string[],
-  env: Record<string, string> = {},
-): AsyncGenerator<Blob> {
-  const child = git.spawn(['cat-file', '--batch'], { env })
+  { env, timeoutMs = TIMEOUT_MS }: Pick<RunOptions, 'env' | 'timeoutMs'> = {},
+): AsyncGenerator<StoredObject> {
+  const child = git.spawn(['cat-file', '--batch'], env && { env })
   child.stdin.end(`${ids.join('\n')}\n`)
   const ended = endOf(child)
-  const timer = setTimeout(() => killGit(child), TIMEOUT_MS)
+  const timer = setTimeout(() => killGit(child), timeoutMs)
   const input = new Input(child.stdout)
   try {
     for (const id of ids) {
       const head = await input.line()
       const [, type, size] = /^\S+ (\w+) (\d+)$/.exec(head) ?? []
-      if (type !== 'blob') throw new GitError('cat-file', null, `${id} is no blob: ${head}`)
-      yield { id, size: Number(size), content: input.bytes(Number(size)) }
+      if (type === undefined) throw new GitError('cat-file', null, `${id} cannot be read: ${head}`)
+      yield { id, type, size: Number(size), content: input.bytes(Number(size)) }
       await input.skip(1)
     }
     const { code, stderr } = await ended
