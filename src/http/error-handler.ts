@@ -5,6 +5,9 @@ import { noSpace } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
 import { NodeFullError, StorageError } from '../storage/port.ts'
 
+/** The API of Git LFS, where its client looks for it behind each address of an agent's repository. */
+const LFS = /^\/v0\/agents\/[^/]+(?:\.git|\/git|\/git\.git)\/info\/lfs(?=\/|$)/
+
 /**
  * Paths for which clients have methods and Berth has no routes: the answer says so, so that nobody looks for a mistake in
  * the request.
@@ -12,6 +15,7 @@ import { NodeFullError, StorageError } from '../storage/port.ts'
 const NOT_OFFERED: [RegExp, string][] = [
   [/^\/v3\/vectorize(?=\/|$)/, 'Vectors are not offered: Berth has no index of what files mean'],
   [/^\/v3\/x402(?=\/|$)/, 'x402 is not offered: Berth sells nothing'],
+  [LFS, 'Git LFS is not offered: push the files themselves, or upload them to IPFS and keep their CIDs'],
 ]
 
 /** Answers requests that no route takes. */
@@ -42,6 +46,9 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     if (!res.hasHeader('cache-control')) res.set('cache-control', 'no-store')
     const { code, message } = answer
     if (isGit(req)) return void res.type('text/plain').send(`${message}\n`)
+    // A client of Git LFS shows `message`.
+    if (LFS.test(req.originalUrl))
+      return void res.type('application/vnd.git-lfs+json').json({ error: message, message })
     const forClients = isPinningService(req.originalUrl)
       ? { reason: code.toUpperCase(), details: message }
       : message

@@ -15,7 +15,8 @@ export function consoleRoutes({ agentd, config }: AgentServices): Route[] {
       summary: 'Run a command in an agent',
       description:
         'A shell runs it as the agent, with its environment. An exit code other than 0 is a result like any other. ' +
-        'It is killed when it runs for too long, and when the client goes before its end.\n\n' +
+        'It is killed when it runs for too long, and when the client goes before its end. ' +
+        'What it leaves in the background is killed with it, `nohup … &` included; `setsid … &` goes on.\n\n' +
         'With `Accept: text/event-stream` its output comes while it runs: events `stdout` and `stderr` ' +
         '(`{"text"}`), and at the end `exit` (`{"exitCode", "truncated", "timedOut", "timestamp"}`), or `error` ' +
         'where the end is not known.',

@@ -129,10 +129,10 @@ test('a command is killed when its time is over, with all that it started', asyn
     )
 })
 
-test('a process left in the background holds no answer; one that left the group on purpose goes on', async () => {
+test('nohup dies with its command and holds no answer; setsid goes on [report: background commands]', async () => {
   // The second one has left the group once it is `sleep`.
   const hasLeft = 'until grep -q sleep /proc/$!/comm; do sleep 0.05; done'
-  const result = await exec(`sleep 300 & echo $!; setsid sleep 310 & echo $!; ${hasLeft}`)
+  const result = await exec(`nohup sleep 300 & echo $!; setsid sleep 310 & echo $!; ${hasLeft}`)
   assert.deepEqual([result.timedOut, result.exitCode], [false, 0])
   const [child = '', detached = ''] = result.stdout.trim().split('\n')
   assert.equal(

@@ -107,6 +107,17 @@ describe('git through Berth', () => {
     assert.equal(seen.cookie, undefined)
     assert.ok(!JSON.stringify(seen).includes(agent.token))
   })
+  it('git through Berth tells a client of Git LFS that LFS is not offered [report: git lfs]', async () => {
+    for (const repository of ['/git', '.git', '/git.git'])
+      for (const path of ['/objects/batch', '/locks/verify']) {
+        const url = `${world.url}/v0/agents/${agent.agentId}${repository}/info/lfs${path}`
+        const type = 'application/vnd.git-lfs+json'
+        const answer = await fetch(url, { method: 'POST', headers: { 'content-type': type }, body: '{}' })
+        assert.equal(answer.status, 501, url)
+        assert.match(answer.headers.get('content-type') ?? '', /^application\/vnd\.git-lfs\+json/)
+        assert.match((await answer.json()).message, /^Git LFS is not offered: push the files themselves/)
+      }
+  })
   it('git through Berth is told to the agent when its client goes', async () => {
     let isOver = false
     serve = (req, res) => {
