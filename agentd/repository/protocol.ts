@@ -41,6 +41,26 @@ export interface Committed {
   /** How many paths were left out beside these. */
   more: number
   ignored: IgnoredFiles[]
+  extras: Extras
+}
+
+/**
+ * What the tree of a commit does not have. `PUT /v1/repository/extras` (fenced) brings it back as far as it can, and
+ * answers {@link ExtrasResult}.
+ */
+export interface Extras {
+  /** Folders without any entry. */
+  folders: string[]
+  /** Permissions that git does not keep. */
+  modes: { path: string; mode: number }[]
+  /** Branches and tags. A tag's commit may be a tag object. */
+  refs: { ref: string; commit: string }[]
+  /** How many of these were left out of the lists. */
+  more: number
+}
+export interface ExtrasResult {
+  /** What could not be brought back, for people. */
+  lost: string[]
 }
 
 /** Files and folders that one rule of an ignore file keeps out. */

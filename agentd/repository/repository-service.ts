@@ -1,13 +1,21 @@
 import { AgentdError, isErrno } from '../agentd-errors.ts'
 import type { Agent, Call, Route, RouteResponse, Service } from '../server.ts'
 import { Committer } from './commit.ts'
+import { readExtras, writeExtras } from './extras.ts'
 import { Git, GitError } from './git.ts'
 import { gitRoutes } from './http.ts'
 import { ignoredFiles } from './ignored.ts'
 import { takeIndex } from './index-file.ts'
 import { ensureRepository, removeLeftovers } from './layout.ts'
 import { updateManifest } from './manifest-update.ts'
-import type { AdoptRequest, CommitRequest, Committed, RepositoryStatus, ResetRequest } from './protocol.ts'
+import type {
+  AdoptRequest,
+  CommitRequest,
+  Committed,
+  Extras,
+  RepositoryStatus,
+  ResetRequest,
+} from './protocol.ts'
 import { Pushes } from './push.ts'
 import { commitId, sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
 import { headOf, Mutex, openRepository, type Repository, requireSecrets } from './repository.ts'
@@ -54,6 +62,7 @@ export class RepositoryService implements Service {
       { method: 'GET', path: `${at}/files`, handle: (call) => sendFiles(git, call) },
       { method: 'POST', path: `${at}/reset`, fenced: true, handle: (call) => this.#reset(call) },
       { method: 'POST', path: `${at}/adopt`, fenced: true, handle: (call) => this.#adopt(call) },
+      { method: 'PUT', path: `${at}/extras`, fenced: true, handle: (call) => this.#bringBack(call) },
       { method: 'PUT', path: `${at}/import`, fenced: true, handle: (call) => this.#import(call) },
       { method: 'DELETE', path: `${at}/pushed`, fenced: true, handle: (call) => this.#taken(call) },
       ...gitRoutes({ repository, committer: this.#committer, pushes: this.#pushes }),
@@ -109,6 +118,7 @@ export class RepositoryService implements Service {
         reasons: named.map(({ reason }) => reason),
         more: leftOut.length - named.length,
         ignored: await ignoredFiles(git),
+        extras: await readExtras(this.#repository),
       }
       return { body }
     })
@@ -141,6 +151,11 @@ export class RepositoryService implements Service {
     if (typeof object !== 'string') throw new AgentdError('bad_request', 'object: must be base64')
     const bytes = Buffer.from(object, 'base64')
     return { body: { commit: await this.#change(() => adopt(this.#repository, bytes)) } }
+  }
+
+  async #bringBack(call: Call): Promise<RouteResponse> {
+    const extras = await call.json<Extras>(COMMIT_BYTES)
+    return { body: await this.#change(() => writeExtras(this.#repository, extras)) }
   }
 
   async #import({ req, signal }: Call): Promise<RouteResponse> {

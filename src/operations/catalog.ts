@@ -177,7 +177,12 @@ const kinds = {
     ...onAgent,
     queue: 'workspaces',
     input: z.object({ snapshotCid: z.string() }),
-    result: z.object({ snapshotCid: z.string(), commitSha: z.string() }),
+    result: z.object({
+      snapshotCid: z.string(),
+      commitSha: z.string(),
+      /** What could not be brought back, and why. */
+      lost: z.array(z.string()).optional(),
+    }),
     cancelable: false,
     retry: tenMinutes,
     timeoutMs: 900_000,

@@ -88,11 +88,11 @@ export async function saveWorkspace(
     },
   })
   crashPoint('snapshot-after-commit')
-  const { leftOut } = commit
+  const { leftOut, extras = null } = commit
   const listed = listFiles(access, commit.commit)
   listed.catch(() => {}) // it is awaited below, or the save has failed
   if (newest?.commitSha === commit.commit)
-    return { content: newest, difference: undefined, fileManifest: await listed, leftOut }
+    return { content: { ...newest, extras }, difference: undefined, fileManifest: await listed, leftOut }
   await run.report('store')
   const maxBytes = await diskBytesOf({ prisma, config }, agent)
   const stored = await store(access, storages[network], { commit, newest, maxBytes })
@@ -134,7 +134,7 @@ async function storeSince(
   storage: Storage,
   { commit, newest, base, maxBytes }: Job & { base: StoredSnapshot | undefined },
 ): Promise<{ content: Content; difference: Difference }> {
-  const { commit: to, tree, object } = commit
+  const { commit: to, tree, object, extras = null } = commit
   const changes = new Changes(base?.executables ?? [], { files: MAX_CHANGES, bytes: maxBytes })
   // Without the commit before there is nothing to compare with: what is new is not known.
   const isKnown = !newest || base !== undefined
@@ -155,6 +155,7 @@ async function storeSince(
     commitObject: object,
     treeSha: tree,
     executables,
+    extras,
   }
   if (!compared) return { content, difference: UNKNOWN }
   return { content, difference: { changeSummary: changes.summary, contentDiff: await compared } }

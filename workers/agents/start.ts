@@ -25,7 +25,7 @@ export interface StartedAgent {
   status: AgentStatus
   /** The version of each secret that the gateway was given. */
   secretVersions: Record<string, number>
-  /** Parts of the manifest that it began with which could not be applied; for the result. */
+  /** What could not be restored, and parts of its first manifest that could not be applied; for the result. */
   problems: string[] | undefined
 }
 
@@ -62,7 +62,7 @@ export async function startAgent(
     // agent, and makes its skill folders those of its rows.
     // Needs agentd. Repeated: files that are there stay; a restore begins anew until the row says that it has ended.
     // Undone: not while there is an agent: it is the owner's.
-    const workspace = await prepareWorkspace(services, run, agent, target)
+    const { workspace, lost } = await prepareWorkspace(services, run, agent, target)
 
     // `secrets`: opens the agent's secrets and reads its channels, as they are now.
     // Needs nothing. Repeated: read again. Undone: nothing is written.
@@ -75,7 +75,7 @@ export async function startAgent(
     const scripts = workspace === 'there' ? options.scripts : 'build'
     const status = await startGateway(services, run, agent, target, { ...settings.request, scripts })
 
-    let problems: string[] | undefined
+    const problems = lost.map((what) => `not restored: ${what}`)
     if (workspace === 'begun') {
       // No step for clients: makes the first commit of a new agent, so that there is something to clone.
       // Needs the gateway: before it runs, agentd does not know the secrets that must not get into a commit.
@@ -85,7 +85,7 @@ export async function startAgent(
       // `manifest`: applies the manifest of a new agent, with the skills that it names.
       // Needs the gateway, which keeps tasks and the model. Repeated: parts that are applied are passed over.
       // Undone: not while there is an agent: its owner changes it.
-      problems = (await applyFirstManifest(services, run, agent, target)).problems
+      problems.push(...(await applyFirstManifest(services, run, agent, target)).problems)
     }
 
     // `scripts`: only shows how far they are; they go on in the agent. Nothing is written.
@@ -94,7 +94,7 @@ export async function startAgent(
       address: target.address,
       status,
       secretVersions: settings.secretVersions,
-      problems: problems?.length ? problems : undefined,
+      problems: problems.length > 0 ? problems : undefined,
     }
   } catch (error) {
     throw failureOf(error) ?? error

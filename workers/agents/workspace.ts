@@ -4,7 +4,7 @@ import { checkManifest, MANIFEST_BYTES, parseManifest } from '../../agentd/manif
 import type { SeedRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { commitAll, readRepository } from '../../src/agents/snapshots/repository.ts'
+import { commitAll, readRepository, restoreExtras } from '../../src/agents/snapshots/repository.ts'
 import { latestSnapshot, type StoredSnapshot } from '../../src/agents/snapshots/snapshot-store.ts'
 import { bundledTemplates } from '../../src/agents/templates/bundled.ts'
 import { templateOf } from '../../src/agents/templates/template-store.ts'
@@ -21,7 +21,8 @@ const IDENTITY_BYTES = 262_144
 
 /**
  * Makes sure that the agent has its workspace, and the folders of its skills.
- * @returns `restored` where its volume was empty and it has a history; `begun` where nothing is committed yet.
+ * @returns `restored` where its volume was empty and it has a history; `begun` where nothing is committed yet. `lost` is
+ *   what a restore could not bring back, for people.
  * @throws StartFailed where its snapshot is lost: an empty workspace in its place would look like its own.
  */
 export async function prepareWorkspace(
@@ -29,7 +30,7 @@ export async function prepareWorkspace(
   run: Run,
   agent: Agent,
   target: AgentdEndpoint,
-): Promise<'restored' | 'begun' | 'there'> {
+): Promise<{ workspace: 'restored' | 'begun' | 'there'; lost: string[] }> {
   await run.report('workspace')
   const { agentd, prisma } = services
   const { head } = await readRepository({ agentd, target }, run.signal)
@@ -38,7 +39,7 @@ export async function prepareWorkspace(
   const isLost = snapshot !== undefined && (head === null || agent.lastSync === null)
   // Later the agent may have removed some of these files for good.
   const isNew = !snapshot && (head === null || !wasUp(agent))
-  if (isLost) await restore(services, run, agent, target, snapshot)
+  const lost = isLost ? await restore(services, run, agent, target, snapshot) : []
   if (isNew) {
     await writeTemplate(services, run, agent, target)
     await writeFiles(services, run, agent, target, seedFiles(agent))
@@ -46,7 +47,7 @@ export async function prepareWorkspace(
   const problems = await applySkills(services, run, agent, target)
   if (problems.length > 0)
     run.log.warn({ agentId: agent.agentId, problems }, 'an agent comes up without skills')
-  return isLost ? 'restored' : isNew ? 'begun' : 'there'
+  return { workspace: isLost ? 'restored' : isNew ? 'begun' : 'there', lost }
 }
 
 /** True for an agent that has run before: a worker has recorded how its scripts were. */
@@ -58,8 +59,8 @@ async function restore(
   run: Run,
   agent: Agent,
   target: AgentdEndpoint,
-  { network, cid, executables, commitObject: object }: StoredSnapshot,
-): Promise<void> {
+  { network, cid, executables, commitObject: object, extras }: StoredSnapshot,
+): Promise<string[]> {
   const { agentId, id, epoch } = agent
   const write = (data: { syncedAt: Date | null; scripts?: Record<string, never> }) =>
     services.prisma.agent.updateMany({ where: { id, epoch }, data })
@@ -76,8 +77,15 @@ async function restore(
     const reason = `its newest snapshot ${cid} cannot be restored: ${failure.message}`
     throw new StartFailed('content_lost', reason, { cause: error })
   })
+  const access = { agentd: services.agentd, target, epoch, signal: run.signal }
+  const lost = extras ? await restoreExtras(access, extras) : [UNKNOWN_EXTRAS]
+  run.log.warn({ agentId, cid, lost }, "an agent's newest snapshot is restored")
   await write({ syncedAt: new Date() })
+  return lost
 }
+
+const UNKNOWN_EXTRAS =
+  'Empty folders, permissions and other branches: the snapshot does not say which there were'
 
 /**
  * Puts the files of its template into a new agent's root; what is there already stays. The history begins anew, and the

@@ -2,10 +2,11 @@
 import { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { resetTo } from '../../src/agents/snapshots/repository.ts'
+import { resetTo, restoreExtras } from '../../src/agents/snapshots/repository.ts'
 import {
   findSnapshot,
   latestSnapshot,
+  noteExtras,
   type StoredSnapshot,
 } from '../../src/agents/snapshots/snapshot-store.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
@@ -38,6 +39,7 @@ export const sync = agentHandler('agent.sync', 'as it is', (services) => ({
     crashPoint('snapshot-before-final-write')
     return run.succeed(async (tx) => {
       const { lastSync } = await writeSaved(tx, services, agent, saved)
+      if (!difference) await noteExtras(tx, agent, content)
       await pruneHistory(tx, config, agent)
       return {
         lastSync,
@@ -67,7 +69,7 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
     if (!snapshot) throw notFound()
     // The workspace is saved to the history first, which is not pruned meanwhile: the snapshot that was asked for could
     // fall out of it. A workspace that was never saved is the rest of a restore that was cut off, and already in the history.
-    const { commitSha, problems } = await withMoreDisk(services, agent, run.signal, async () => {
+    const { commitSha, lost, problems } = await withMoreDisk(services, agent, run.signal, async () => {
       if (agent.lastSync !== null) {
         const saved = await saveWorkspace(services, run, agent, agent, network)
         await inTransaction(prisma, (tx) => writeSaved(tx, services, agent, saved))
@@ -75,12 +77,16 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
       await run.report('reset')
       const commitSha = await goTo(services, run, agent, snapshot)
       crashPoint('reset-after-reset')
-      return { commitSha, problems: await applySkills(services, run, agent, agent) }
+      // Branches and tags are still there.
+      const access = { agentd: services.agentd, target: agent, epoch: agent.epoch, signal: run.signal }
+      const { extras } = snapshot
+      const lost = extras ? await restoreExtras(access, { ...extras, refs: [] }) : []
+      return { commitSha, lost, problems: await applySkills(services, run, agent, agent) }
     })
     if (problems.length > 0) run.log.warn({ problems }, 'a reset agent does not have all of its skills')
     await run.report('scripts')
     const isUp = await launchBuildIfUp(services, agent, run.signal)
-    return finish(services, run, agent, { snapshot, commitSha, isUp })
+    return finish(services, run, agent, { snapshot, commitSha, isUp, lost })
   },
   explain: explainUnsaved,
 }))
@@ -115,7 +121,12 @@ async function finish(
   services: AgentWorkerServices,
   run: Run<'agent.reset'>,
   agent: Agent,
-  { snapshot, commitSha, isUp }: { snapshot: StoredSnapshot; commitSha: string; isUp: boolean },
+  {
+    snapshot,
+    commitSha,
+    isUp,
+    lost,
+  }: { snapshot: StoredSnapshot; commitSha: string; isUp: boolean; lost: string[] },
 ): Promise<Ended> {
   const { prisma, agentd, config } = services
   const access = { agentd, target: agent, epoch: agent.epoch, signal: run.signal }
@@ -130,6 +141,6 @@ async function finish(
     await pruneHistory(tx, config, agent)
     // The workspace may have been what kept the gateway from running.
     if (!isUp) await enqueue(tx, 'agent.restart', agent, { input: { scripts: 'build' } })
-    return { snapshotCid: snapshot.cid, commitSha }
+    return { snapshotCid: snapshot.cid, commitSha, ...(lost.length > 0 && { lost }) }
   })
 }

@@ -32,20 +32,12 @@ export interface RepositoryAccess {
 }
 
 const hash = z.string().regex(/^[0-9a-f]{40}$/)
-const repositoryStatus = z.object({ head: hash.nullable(), dirty: z.boolean(), pushed: hash.nullable() })
-const text = z.string().max(2 * MAX_PATH_BYTES).overwrite(storable)
+const text = z
+  .string()
+  .max(2 * MAX_PATH_BYTES)
+  .overwrite(storable)
 const count = z.number().int().nonnegative()
-/** An agentd of the version before gives no reasons. */
-const committed = z.object({
-  commit: hash,
-  tree: hash,
-  isNew: z.boolean(),
-  object: z.base64(),
-  leftOut: z.array(text).max(20),
-  reasons: z.array(text).max(20).default([]),
-  more: count.default(0),
-  ignored: z.array(z.object({ rule: text, path: text, count })).max(50).default([]),
-})
+const repositoryStatus = z.object({ head: hash.nullable(), dirty: z.boolean(), pushed: hash.nullable() })
 const imported = z.object({ commit: hash, tree: hash })
 
 const path = z
@@ -64,6 +56,31 @@ const change = z.union([
   }),
 ])
 
+/** What a snapshot's tree has not, as agentd said: see `Extras` there. */
+const extras = z.object({
+  folders: z.array(path),
+  modes: z.array(z.object({ path, mode: z.number().int().min(0).max(0o777) })),
+  refs: z.array(z.object({ ref: text, commit: hash })),
+  more: count,
+})
+export type Extras = z.output<typeof extras>
+const extrasResult = z.object({ lost: z.array(text) })
+
+/** An agentd of the version before gives no reasons and extras. */
+const committed = z.object({
+  commit: hash,
+  tree: hash,
+  isNew: z.boolean(),
+  object: z.base64(),
+  leftOut: z.array(text).max(20),
+  reasons: z.array(text).max(20).default([]),
+  more: count.default(0),
+  ignored: z
+    .array(z.object({ rule: text, path: text, count }))
+    .max(50)
+    .default([]),
+  extras: extras.optional(),
+})
 /** A commit as agentd made or found it; `object` is what git stores of it, without its header. */
 export interface CheckedCommit {
   commit: string
@@ -71,6 +88,8 @@ export interface CheckedCommit {
   object: Buffer
   /** What was left out, for people: `<path>: <reason>`. */
   leftOut: string[]
+  /** Undefined from an agentd of the version before. */
+  extras: Extras | undefined
 }
 
 /** How the repository is now. @throws AgentdError */
@@ -89,7 +108,7 @@ export async function commitAll(access: RepositoryAccess, request: CommitRequest
   const object = Buffer.from(base64, 'base64')
   if (commitHash(object) !== commit || treeOf(object) !== tree)
     throw new AgentdError('bad_answer', 'agentd answered a commit that is another one than it says')
-  return { commit, tree, object, leftOut: leftOutLines(rest) }
+  return { commit, tree, object, leftOut: leftOutLines(rest), extras: rest.extras }
 }
 
 const UNKNOWN_REASON = 'it holds a secret or cannot be kept'
@@ -172,6 +191,18 @@ export async function resetTo(access: RepositoryAccess, commit: string): Promise
     json: { commit },
     timeoutMs: CHECKOUT_MS,
   })
+}
+
+/** Extras as they are in the database. */
+export const readExtras = (stored: unknown): Extras | null => extras.safeParse(stored).data ?? null
+
+/**
+ * Brings back what the tree of a snapshot has not. @returns what could not be brought back, for people.
+ * @throws AgentdError
+ */
+export async function restoreExtras(access: RepositoryAccess, wanted: Extras): Promise<string[]> {
+  const request = { method: 'PUT', path: '/v1/repository/extras', json: wanted, timeoutMs: CHECKOUT_MS }
+  return (await ask(access, request, extrasResult)).lost
 }
 
 /** Makes the objects of one commit out of a git-fast-import stream. @throws AgentdError */

@@ -73,5 +73,9 @@ export const reset = z.object({
   message: z.string(),
   snapshotCid: z.string(),
   commitSha: z.string(),
+  lost: z
+    .array(z.string())
+    .optional()
+    .describe('Empty folders and permissions that could not be brought back, and why.'),
 })
 export const resetting = reset.extend({ operation: startedOperation })

@@ -2,6 +2,7 @@
  * The history of an agent's workspace: rows of `snapshot`, each of which keeps its content on IPFS. The newest one is
  * how the workspace is; a reset adds the one to which it went once more.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { UUID, uuidv7 } from 'uuidv7'
 import type { Queryable } from '../../db/pool.ts'
 import type { Prisma, PrismaClient } from '../../db/prisma.ts'
@@ -9,6 +10,7 @@ import { findLastSync, pruneHistory, removeHistory } from '../../db/statements/s
 import { releaseContent } from '../../files/held-content.ts'
 import type { Network } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
+import { type Extras, readExtras } from './repository.ts'
 import type { SnapshotRecord } from './snapshot-schema.ts'
 
 /** Snapshots that a history shows where nobody asks for more. */
@@ -25,6 +27,8 @@ export interface Content {
   treeSha: string
   /** Paths of files that are executable. */
   executables: string[]
+  /** What the tree has not; null if it is not known. */
+  extras: Extras | null
 }
 
 export interface StoredSnapshot extends Content {
@@ -45,6 +49,7 @@ const STORED = {
   commitObject: true,
   treeSha: true,
   executables: true,
+  extras: true,
 } as const
 
 type Row = Pick<Agent, 'id'>
@@ -68,7 +73,13 @@ async function findNewest(
 ): Promise<StoredSnapshot | undefined> {
   const found = await prisma.snapshot.findFirst({ where, orderBy: { id: 'desc' }, select: STORED })
   if (!found) return undefined
-  return { ...found, network: found.network as Network, commitObject: Buffer.from(found.commitObject) }
+  const { network, commitObject, extras } = found
+  return {
+    ...found,
+    network: network as Network,
+    commitObject: Buffer.from(commitObject),
+    extras: readExtras(extras),
+  }
 }
 
 /** The newest {@link SHOWN} snapshots, the newest first. */
@@ -90,7 +101,7 @@ export async function readPage(
     where: { agentId: agentRow, ...(before && { id: { lt: before } }) },
     orderBy: { id: 'desc' },
     take: limit,
-    omit: { commitObject: true, executables: true },
+    omit: { commitObject: true, executables: true, extras: true },
   })
   return rows.map(({ id, cid, userId, commitSha, changeSummary, contentDiff, createdAt }) => ({
     id,
@@ -108,7 +119,7 @@ export async function readPage(
 export async function insertSnapshot(
   tx: Prisma.TransactionClient,
   agent: Pick<Agent, 'id' | 'workspaceId' | 'userId'>,
-  { network, cid, commitSha, commitObject, treeSha, executables }: Content,
+  { network, cid, commitSha, commitObject, treeSha, executables, extras }: Content,
   { changeSummary, contentDiff }: Difference,
 ): Promise<void> {
   const newest = await latestSnapshot(tx, agent)
@@ -124,10 +135,22 @@ export async function insertSnapshot(
       commitObject: Uint8Array.from(commitObject),
       treeSha,
       executables,
+      ...(extras && { extras }),
       changeSummary,
       contentDiff,
     },
   })
+}
+
+/** Notes what the tree of the newest snapshot has not: that may change where the tree does not. */
+export async function noteExtras(
+  tx: Prisma.TransactionClient,
+  agent: Row,
+  { extras }: Content,
+): Promise<void> {
+  const newest = await latestSnapshot(tx, agent)
+  if (!newest || !extras || isDeepStrictEqual(newest.extras, extras)) return
+  await tx.snapshot.update({ where: { id: newest.id }, data: { extras } })
 }
 
 /** An id above another one, also where a clock was set back meanwhile: the order of ids is that of the history. */

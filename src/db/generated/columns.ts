@@ -483,6 +483,7 @@ export const Snapshot = {
   commitObject: 'bytea',
   treeSha: 'text',
   executables: 'text[]',
+  extras: 'jsonb?',
   changeSummary: 'text?',
   contentDiff: 'text?',
   createdAt: 'timestamptz',

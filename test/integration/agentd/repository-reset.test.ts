@@ -1,11 +1,11 @@
 /** Resets, and commits that are made of what came from elsewhere, on a real agentd. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import { EPOCH_HEADER } from '../../../agentd/protocol.ts'
-import type { Imported } from '../../../agentd/repository/protocol.ts'
+import type { Extras, Imported } from '../../../agentd/repository/protocol.ts'
 import { TOKEN } from './agentd.ts'
 import { RepositoryWorld } from './repository.ts'
 
@@ -159,4 +159,68 @@ test('a commit is made again where its parents are gone; clones and later pushes
   const place = await mkdtemp(join(tmpdir(), 'clone-'))
   world.git('clone', '--quiet', world.root, join(place, 'clone'))
   await rm(place, { recursive: true })
+})
+
+test('a restore has empty folders and permissions again, and says what it lacks [report: secrets in snapshots]', async () => {
+  const bringBack = (extras: unknown) =>
+    world.agentd.call<{ lost: string[] }>('PUT', '/v1/repository/extras', { json: extras, epoch: 1 })
+  const modeOf = async (path: string) => ((await stat(join(world.root, path))).mode & 0o777).toString(8)
+  await world.put('.gitignore', 'build/\n')
+  await world.put('a/b', 'b')
+  await world.put('a/run', 'run')
+  for (const path of ['empty/deep', 'a/none', 'build', 'secrets'])
+    await mkdir(join(world.root, path), { recursive: true })
+  await world.put('secrets/x', 'x')
+  await chmod(join(world.root, 'a/b'), 0o600)
+  await chmod(join(world.root, 'a/run'), 0o755)
+  await chmod(join(world.root, 'a'), 0o700)
+  const older = (await world.commit()).commit
+  world.git('branch', 'side')
+  await world.put('c', 'c')
+  const { commit, extras } = await world.commit()
+  world.git('branch', 'same')
+  const { folders, modes } = extras
+  assert.deepEqual(folders.sort(), ['a/none', 'empty/deep'])
+  assert.deepEqual(
+    modes.sort((a, b) => a.path.localeCompare(b.path)),
+    [
+      { path: 'a', mode: 0o700 },
+      { path: 'a/b', mode: 0o600 },
+    ],
+  )
+  const now: Extras = (await world.commit()).extras
+  assert.deepEqual(now.refs, [
+    { commit, ref: 'refs/heads/main' },
+    { commit, ref: 'refs/heads/same' },
+    { commit: older, ref: 'refs/heads/side' },
+  ])
+
+  await world.anew()
+  await world.put('a/b', 'b')
+  await world.put('c', 'c')
+  const { commit: restored } = await world.commit()
+  const moved = {
+    ...now,
+    refs: now.refs.map(({ ref, commit: id }) => ({ ref, commit: id === commit ? restored : id })),
+  }
+  const { status, body } = await bringBack({ ...moved, modes: [...now.modes, { path: 'gone', mode: 0o600 }] })
+  assert.equal(status, 200)
+  assert.deepEqual(body.lost, [
+    'the permissions 600 of gone: path: there is nothing there',
+    `the branch side at ${older.slice(0, 10)}: a snapshot has the files of ${restored.slice(0, 10)} alone`,
+  ])
+  assert.deepEqual(await Promise.all(['a', 'a/b', 'empty/deep', 'a/none'].map(modeOf)), [
+    '700',
+    '600',
+    '755',
+    '755',
+  ])
+  assert.equal(world.git('rev-parse', 'same'), restored)
+  for (const bad of [
+    null,
+    {},
+    { ...now, folders: ['../x'] },
+    { ...now, modes: [{ path: 'a', mode: 0o4755 }] },
+  ])
+    assert.equal((await bringBack(bad)).status, 400)
 })

@@ -115,7 +115,10 @@ describe('git through Berth', () => {
         const answer = await fetch(url, { method: 'POST', headers: { 'content-type': type }, body: '{}' })
         assert.equal(answer.status, 501, url)
         assert.match(answer.headers.get('content-type') ?? '', /^application\/vnd\.git-lfs\+json/)
-        assert.match((await answer.json()).message, /^Git LFS is not offered: push the files themselves/)
+        assert.match(
+          ((await answer.json()) as { message: string }).message,
+          /^Git LFS is not offered: push the files themselves/,
+        )
       }
   })
   it('git through Berth is told to the agent when its client goes', async () => {

@@ -19,7 +19,8 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     subject = await Subject.create(world)
     await subject.exec(
       `echo '{"version":1,"scripts":{"build":"echo built > built.log"}}' > manifest.json; cd workspace; ` +
-        'echo mine > note.txt; ln -s note.txt link; printf "#!/bin/sh\\necho runs\\n" > run.sh; chmod +x run.sh; rm TOOLS.md',
+        'echo mine > note.txt; ln -s note.txt link; printf "#!/bin/sh\\necho runs\\n" > run.sh; chmod +x run.sh; rm TOOLS.md; ' +
+        'mkdir -p empty/deep; chmod 600 note.txt; git branch other',
     )
     await subject.succeed('agent.sync')
   })
@@ -34,12 +35,19 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     return world.run(String(id))
   }
 
-  it('a lost volume comes back as its newest snapshot, with the same commit, and is built', async () => {
+  it('a lost volume comes back as its newest snapshot, and the loss of a branch is told [report: secrets in snapshots]', async () => {
     const [newest] = await subject.history()
     await subject.loseVolume()
-    const { state, error_cause: cause } = await restart()
+    const { state, error_cause: cause, result } = await restart()
     assert.equal(state, 'succeeded', String(cause))
     assert.equal(await subject.exec('git rev-parse HEAD'), newest?.commit_sha)
+    assert.equal(await subject.exec('stat -c %a workspace/note.txt workspace/empty/deep'), '600\n755')
+    const [problem, ...more] = (result?.problems ?? []) as string[]
+    assert.match(
+      problem ?? '',
+      /^not restored: the branch other at [0-9a-f]{10}: a snapshot has the files of/,
+    )
+    assert.deepEqual(more, [])
     assert.equal(await subject.exec('cat workspace/link && workspace/run.sh'), 'mine\nruns')
     assert.equal(await subject.exec('ls workspace/TOOLS.md 2>/dev/null || echo gone'), 'gone')
     assert.equal(await subject.exec('git status --porcelain && git fsck --no-progress 2>&1'), '')

@@ -728,6 +728,7 @@ export const SnapshotScalarFieldEnum = {
   commitObject: 'commitObject',
   treeSha: 'treeSha',
   executables: 'executables',
+  extras: 'extras',
   changeSummary: 'changeSummary',
   contentDiff: 'contentDiff',
   createdAt: 'createdAt'

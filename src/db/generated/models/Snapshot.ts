@@ -66,6 +66,7 @@ export type SnapshotCountAggregateOutputType = {
   commitObject: number
   treeSha: number
   executables: number
+  extras: number
   changeSummary: number
   contentDiff: number
   createdAt: number
@@ -114,6 +115,7 @@ export type SnapshotCountAggregateInputType = {
   commitObject?: true
   treeSha?: true
   executables?: true
+  extras?: true
   changeSummary?: true
   contentDiff?: true
   createdAt?: true
@@ -203,6 +205,7 @@ export type SnapshotGroupByOutputType = {
   commitObject: runtime.Bytes
   treeSha: string
   executables: string[]
+  extras: runtime.JsonValue | null
   changeSummary: string | null
   contentDiff: string | null
   createdAt: Date
@@ -240,6 +243,7 @@ export type SnapshotWhereInput = {
   commitObject?: Prisma.BytesFilter<"Snapshot"> | runtime.Bytes
   treeSha?: Prisma.StringFilter<"Snapshot"> | string
   executables?: Prisma.StringNullableListFilter<"Snapshot">
+  extras?: Prisma.JsonNullableFilter<"Snapshot">
   changeSummary?: Prisma.StringNullableFilter<"Snapshot"> | string | null
   contentDiff?: Prisma.StringNullableFilter<"Snapshot"> | string | null
   createdAt?: Prisma.DateTimeFilter<"Snapshot"> | Date | string
@@ -257,6 +261,7 @@ export type SnapshotOrderByWithRelationInput = {
   commitObject?: Prisma.SortOrder
   treeSha?: Prisma.SortOrder
   executables?: Prisma.SortOrder
+  extras?: Prisma.SortOrderInput | Prisma.SortOrder
   changeSummary?: Prisma.SortOrderInput | Prisma.SortOrder
   contentDiff?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
@@ -277,6 +282,7 @@ export type SnapshotWhereUniqueInput = Prisma.AtLeast<{
   commitObject?: Prisma.BytesFilter<"Snapshot"> | runtime.Bytes
   treeSha?: Prisma.StringFilter<"Snapshot"> | string
   executables?: Prisma.StringNullableListFilter<"Snapshot">
+  extras?: Prisma.JsonNullableFilter<"Snapshot">
   changeSummary?: Prisma.StringNullableFilter<"Snapshot"> | string | null
   contentDiff?: Prisma.StringNullableFilter<"Snapshot"> | string | null
   createdAt?: Prisma.DateTimeFilter<"Snapshot"> | Date | string
@@ -294,6 +300,7 @@ export type SnapshotOrderByWithAggregationInput = {
   commitObject?: Prisma.SortOrder
   treeSha?: Prisma.SortOrder
   executables?: Prisma.SortOrder
+  extras?: Prisma.SortOrderInput | Prisma.SortOrder
   changeSummary?: Prisma.SortOrderInput | Prisma.SortOrder
   contentDiff?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
@@ -316,6 +323,7 @@ export type SnapshotScalarWhereWithAggregatesInput = {
   commitObject?: Prisma.BytesWithAggregatesFilter<"Snapshot"> | runtime.Bytes
   treeSha?: Prisma.StringWithAggregatesFilter<"Snapshot"> | string
   executables?: Prisma.StringNullableListFilter<"Snapshot">
+  extras?: Prisma.JsonNullableWithAggregatesFilter<"Snapshot">
   changeSummary?: Prisma.StringNullableWithAggregatesFilter<"Snapshot"> | string | null
   contentDiff?: Prisma.StringNullableWithAggregatesFilter<"Snapshot"> | string | null
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Snapshot"> | Date | string
@@ -331,6 +339,7 @@ export type SnapshotCreateInput = {
   commitObject: runtime.Bytes
   treeSha: string
   executables?: Prisma.SnapshotCreateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: string | null
   contentDiff?: string | null
   createdAt?: Date | string
@@ -348,6 +357,7 @@ export type SnapshotUncheckedCreateInput = {
   commitObject: runtime.Bytes
   treeSha: string
   executables?: Prisma.SnapshotCreateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: string | null
   contentDiff?: string | null
   createdAt?: Date | string
@@ -363,6 +373,7 @@ export type SnapshotUpdateInput = {
   commitObject?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   treeSha?: Prisma.StringFieldUpdateOperationsInput | string
   executables?: Prisma.SnapshotUpdateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   contentDiff?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -380,6 +391,7 @@ export type SnapshotUncheckedUpdateInput = {
   commitObject?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   treeSha?: Prisma.StringFieldUpdateOperationsInput | string
   executables?: Prisma.SnapshotUpdateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   contentDiff?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -396,6 +408,7 @@ export type SnapshotCreateManyInput = {
   commitObject: runtime.Bytes
   treeSha: string
   executables?: Prisma.SnapshotCreateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: string | null
   contentDiff?: string | null
   createdAt?: Date | string
@@ -411,6 +424,7 @@ export type SnapshotUpdateManyMutationInput = {
   commitObject?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   treeSha?: Prisma.StringFieldUpdateOperationsInput | string
   executables?: Prisma.SnapshotUpdateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   contentDiff?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -427,6 +441,7 @@ export type SnapshotUncheckedUpdateManyInput = {
   commitObject?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   treeSha?: Prisma.StringFieldUpdateOperationsInput | string
   executables?: Prisma.SnapshotUpdateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   contentDiff?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -453,6 +468,7 @@ export type SnapshotCountOrderByAggregateInput = {
   commitObject?: Prisma.SortOrder
   treeSha?: Prisma.SortOrder
   executables?: Prisma.SortOrder
+  extras?: Prisma.SortOrder
   changeSummary?: Prisma.SortOrder
   contentDiff?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
@@ -549,6 +565,7 @@ export type SnapshotCreateWithoutAgentInput = {
   commitObject: runtime.Bytes
   treeSha: string
   executables?: Prisma.SnapshotCreateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: string | null
   contentDiff?: string | null
   createdAt?: Date | string
@@ -564,6 +581,7 @@ export type SnapshotUncheckedCreateWithoutAgentInput = {
   commitObject: runtime.Bytes
   treeSha: string
   executables?: Prisma.SnapshotCreateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: string | null
   contentDiff?: string | null
   createdAt?: Date | string
@@ -609,6 +627,7 @@ export type SnapshotScalarWhereInput = {
   commitObject?: Prisma.BytesFilter<"Snapshot"> | runtime.Bytes
   treeSha?: Prisma.StringFilter<"Snapshot"> | string
   executables?: Prisma.StringNullableListFilter<"Snapshot">
+  extras?: Prisma.JsonNullableFilter<"Snapshot">
   changeSummary?: Prisma.StringNullableFilter<"Snapshot"> | string | null
   contentDiff?: Prisma.StringNullableFilter<"Snapshot"> | string | null
   createdAt?: Prisma.DateTimeFilter<"Snapshot"> | Date | string
@@ -624,6 +643,7 @@ export type SnapshotCreateManyAgentInput = {
   commitObject: runtime.Bytes
   treeSha: string
   executables?: Prisma.SnapshotCreateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: string | null
   contentDiff?: string | null
   createdAt?: Date | string
@@ -639,6 +659,7 @@ export type SnapshotUpdateWithoutAgentInput = {
   commitObject?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   treeSha?: Prisma.StringFieldUpdateOperationsInput | string
   executables?: Prisma.SnapshotUpdateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   contentDiff?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -654,6 +675,7 @@ export type SnapshotUncheckedUpdateWithoutAgentInput = {
   commitObject?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   treeSha?: Prisma.StringFieldUpdateOperationsInput | string
   executables?: Prisma.SnapshotUpdateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   contentDiff?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -669,6 +691,7 @@ export type SnapshotUncheckedUpdateManyWithoutAgentInput = {
   commitObject?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   treeSha?: Prisma.StringFieldUpdateOperationsInput | string
   executables?: Prisma.SnapshotUpdateexecutablesInput | string[]
+  extras?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   changeSummary?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   contentDiff?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -687,6 +710,7 @@ export type SnapshotSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs
   commitObject?: boolean
   treeSha?: boolean
   executables?: boolean
+  extras?: boolean
   changeSummary?: boolean
   contentDiff?: boolean
   createdAt?: boolean
@@ -704,6 +728,7 @@ export type SnapshotSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Exte
   commitObject?: boolean
   treeSha?: boolean
   executables?: boolean
+  extras?: boolean
   changeSummary?: boolean
   contentDiff?: boolean
   createdAt?: boolean
@@ -721,6 +746,7 @@ export type SnapshotSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Exte
   commitObject?: boolean
   treeSha?: boolean
   executables?: boolean
+  extras?: boolean
   changeSummary?: boolean
   contentDiff?: boolean
   createdAt?: boolean
@@ -738,12 +764,13 @@ export type SnapshotSelectScalar = {
   commitObject?: boolean
   treeSha?: boolean
   executables?: boolean
+  extras?: boolean
   changeSummary?: boolean
   contentDiff?: boolean
   createdAt?: boolean
 }
 
-export type SnapshotOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "network" | "cid" | "commitSha" | "commitObject" | "treeSha" | "executables" | "changeSummary" | "contentDiff" | "createdAt", ExtArgs["result"]["snapshot"]>
+export type SnapshotOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "network" | "cid" | "commitSha" | "commitObject" | "treeSha" | "executables" | "extras" | "changeSummary" | "contentDiff" | "createdAt", ExtArgs["result"]["snapshot"]>
 export type SnapshotInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
 }
@@ -785,6 +812,10 @@ export type $SnapshotPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
      * Paths of the tree that are executable: UnixFS keeps no mode here, as CIDs would depend on it.
      */
     executables: string[]
+    /**
+     * What the tree has not, for restores: empty folders, permissions, branches. Null if agentd did not say.
+     */
+    extras: runtime.JsonValue | null
     changeSummary: string | null
     contentDiff: string | null
     createdAt: Date
@@ -1222,6 +1253,7 @@ export interface SnapshotFieldRefs {
   readonly commitObject: Prisma.FieldRef<"Snapshot", 'Bytes'>
   readonly treeSha: Prisma.FieldRef<"Snapshot", 'String'>
   readonly executables: Prisma.FieldRef<"Snapshot", 'String[]'>
+  readonly extras: Prisma.FieldRef<"Snapshot", 'Json'>
   readonly changeSummary: Prisma.FieldRef<"Snapshot", 'String'>
   readonly contentDiff: Prisma.FieldRef<"Snapshot", 'String'>
   readonly createdAt: Prisma.FieldRef<"Snapshot", 'DateTime'>
