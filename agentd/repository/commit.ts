@@ -38,7 +38,7 @@ export interface Commit {
   tree: string
   /** False where nothing had changed. */
   isNew: boolean
-  /** What was left out though nothing ignores it. */
+  /** Files that were left out though nothing ignores them. */
   leftOut: LeftOut[]
 }
 

@@ -48,7 +48,7 @@ const HARMLESS = [
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP me@example.com',
 ]
 
-test('a key is known by its shape, and prose is not taken for one [report: secrets in snapshots]', () => {
+test('keys are known by their shape, and prose is no key [report: secrets in snapshots]', () => {
   for (const text of KEYS) assert.notEqual(keyIn(`before ${text} after`), undefined, text)
   for (const text of HARMLESS) assert.equal(keyIn(text), undefined, text)
 })
@@ -89,13 +89,13 @@ const UNNAMED = [
   'workspace/.gitignore',
 ]
 
-test('a name of a secret stays out in any case, and secretsanta.md does not [report: secrets in snapshots]', () => {
+test('names of secrets stay out in any case, secretsanta.md comes in [report: secrets in snapshots]', () => {
   const confidential = new Confidential([], [])
   for (const path of NAMED) assert.match(confidential.byName(path) ?? '', /^files of this name/, path)
   for (const path of UNNAMED) assert.equal(confidential.byName(path), undefined, path)
 })
 
-test('the exact path of a file is an exception, and nothing else is [report: secrets in snapshots]', () => {
+test('only the exact path of a file is an exception [report: secrets in snapshots]', () => {
   const text =
     '*\n!/workspace/a.pem\r\n!tests/b.key  \n!.env\n!*.pem\n!/workspace/\n!workspace/**\n!/c[1].pem\n#!/d.pem\n'
   assert.deepEqual(exceptionsIn(text), ['workspace/a.pem', 'tests/b.key'])

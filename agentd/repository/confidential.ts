@@ -27,7 +27,7 @@ export interface Finding {
 /** Most bytes of a `.gitignore` that has exceptions. */
 export const GITIGNORE_BYTES = 262_144
 
-/** What stays out of commits of a repository as it is now. @param more paths that the owner lets in. */
+/** The rules for a repository with its present secrets and exceptions. @param more paths that the owner lets in. */
 export async function confidentialOf(
   { root, secrets }: Pick<Repository, 'root' | 'secrets'>,
   more: string[] = [],
@@ -49,7 +49,7 @@ export function exceptionsIn(gitignore: string): string[] {
   })
 }
 
-/** What stays out of commits: by its name, by a value of a secret in it, or by the shape of a key in it. */
+/** Decides which files stay out of commits: by their name, by a secret's value in them, or by the shape of a key. */
 export class Confidential {
   readonly #needles: Buffer[]
   readonly #overlap: number
@@ -73,7 +73,7 @@ export class Confidential {
     this.#overlap = Math.max(SHAPE_CHARS, ...this.#needles.map(({ length }) => length)) - 1
   }
 
-  /** Why a path, as git writes it, stays out by its name alone; undefined if it does not. */
+  /** The reason why a path, as git writes it, stays out whatever its content; undefined if it does not. */
   byName(path: string): string | undefined {
     if (this.#hasValue(Buffer.from(path))) return 'its name has the value of one of the agent’s secrets'
     if (this.#excepted.has(path)) return undefined
@@ -84,7 +84,7 @@ export class Confidential {
     return isNamed ? excusable(BY_NAME, path) : undefined
   }
 
-  /** Why a path with this content stays out; undefined if it does not. @param path empty for what is no file. */
+  /** Why a path with this content stays out; undefined if it does not. @param path empty for commits and tags. */
   byContent(path: string, finding: Finding | undefined): string | undefined {
     if (!finding?.excusable || path === '') return finding?.reason
     return this.#excepted.has(path) ? undefined : excusable(finding.reason, path)

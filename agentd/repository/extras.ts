@@ -1,4 +1,4 @@
-/** What the tree of a commit does not have: empty folders, permissions, other branches and tags. */
+/** Reads and restores the parts of a workspace that git's trees lack: empty folders, permissions, other branches and tags. */
 import { lstat, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path/posix'
 import { AgentdError } from '../agentd-errors.ts'
@@ -6,7 +6,7 @@ import { inFolder, makeFolder, openBelow } from '../tree.ts'
 import type { Extras, ExtrasResult } from './protocol.ts'
 import { headOf, idsOf, isId, NO_COMMIT, type Repository } from './repository.ts'
 
-/** Files whose permissions are looked at. */
+/** Most files whose permissions are read. */
 const MOST_FILES = 20_000
 const LSTATS_AT_ONCE = 64
 /** All lists together, as JSON: they are in a row of the database. */
@@ -105,7 +105,7 @@ async function changeMode(root: string, path: string, mode: number): Promise<voi
   await file.chmod(mode)
 }
 
-/** A branch or tag comes back if its commit is there: a snapshot has the files of one commit alone. */
+/** Restores the branches and tags whose commit exists: a snapshot has the files of only one commit. */
 async function writeRefs({ git }: Repository, refs: Extras['refs']): Promise<string[]> {
   if (refs.length === 0) return []
   const lost: string[] = []

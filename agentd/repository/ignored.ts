@@ -1,4 +1,4 @@
-/** What ignore files keep out of commits: the owner may not have written the rule, or not thought of the file. */
+/** Lists the files that ignore rules keep out of commits: their owner may not know of the rule. */
 import { join } from 'node:path'
 import { type Git, GitError } from './git.ts'
 import type { IgnoredFiles } from './protocol.ts'

@@ -3,7 +3,7 @@
  * Each expression takes linear time, and enough of it is literal that prose and code do not match by chance.
  */
 
-/** Characters that are enough to recognise a key: if a file is read in pieces, they overlap by as many. */
+/** Each shape fits into this many characters: pieces of a file overlap by them. */
 export const SHAPE_CHARS = 256
 
 const SHAPES: [what: string, shape: RegExp][] = [
@@ -48,6 +48,6 @@ const SHAPES: [what: string, shape: RegExp][] = [
 /** All of them: almost every text has none, and is read once. */
 const ANY = new RegExp(SHAPES.map(([, { source }]) => source).join('|'))
 
-/** What the first kind of key in a text is, for people; undefined if there is none. */
+/** Names the kind of the first key in a text, for people; undefined if it has none. */
 export const keyIn = (text: string): string | undefined =>
   ANY.test(text) ? SHAPES.find(([, shape]) => shape.test(text))?.[0] : undefined

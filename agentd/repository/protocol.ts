@@ -34,18 +34,18 @@ export interface Committed {
   isNew: boolean
   /** The commit as git stores it, without its header, in base64. */
   object: string
-  /** At most 20 paths that were left out though nothing ignores them, or stay as they were in the commit before. */
+  /** At most 20 paths that were left out though nothing ignores them, or stay as the last commit has them. */
   leftOut: string[]
   /** Why, for people, in the same order. */
   reasons: string[]
-  /** How many paths were left out beside these. */
+  /** The number of further paths that were left out. */
   more: number
   ignored: IgnoredFiles[]
   extras: Extras
 }
 
 /**
- * What the tree of a commit does not have. `PUT /v1/repository/extras` (fenced) brings it back as far as it can, and
+ * The parts of a workspace that git's trees lack. `PUT /v1/repository/extras` (fenced) restores them as far as it can, and
  * answers {@link ExtrasResult}.
  */
 export interface Extras {
@@ -59,7 +59,7 @@ export interface Extras {
   more: number
 }
 export interface ExtrasResult {
-  /** What could not be brought back, for people. */
+  /** The parts that could not be restored, for people. */
   lost: string[]
 }
 

@@ -1,6 +1,6 @@
 /**
- * Check of all that a push brings, on any branch or tag: who clones the repository gets every object of it, also a file
- * that a later commit removes.
+ * Checks all objects of a push, on any branch or tag: a clone gets every one of them, also a file that a later commit
+ * removes.
  */
 import { type Confidential, exceptionsIn, GITIGNORE_BYTES } from './confidential.ts'
 import { type Git, GitError, type RunOptions } from './git.ts'
@@ -10,7 +10,7 @@ import { idsOf, NO_COMMIT } from './repository.ts'
 
 /** Objects that one process looks through. */
 const AT_ONCE = 1000
-/** The longest look at a push. Nothing else changes the repository meanwhile, and the client waits. */
+/** The longest look at a push. All other changes of the repository wait for it, and so does the client. */
 const LOOK_MS = 240_000
 
 interface Options {
@@ -128,7 +128,7 @@ async function* newObjects(git: Git, tips: string[], options: RunOptions): Async
   }
 }
 
-/** What people know an object by. */
+/** Names an object so that people find it. */
 async function nameOf(
   git: Git,
   tips: string[],
@@ -145,7 +145,7 @@ async function nameOf(
   return commit ? `${place} in commit ${commit.slice(0, 10)}` : place
 }
 
-/** What the refs lead to that are made or moved. */
+/** The objects to which created and moved refs lead. */
 const tipsOf = (updates: RefUpdate[]): string[] => [
   ...new Set(updates.flatMap(({ new: id }) => (id === NO_COMMIT ? [] : [id]))),
 ]

@@ -18,7 +18,7 @@ const COLON = 0x3a
 export const NOTHING = '000000'
 
 /**
- * What commits change: of a merge only what no parent has, so that every file of a history is in it where it began.
+ * Lists the changes of commits; for a merge, the files that differ from all parents. So a history names every file once.
  * @throws GitError
  */
 export async function* changesOf(

@@ -164,7 +164,7 @@ const kinds = {
       changeSummary: z.string().nullable(),
       /** Anything had changed in the workspace. */
       isNew: z.boolean(),
-      /** What was left out, and why: `<path>: <reason>`. */
+      /** Files that were left out: `<path>: <reason>`. */
       leftOut: z.array(z.string()),
     }),
     cancelable: false,
@@ -180,7 +180,7 @@ const kinds = {
     result: z.object({
       snapshotCid: z.string(),
       commitSha: z.string(),
-      /** What could not be brought back, and why. */
+      /** Empty folders and permissions that could not be restored, each with the reason. */
       lost: z.array(z.string()).optional(),
     }),
     cancelable: false,

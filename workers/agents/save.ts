@@ -49,7 +49,7 @@ export interface Saved {
   difference: Difference | undefined
   /** See `readFileManifest`. */
   fileManifest: string
-  /** What was left out, and why: `<path>: <reason>`. */
+  /** Files that were left out: `<path>: <reason>`. */
   leftOut: string[]
 }
 

@@ -25,7 +25,7 @@ export interface StartedAgent {
   status: AgentStatus
   /** The version of each secret that the gateway was given. */
   secretVersions: Record<string, number>
-  /** What could not be restored, and parts of its first manifest that could not be applied; for the result. */
+  /** Parts of a restore and of the first manifest that failed, each with the reason; for the result. */
   problems: string[] | undefined
 }
 

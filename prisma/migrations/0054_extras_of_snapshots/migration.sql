@@ -1,2 +1,2 @@
--- A restore lost empty folders, permissions and branches without a word: a snapshot notes what its tree has not.
+-- A restore lost empty folders, permissions and branches without a word: snapshots note them beside their tree.
 ALTER TABLE snapshot ADD COLUMN extras jsonb;

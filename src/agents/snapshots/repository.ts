@@ -56,7 +56,7 @@ const change = z.union([
   }),
 ])
 
-/** What a snapshot's tree has not, as agentd said: see `Extras` there. */
+/** The parts of a workspace that git's trees lack, as agentd said: see `Extras` there. */
 const extras = z.object({
   folders: z.array(path),
   modes: z.array(z.object({ path, mode: z.number().int().min(0).max(0o777) })),
@@ -86,7 +86,7 @@ export interface CheckedCommit {
   commit: string
   tree: string
   object: Buffer
-  /** What was left out, for people: `<path>: <reason>`. */
+  /** Files that were left out, for people: `<path>: <reason>`. */
   leftOut: string[]
   /** Undefined from an agentd of the version before. */
   extras: Extras | undefined
@@ -197,7 +197,7 @@ export async function resetTo(access: RepositoryAccess, commit: string): Promise
 export const readExtras = (stored: unknown): Extras | null => extras.safeParse(stored).data ?? null
 
 /**
- * Brings back what the tree of a snapshot has not. @returns what could not be brought back, for people.
+ * Restores the parts of a workspace that git's trees lack. @returns the parts that could not be restored, for people.
  * @throws AgentdError
  */
 export async function restoreExtras(access: RepositoryAccess, wanted: Extras): Promise<string[]> {

@@ -27,7 +27,7 @@ export interface Content {
   treeSha: string
   /** Paths of files that are executable. */
   executables: string[]
-  /** What the tree has not; null if it is not known. */
+  /** The parts of the workspace that the tree lacks; null if they are not known. */
   extras: Extras | null
 }
 
@@ -142,7 +142,7 @@ export async function insertSnapshot(
   })
 }
 
-/** Notes what the tree of the newest snapshot has not: that may change where the tree does not. */
+/** Updates the extras of the newest snapshot: they may change without its tree. */
 export async function noteExtras(
   tx: Prisma.TransactionClient,
   agent: Row,

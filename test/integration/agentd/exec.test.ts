@@ -129,7 +129,7 @@ test('a command is killed when its time is over, with all that it started', asyn
     )
 })
 
-test('nohup dies with its command and holds no answer; setsid goes on [report: background commands]', async () => {
+test('nohup dies with its command, and setsid survives [report: background commands]', async () => {
   // The second one has left the group once it is `sleep`.
   const hasLeft = 'until grep -q sleep /proc/$!/comm; do sleep 0.05; done'
   const result = await exec(`nohup sleep 300 & echo $!; setsid sleep 310 & echo $!; ${hasLeft}`)

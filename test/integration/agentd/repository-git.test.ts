@@ -159,7 +159,7 @@ const VALUE = 'value-of-the-agents-key'
 /** A made-up key, in parts: scanners of repositories would take it for one. */
 const PEM = `-----BEGIN ${'OPENSSH'} PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n`
 
-/** What a client does to bring a secret in, and what the refusal names. */
+/** Ways to bring a secret in, and the refusal of each. */
 const SMUGGLED: [how: string, steps: (() => Promise<unknown>)[], push: string[], reason: RegExp][] = [
   [
     'a commit whose file a later one removes',
@@ -252,9 +252,9 @@ for (const [how, steps, push, reason] of SMUGGLED)
     await cleanUp()
   })
 
-test('a push takes old branches, and what its .gitignore lets in by its path [report: pushed secrets]', async () => {
+test('a push takes old objects, and the exceptions of its .gitignore [report: pushed secrets]', async () => {
   await world.tellSecrets({ API_KEY: VALUE })
-  // What is there already is the agent's own matter.
+  // The agent's own commits are not checked.
   await world.put('a', VALUE)
   world.git('add', '-A')
   world.git('commit', '-qm', 'mine')

@@ -1,4 +1,4 @@
-/** What must not leave the agent stays out of its commits, and is named. */
+/** Secrets stay out of the agent's commits, and each file that is left out is named. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -64,7 +64,7 @@ test('secrets stay, whatever .gitignore says, tracked or not', async () => {
   assert.ok(!files(closed.commit).includes('log'))
 })
 
-test('a commit lacks keys, and says what it lacks and why [report: secrets in snapshots]', async () => {
+test('keys stay out of a commit, which names what it lacks [report: secrets in snapshots]', async () => {
   const key = `-----BEGIN ${'OPENSSH'} PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n`
   const ignore = '*.log\nbuild/\ndist/\n'
   await put('.gitignore', ignore)
@@ -97,7 +97,7 @@ test('a commit lacks keys, and says what it lacks and why [report: secrets in sn
   )
   assert.equal((await repository()).dirty, false)
 
-  // What the owner lets in comes in, and goes again.
+  // The owner's exceptions come in, and leave without them.
   await put('.gitignore', `${ignore}!/workspace/id_rsa\n!/workspace/deploy.txt\n`)
   const second = await commit()
   assert.ok(['workspace/id_rsa', 'workspace/deploy.txt'].every((path) => files(second.commit).includes(path)))

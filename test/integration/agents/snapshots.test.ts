@@ -50,6 +50,25 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal((await subject.history()).length, 1)
     assert.ok(Number((await subject.row()).synced_at) > Number(before))
   })
+  it('a sync names the files that it left out, with the reasons [report: secrets in snapshots]', async () => {
+    await subject.exec(
+      'cd workspace && echo x > id_rsa && echo x > secretsanta.md && mkdir build && echo x > build/y && echo x > a.log',
+    )
+    const result = await subject.succeed('agent.sync')
+    const leftOut = result.leftOut as string[]
+    for (const line of [
+      'workspace/id_rsa: files of this name usually hold secrets; the line !/workspace/id_rsa in .gitignore lets it in',
+      'workspace/a.log: excluded by the rule *.log of .gitignore',
+      'workspace/build/: excluded by the rule build/ of .gitignore',
+    ])
+      assert.ok(leftOut.includes(line), leftOut.join('\n'))
+    const [row] = await subject.history()
+    const files = await contentOf(world, row?.cid ?? '')
+    assert.ok(files['workspace/secretsanta.md'])
+    assert.equal(files['workspace/id_rsa'], undefined)
+    await subject.exec('cd workspace && rm -r id_rsa secretsanta.md build a.log')
+    await subject.succeed('agent.sync')
+  })
   it("an agent's workspace is saved by what has changed, as a full import would have it", async () => {
     await subject.exec(
       'cd workspace && mkdir -p deep/er && echo one > deep/er/new.txt && echo more >> SOUL.md && rm TOOLS.md && ' +

@@ -813,7 +813,7 @@ export type $SnapshotPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
      */
     executables: string[]
     /**
-     * What the tree has not, for restores: empty folders, permissions, branches. Null if agentd did not say.
+     * Parts of the workspace that the tree lacks: empty folders, permissions, branches. Null if agentd did not say.
      */
     extras: runtime.JsonValue | null
     changeSummary: string | null
