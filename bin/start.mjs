@@ -6,6 +6,9 @@ import { enableCompileCache } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import berth from '../package.json' with { type: 'json' }
+import { stopWithNpm } from './npm-parent.mjs'
+
+stopWithNpm('start')
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const dataDir = process.env.BERTH_DATA_DIR || '.berth'

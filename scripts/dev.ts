@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify, styleText } from 'node:util'
+import { stopWithNpm } from '../bin/npm-parent.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const WATCHED = ['src', 'workers', 'agentd', 'prisma/migrations']
@@ -30,9 +31,9 @@ const berth = spawn(process.execPath, [...watch, 'src/main.ts', 'start'], {
   stdio: 'inherit',
 })
 const ended = once(berth, 'exit')
-// The terminal sends Ctrl-C to Berth as well; this process ends after it.
-process.on('SIGINT', () => {})
-process.on('SIGTERM', () => berth.kill())
+// Berth ends first, then this process. Ctrl-C of a terminal reaches Berth twice, which takes it for one.
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => berth.kill())
+stopWithNpm('dev')
 process.on('exit', () => berth.kill())
 
 const isUp = await Promise.race([untilReady().then(() => true), ended.then(() => false)])

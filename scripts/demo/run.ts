@@ -3,6 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { stopWithNpm } from '../../bin/npm-parent.mjs'
 import { type RealParts, startRealParts } from './real-parts.ts'
 import { Screen } from './screen.ts'
 
@@ -34,6 +35,7 @@ export async function runDemo(
   const interrupted = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')))
+  stopWithNpm('demo')
   const signal = AbortSignal.any([interrupted.signal, AbortSignal.timeout(options.limitMs)])
   const screen = new Screen(signal)
   const stack = new AsyncDisposableStack()

@@ -1,0 +1,1 @@
+export function stopWithNpm(event: string): void
