@@ -14,6 +14,9 @@ import type { Agent } from './agent.ts'
 
 const CLOSING_MS = 1500
 
+/** For a {@link AgentConnections.changeCount}: the key was checked before the handler ran, so it is checked once more. */
+export const SINCE_UNKNOWN = -1
+
 const NO_LONGER_GOOD = 'The token or key is no longer good'
 
 /** An open connection of a client. */

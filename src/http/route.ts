@@ -86,7 +86,7 @@ export interface Route {
   invalidBody?: string
   /** A body that the handler reads from `req` itself: its media type and, for the document, its parts. */
   stream?: { mediaType: string; schema: Schema }
-  /** The status and schema of success, and the media type where it is not JSON; `lines` is one for JSON lines beside it. */
+  /** The status and schema of success, and the media type where it is not JSON; `lines` is another one, of JSON lines or events. */
   success: { status: number; description: string; body?: Schema; mediaType?: string; lines?: string }
   /** Another success, with a body of its own or none. */
   otherSuccess?: { status: number; description: string; body?: Schema }

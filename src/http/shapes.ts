@@ -29,6 +29,9 @@ export const pathId = z
   .meta({ format: 'uuid' })
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
+/** A parameter as one text. Express gives aliases with `*name`, whose path has slashes in it, an array of segments. */
+export const joinSegments = (value: unknown) => (Array.isArray(value) ? value.join('/') : value)
+
 /** A moment, in RFC 3339. */
 export const time = z.iso.datetime({ offset: true, error: 'must be a time as in RFC 3339' })
 

@@ -83,6 +83,7 @@ import { WorkerStatus } from '../operations/worker-status.ts'
 import { postgresFolder } from '../standalone/postgres.ts'
 import { openStorages } from '../storage/open.ts'
 import { agentHandler } from '../vhosts/agents/agent-host.ts'
+import { openAiRoutes } from '../vhosts/agents/openai-routes.ts'
 import { appHandler, customDomainHandler } from '../vhosts/apps/app-host.ts'
 import { SiteDirectory } from '../vhosts/apps/site.ts'
 import { customGatewayHandler, gatewayHandler } from '../vhosts/gateways/gateway-host.ts'
@@ -247,6 +248,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       },
     }),
     ...agentRoutes(agents),
+    ...openAiRoutes(agents),
     ...nodeRoutes(workers),
     ...healthRoutes(readiness),
   ]

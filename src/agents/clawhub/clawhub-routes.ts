@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Route, route } from '../../http/route.ts'
-import { text } from '../../http/shapes.ts'
+import { joinSegments, text } from '../../http/shapes.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { hubDetail, hubPage, hubQuery, installed, slugOf } from './clawhub-schema.ts'
 import { findInHub, listHub, toRecords } from './hub.ts'
@@ -8,11 +8,9 @@ import { installSkill } from './install.ts'
 
 const TAG = 'ClawHub'
 const HUB = '/v0/clawhub'
-/** A slug as one text. Express gives the aliases, whose path has the slug unescaped, an array of its segments. */
-const joined = (slug: unknown) => (Array.isArray(slug) ? slug.join('/') : slug)
 const params = z.object({
   slug: z
-    .preprocess(joined, text(512))
+    .preprocess(joinSegments, text(512))
     .describe('Its slug, as it is or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.'),
 })
 

@@ -5,6 +5,7 @@ import { type Context, type Route, requireScope, route } from '../../http/route.
 import { CLOSE } from '../../lib/net/websocket.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { SINCE_UNKNOWN } from '../connections.ts'
 import { readRepository } from '../snapshots/repository.ts'
 import { passGit } from './pass.ts'
 
@@ -17,8 +18,6 @@ const UPLOAD_PACK = 'git-upload-pack'
 const RECEIVE_PACK = 'git-receive-pack'
 type GitService = typeof UPLOAD_PACK | typeof RECEIVE_PACK
 
-/** For a `changeCount` of `AgentConnections`: the key was checked before the handler ran, so it is checked once more. */
-const UNKNOWN = -1
 const PUSHED_MS = 20_000
 
 /** The agent's repository by git's smart HTTP (gitprotocol-http). */
@@ -33,7 +32,7 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
     ...more: [path: string, contentType: string, beforeEnd?: () => Promise<void>]
   ): Promise<undefined> {
     const stopped = new AbortController()
-    const forget = connections.add(agent, principal, UNKNOWN, (code) => {
+    const forget = connections.add(agent, principal, SINCE_UNKNOWN, (code) => {
       // On shutdown the server lets answers end.
       if (code !== CLOSE.goingAway)
         stopped.abort(unauthorized('The token or key is no longer good', 'bad_token'))

@@ -68,7 +68,43 @@ const replyEvents = [
   .map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
   .join('')
 
+const MODEL = 'openclaw/default'
+const model = { id: MODEL, object: 'model', created: 1_795_281_866, owned_by: 'openclaw' }
+const completion = { id: 'chatcmpl_1f0c2a9d', created: 1_795_281_866, model: MODEL }
+const said = { role: 'assistant', content: 'Three, all on ships.' }
+
 export const engineExamples: Record<string, Example> = {
+  createChatCompletion: {
+    request: { model: MODEL, messages: [{ role: 'user', content: question.text }] },
+    response: {
+      ...completion,
+      object: 'chat.completion',
+      choices: [{ index: 0, message: said, finish_reason: 'stop' }],
+    },
+    lines: `data: ${JSON.stringify({
+      ...completion,
+      object: 'chat.completion.chunk',
+      choices: [{ index: 0, delta: said }],
+    })}\n\ndata: [DONE]\n\n`,
+  },
+  createResponse: {
+    request: { model: MODEL, input: question.text },
+    response: {
+      id: 'resp_1f0c2a9d',
+      object: 'response',
+      status: 'completed',
+      model: MODEL,
+      output: [
+        { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: said.content }] },
+      ],
+    },
+    lines: `event: response.output_text.delta\ndata: ${JSON.stringify({
+      type: 'response.output_text.delta',
+      delta: said.content,
+    })}\n\n`,
+  },
+  listModels: { response: { object: 'list', data: [model] } },
+  readModel: { response: model },
   gitRefs: { response: '001e# service=git-upload-pack\n0000' },
   manifestSchema: {
     response: {

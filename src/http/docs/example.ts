@@ -7,6 +7,6 @@ export interface Example {
   others?: Record<number, unknown>
   /** Answers of failure that have more than `error`, by status. */
   failures?: Record<number, unknown>
-  /** The answer as JSON lines. */
+  /** The answer as JSON lines or events. */
   lines?: string
 }

@@ -71,6 +71,7 @@ export const TAGS = [
   ],
   ['Agent tokens', 'By what an agent is reached, and what it may say of itself.'],
   ['Conversations', 'What people and an agent say to each other; the engine keeps it.'],
+  ['OpenAI', 'An agent as clients of OpenAI’s API talk to it.'],
   ['Console', 'Commands that a shell runs in an agent.'],
   ['Agent files', 'What an agent has below `/home/node/clawd`.'],
   [

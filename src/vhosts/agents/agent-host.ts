@@ -2,19 +2,14 @@
  * Everything that is asked of `<agentId>.<BERTH_AGENT_DOMAIN>`: routes of the API, chat and webhooks by HTTP, WebSockets
  * for chat and for the log, and the agent's path routes.
  */
-import type { Request, RequestHandler, Response } from 'express'
+import type { Request, RequestHandler } from 'express'
 import type { AgentAccess } from '../../agents/access.ts'
-import type { Agent } from '../../agents/agent.ts'
-import { AgentdError } from '../../agents/agentd-client.ts'
-import { type AgentConnections, closeError } from '../../agents/connections.ts'
-import { toAnswer } from '../../agents/engine-call.ts'
+import { closeError } from '../../agents/connections.ts'
 import { messages, notFound, unauthorized } from '../../errors.ts'
-import { abortOnDisconnect } from '../../http/disconnect.ts'
-import type { Principal } from '../../http/principal.ts'
 import { authenticateRequest } from '../../http/route.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
 import { AGENT_ID } from '../../lib/agent-id.ts'
-import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
+import type { CloseCode } from '../../lib/net/websocket.ts'
 import type { SiteDirectory } from '../apps/site.ts'
 import { requestHost } from '../hosts.ts'
 import { joinSockets } from '../joined-sockets.ts'
@@ -26,7 +21,7 @@ import {
   showWithCookie,
   splitToken,
 } from './credential.ts'
-import { passToGateway } from './gateway-http.ts'
+import { type Admitted, askGateway, UNTRUSTED_ANSWER } from './gateway-http.ts'
 import { chatWithStranger } from './greeting.ts'
 import { answerRoute, findPage, type PageParts } from './page.ts'
 import { LogStream, openChat } from './sockets.ts'
@@ -39,22 +34,13 @@ export interface AgentHostParts extends PageParts {
   sites: SiteDirectory
 }
 
-/** Headers of every answer but the API's: a browser must not show what an agent sends as a page of this origin. */
-const EVERY_ANSWER = {
-  'Cache-Control': 'no-store',
-  'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Referrer-Policy': 'no-referrer',
-  'X-Content-Type-Options': 'nosniff',
-}
-
 /** Chatting makes the agent act, so it needs the scope to write. */
 const SCOPE = 'org:agents:write'
 
 /** Answers every request for a host that is or could be an agent's; those of the API go on to its routes. */
 export function agentHandler(parts: AgentHostParts): RequestHandler {
   return async (req, res, next) => {
-    res.set(EVERY_ANSWER)
+    res.set(UNTRUSTED_ANSWER)
     const agentId = requestHost(req).slice(0, -parts.domain.length - 1)
     const since = parts.connections.changeCount
     const site = AGENT_ID.test(agentId) ? await parts.sites.ofAgent(agentId) : undefined
@@ -98,17 +84,11 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
   }
 }
 
-interface Admitted {
-  agent: Agent
-  principal: Principal
-  /** Start of the connection, see {@link AgentConnections.add}. */
-  since: number
+interface AdmittedToHost extends Admitted {
   target: Extract<Target, { kind: 'gateway' | 'logs' }>
-  req: Request
-  res: Response
 }
 
-function answer(parts: AgentHostParts, admitted: Admitted): Promise<void> {
+function answer(parts: AgentHostParts, admitted: AdmittedToHost): Promise<void> {
   const { agentd } = parts
   const { agent, target, req, res } = admitted
   const request = { agentd, agent, req, res }
@@ -116,26 +96,7 @@ function answer(parts: AgentHostParts, admitted: Admitted): Promise<void> {
     return holdSocket(parts, admitted, (signal) => LogStream.open({ ...request, signal }))
   if (isUpgrade(req))
     return holdSocket(parts, admitted, (signal) => openChat({ ...request, signal }, joinSockets))
-  return exchange(parts, admitted, target.path + queryOf(req.url))
-}
-
-/** A request to the gateway, which ends when the client goes, or its token is no longer good. */
-async function exchange(
-  { agentd, connections }: AgentHostParts,
-  { agent, principal, since, req, res }: Admitted,
-  path: string,
-): Promise<void> {
-  if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'no gateway'))
-  const gone = abortOnDisconnect(res)
-  const forget = connections.add(agent, principal, since, (code) => {
-    // On shutdown the server lets answers end.
-    if (code !== CLOSE.goingAway) gone.abort(closeError(code))
-  })
-  try {
-    await passToGateway({ agentd, agent, req, res, signal: gone.signal }, path)
-  } finally {
-    forget()
-  }
+  return askGateway(parts, admitted, target.path + queryOf(req.url))
 }
 
 /** Something that a client has open by WebSocket. */

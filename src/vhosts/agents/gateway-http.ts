@@ -6,8 +6,12 @@ import { AGENTD_ERRORS } from '../../../agentd/protocol.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { parseAgentdError, readBounded } from '../../agents/agentd-answer.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
+import { type AgentConnections, closeError } from '../../agents/connections.ts'
 import { type Answers, askAgent, toAnswer } from '../../agents/engine-call.ts'
 import { ApiError } from '../../errors.ts'
+import { abortOnDisconnect } from '../../http/disconnect.ts'
+import type { Principal } from '../../http/principal.ts'
+import { CLOSE } from '../../lib/net/websocket.ts'
 
 /** A model may think for minutes before its first word. */
 const IDLE_MS = 600_000
@@ -22,13 +26,54 @@ const BODY_HEADERS = /^content-(type|length)$/
 const RESPONSE_HEADERS =
   /^(content-type|content-length|content-encoding|cache-control|retry-after|openai-[\w-]+|x-openclaw-[\w-]+)$/
 
+/** Headers of every answer from an agent: a browser must not show it as a page of the host that it comes from. */
+export const UNTRUSTED_ANSWER = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+}
+
 const FAILURE = 'The agent sent no valid answer'
 const answers: Answers = {
   timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
   bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
 }
 
-export interface Exchange {
+/** A request whose caller may reach the agent. */
+export interface Admitted {
+  agent: Agent
+  principal: Principal
+  /** The start of the connection, see {@link AgentConnections.add}. */
+  since: number
+  req: Request
+  res: Response
+}
+
+/**
+ * Has a path of the gateway answer a request, until the client goes or its token or key is no longer good.
+ * @throws ApiError 502, 503 or 504, as long as no answer has begun.
+ */
+export async function askGateway(
+  { agentd, connections }: { agentd: AgentdClient; connections: AgentConnections },
+  { agent, principal, since, req, res }: Admitted,
+  path: string,
+): Promise<void> {
+  if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'no gateway'))
+  const gone = abortOnDisconnect(res)
+  const forget = connections.add(agent, principal, since, (code) => {
+    // On shutdown the server lets answers end.
+    if (code !== CLOSE.goingAway) gone.abort(closeError(code))
+  })
+  try {
+    await passToGateway({ agentd, agent, req, res, signal: gone.signal }, path)
+  } finally {
+    forget()
+  }
+}
+
+interface Exchange {
   agentd: AgentdClient
   agent: Agent
   req: Request
@@ -37,15 +82,9 @@ export interface Exchange {
   signal: AbortSignal
 }
 
-/**
- * Passes a request on to a path of the gateway, and the answer back, whatever its status. Resolves when it is over.
- * @throws ApiError 502, 503 or 504, as long as no answer has begun.
- */
-export async function passToGateway(
-  { agentd, agent, req, res, signal }: Exchange,
-  path: string,
-): Promise<void> {
-  const hasBody = req.method !== 'GET'
+/** Passes a request on, and the answer back, whatever its status. Resolves when it is over. */
+async function passToGateway({ agentd, agent, req, res, signal }: Exchange, path: string): Promise<void> {
+  const hasBody = req.method !== 'GET' && req.method !== 'HEAD'
   const response = await askAgent(
     agent,
     FAILURE,

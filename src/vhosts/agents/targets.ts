@@ -20,7 +20,7 @@ const SHORT_FORM =
 const OPERATION = /^\/v0\/operations\//
 
 /** A path of one or more names; nothing that a parser of URLs would take for a step up. */
-const NAMES = String.raw`[\w-]+(?:[:/][\w-]+)*`
+export const NAMES = String.raw`[\w-]+(?:[:/][\w-]+)*`
 /**
  * Chat as OpenAI's clients speak it, the list of models, and webhooks. Left out: `/tools/invoke`, which calls tools
  * without the agent, and the gateway's pages. `/` and `/chat` without an upgrade tell how the gateway is.

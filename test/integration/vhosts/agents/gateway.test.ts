@@ -195,3 +195,103 @@ describe('an agent that is not ready', () => {
     assert.equal(typeof body.error, 'string')
   })
 })
+
+describe('the OpenAI-compatible base URL at the API', () => {
+  const base = (agent: TestAgent) => `/v0/agents/${agent.agentId}/openai`
+  const ask = (path: string, { token, ...init }: RequestInit & { token?: string } = {}) =>
+    fetch(`${world.url}${path}`, {
+      ...init,
+      headers: { ...(token && { authorization: `Bearer ${token}` }), ...init.headers },
+    })
+  const chat = (token: string, json: object, path = base(agent)) =>
+    ask(`${path}${COMPLETIONS}`, { method: 'POST', token, body: JSON.stringify(json) })
+
+  it('the OpenAI-compatible base URL at the API has what the agent’s own host has at /v1 [report: unresolvable hosts]', async () => {
+    gateway = async (req, res) => res.end(`${req.method} ${req.url} ${await text(req)}`)
+    const cases: [method: string, path: string, expected?: string][] = [
+      ['GET', '/v1/models'],
+      ['GET', '/v1/models/openclaw/default'],
+      ['GET', '/v1/models/openclaw%2Fdefault', '/v1/models/openclaw/default'],
+      ['POST', COMPLETIONS],
+      ['POST', '/v1/responses'],
+    ]
+    for (const [method, path, expected = path] of cases) {
+      const body = method === 'POST' ? '{"a":1}' : ''
+      const answer = await ask(base(agent) + path, { method, token: agent.token, ...(body && { body }) })
+      assert.equal(await answer.text(), `${method} ${expected} ${body}`)
+    }
+    const head = await ask(`${base(agent)}/v1/models`, { method: 'HEAD', token: agent.token })
+    assert.equal(head.status, 200)
+  })
+  it('the OpenAI-compatible base URL at the API leads nowhere else in the gateway [report: unresolvable hosts]', async () => {
+    gateway = (_req, res) => res.end('reached')
+    for (const path of ['', '/v1', '/health', '/hooks/agent', '/tools/invoke', '/v1/../health', '/v1/chat'])
+      assert.equal((await ask(base(agent) + path, { token: agent.token })).status, 404, path)
+    for (const path of ['/v1/models/..%2F..%2Fhealth', '/v1/models/a//b', '/v1/models/a%3Fb'])
+      assert.equal((await ask(base(agent) + path, { token: agent.token })).status, 400, path)
+    assert.equal((await ask(base(agent) + COMPLETIONS, { token: agent.token })).status, 405)
+  })
+  it('the OpenAI-compatible base URL at the API takes the gateway token and keys with the scope [report: unresolvable hosts]', async () => {
+    gateway = (req, res) => void res.end(JSON.stringify(req.headers))
+    const stranger = await world.agent()
+    const key = async (scopes: string[], elsewhere = false) => (await world.key({ scopes, elsewhere })).token
+    const reading = await key(['org:agents:read'])
+    const cases: [who: string, token: string, status: number][] = [
+      ['the gateway token', agent.token, 200],
+      ['a key for agents', await key(['org:agents:write']), 200],
+      ['a key that may read', reading, 403],
+      ['a key for files', await key(['org:files:write']), 403],
+      ['a key of another workspace', await key(['admin'], true), 401],
+      ['the token of another agent', stranger.token, 401],
+      ['a made-up token', 'sk-nothing', 401],
+    ]
+    for (const [who, token, status] of cases) {
+      const answer = await chat(token, {})
+      assert.equal(answer.status, status, who)
+      assert.ok(!(await answer.text()).includes(token), who)
+    }
+    assert.equal((await ask(`${base(agent)}/v1/models`, { token: reading })).status, 200)
+    assert.equal((await ask(`${base(agent)}/v1/models`)).status, 401)
+  })
+  it('the OpenAI-compatible base URL at the API streams an answer, which no browser shows as a page [report: unresolvable hosts]', async () => {
+    let write: (text: string) => void = () => {}
+    gateway = (_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=b' })
+      res.flushHeaders()
+      write = (event) => res.write(event)
+    }
+    const { headers, body } = await chat(agent.token, { stream: true })
+    assert.equal(headers.get('content-type'), 'text/event-stream')
+    assert.match(headers.get('content-security-policy') ?? '', /^sandbox;/)
+    assert.deepEqual([headers.get('x-content-type-options'), headers.get('set-cookie')], ['nosniff', null])
+    const events = body?.pipeThrough(new TextDecoderStream()).getReader()
+    for (const event of ['data: 1\n\n', 'data: 2\n\n']) {
+      write(event)
+      assert.equal((await events?.read())?.value, event)
+    }
+    await events?.cancel()
+  })
+  it('the OpenAI-compatible base URL at the API ends an answer when the token is rotated [report: unresolvable hosts]', async () => {
+    const own = await world.agent((_req, res) => void res.write('data: 1\n\n'))
+    const { body } = await chat(own.token, {}, base(own))
+    const { token } = await world.key()
+    const byKey = await chat(token, {}, base(own))
+    await own.rotate()
+    await assert.rejects(text(body as never), /terminated/)
+    await assert.rejects(byKey.text(), /terminated/)
+    assert.equal((await chat(own.token, {}, base(own))).status, 401)
+  })
+  it('the OpenAI-compatible base URL at the API is 503 with Retry-After while the agent starts [report: unresolvable hosts]', async () => {
+    const own = await world.agent()
+    await own.set('status', 'starting')
+    const { status, headers } = await chat(own.token, {}, base(own))
+    assert.deepEqual([status, headers.get('retry-after')], [503, '5'])
+  })
+  it('the OpenAI-compatible base URL at the API passes the gateway’s errors on [report: unresolvable hosts]', async () => {
+    gateway = (_req, res) =>
+      res.writeHead(429, { 'retry-after': '7' }).end('{"error":{"message":"slow down"}}')
+    const answer = await chat(agent.token, {})
+    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [429, '7'])
+    assert.equal(await answer.text(), '{"error":{"message":"slow down"}}')
+  })
+})

@@ -1,0 +1,103 @@
+/**
+ * The OpenAI-compatible API of an agent, at the API's own host: many programs cannot resolve an agent's host below
+ * `localhost`. The agent's host has the same at `/v1`.
+ */
+import { z } from 'zod'
+import { type AgentServices, agentRoute } from '../../agents/agent-route.ts'
+import { SINCE_UNKNOWN } from '../../agents/connections.ts'
+import type { Route } from '../../http/route.ts'
+import { joinSegments, text } from '../../http/shapes.ts'
+import { type Admitted, askGateway, UNTRUSTED_ANSWER } from './gateway-http.ts'
+import { NAMES } from './targets.ts'
+
+const BASE = '/v0/agents/:agentId/openai/v1'
+
+const model = z.string().describe('`openclaw/default`, or another one of the list.')
+const stream = z.boolean().optional().describe('Answer with server-sent events as the agent writes.')
+const newCompletion = z.looseObject({
+  model,
+  messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })),
+  stream,
+})
+const newResponse = z.looseObject({ model, input: z.unknown(), stream })
+const params = z.object({
+  agentId: z.string(),
+  model: z.preprocess(joinSegments, text(256).regex(new RegExp(`^${NAMES}$`), 'must be the id of a model')),
+})
+
+const NEEDS_STREAM = 'JSON, or server-sent events if `stream` is true.'
+
+/** Routes for OpenAI clients, whose base URL is {@link BASE} and whose API key is the gateway token or a key of Berth. */
+export function openAiRoutes(services: AgentServices): Route[] {
+  const common = {
+    tag: 'OpenAI',
+    callers: ['gateway', 'platform'] as const,
+    bound: 'agentRequests' as const,
+    errors: [502, 504],
+  }
+
+  async function pass(request: Omit<Admitted, 'since'>, path: string): Promise<undefined> {
+    request.res.set(UNTRUSTED_ANSWER)
+    await askGateway(services, { ...request, since: SINCE_UNKNOWN }, path)
+  }
+
+  return [
+    agentRoute({
+      ...common,
+      method: 'post',
+      path: `${BASE}/chat/completions`,
+      id: 'createChatCompletion',
+      summary: 'Chat with an agent as OpenAI clients do',
+      description:
+        'The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key the gateway token of the agent or ' +
+        'an API key of Berth. The engine’s own errors have OpenAI’s form: `{"error": {"message", "type"}}`.',
+      scope: 'org:agents:write',
+      stream: { mediaType: 'application/json', schema: newCompletion },
+      success: {
+        status: 200,
+        description: `A completion: ${NEEDS_STREAM}`,
+        body: z.looseObject({}),
+        lines: 'text/event-stream',
+      },
+      handle: (request) => pass(request, '/v1/chat/completions'),
+    }),
+    agentRoute({
+      ...common,
+      method: 'post',
+      path: `${BASE}/responses`,
+      id: 'createResponse',
+      summary: 'Chat with an agent by the Responses API of OpenAI',
+      scope: 'org:agents:write',
+      stream: { mediaType: 'application/json', schema: newResponse },
+      success: {
+        status: 200,
+        description: `A response: ${NEEDS_STREAM}`,
+        body: z.looseObject({}),
+        lines: 'text/event-stream',
+      },
+      handle: (request) => pass(request, '/v1/responses'),
+    }),
+    agentRoute({
+      ...common,
+      method: 'get',
+      path: `${BASE}/models`,
+      id: 'listModels',
+      summary: 'List the models of an agent',
+      scope: 'org:agents:read',
+      success: { status: 200, description: 'The models.', body: z.looseObject({}) },
+      handle: (request) => pass(request, '/v1/models'),
+    }),
+    agentRoute({
+      ...common,
+      method: 'get',
+      path: `${BASE}/models/:model`,
+      aliases: [`${BASE}/models/*model`],
+      id: 'readModel',
+      summary: 'Read a model of an agent',
+      scope: 'org:agents:read',
+      params,
+      success: { status: 200, description: 'The model.', body: z.looseObject({}) },
+      handle: (request) => pass(request, `/v1/models/${request.params.model}`),
+    }),
+  ]
+}
