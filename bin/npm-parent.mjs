@@ -1,8 +1,8 @@
 const LOOK_MS = 500
 
 /**
- * Ends this process as SIGTERM does when the npm that runs `npm run <event>` is gone. npm passes SIGTERM and SIGINT on
- * to the program of a script, and dies by SIGHUP and SIGKILL without a word to it.
+ * Sends this process SIGTERM when the npm that runs `npm run <event>` has ended. npm forwards SIGTERM and SIGINT to the
+ * program of a script, but neither SIGHUP nor SIGKILL.
  * @param {string} event the name of the script, up to a colon.
  */
 export function stopWithNpm(event) {

@@ -1057,6 +1057,8 @@ export const texts = {
     access: 'Access',
     accessHint: 'Who has the gateway token may do all with this agent but delete it.',
     host: 'Its own host',
+    openai: 'Base URL for OpenAI clients',
+    openaiHint: 'Their API key is the gateway token.',
     gatewayToken: 'Gateway token',
     reveal: 'Reveal',
     hide: 'Hide',

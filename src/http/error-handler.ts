@@ -25,6 +25,19 @@ export const unknownRoute: RequestHandler = (req) => {
   throw notFound(`No such route: ${req.method} ${req.path}`)
 }
 
+/** Paths of content at gateways. The API's host serves none: what it serves could act on the API with its reader's session. */
+const CONTENT = /^\/(?:ipfs|ipns|files)\/[^/]/
+
+/** Answers requests for content by saying where gateways serve it. */
+export const pointToGateway =
+  (gatewayUrl: string): RequestHandler =>
+  (req, _res, next) => {
+    if (!CONTENT.test(req.path)) return next()
+    throw notFound(
+      `No such route: ${req.method} ${req.path}. Gateways serve content: ${gatewayUrl}${req.path} (GET /v3/gateways has their names)`,
+    )
+  }
+
 /**
  * True for a path of the Pinning Service API. That is a specification of its own, whose clients read an error's reason
  * and details where the contract has only a message.

@@ -6,7 +6,7 @@ import { pinoHttp } from 'pino-http'
 import { Histogram } from 'prom-client'
 import { badRequest } from '../errors.ts'
 import { describeError, type Logger, shortUrl } from '../log.ts'
-import { errorHandler, unknownRoute } from './error-handler.ts'
+import { errorHandler, pointToGateway, unknownRoute } from './error-handler.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
 import { isUpgrade } from './upgrade.ts'
 
@@ -20,10 +20,12 @@ export interface ServerOptions {
   vhosts: RequestHandler
   /** Takes what no route takes, where there is one. */
   pages?: RequestHandler | undefined
+  /** URL of the hosts of gateways, with a placeholder for the name. */
+  gatewayUrl: string
   log: Logger
 }
 
-export function createServer({ routes, services, vhosts, pages, log }: ServerOptions): Express {
+export function createServer({ routes, services, vhosts, pages, gatewayUrl, log }: ServerOptions): Express {
   const app = express()
   app.set('query parser', parseQuery)
   app.set('etag', false)
@@ -37,6 +39,7 @@ export function createServer({ routes, services, vhosts, pages, log }: ServerOpt
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
   mountRoutes(app, routes, services)
   if (pages) app.use(pages)
+  app.use(pointToGateway(gatewayUrl))
   app.use(unknownRoute)
   app.use(errorHandler(log))
   return app

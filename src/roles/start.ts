@@ -106,7 +106,6 @@ export async function start(config: Config): Promise<void> {
         url: urls.web,
         login: config.BERTH_DASHBOARD === 'on' ? await loginLink(databaseUrl, urls.web, log) : undefined,
         gateway: gateway && `${gateway}.${config.BERTH_GATEWAY_DOMAIN}`,
-        agentDomain: config.BERTH_AGENT_DOMAIN,
         key,
         dataDir,
         postgres,

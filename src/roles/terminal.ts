@@ -20,8 +20,6 @@ export interface Welcome {
   login: string | undefined
   /** A gateway's host, without the port. */
   gateway: string | undefined
-  /** The domain below which the hosts of agents are. */
-  agentDomain: string
   /** The first API key, when this start made it. */
   key: string | undefined
   dataDir: string
@@ -45,7 +43,7 @@ export class Terminal {
     process.stdout.write(`${this.#human ? short(role, line) : line}\n`)
   }
 
-  welcome({ url, login, gateway, agentDomain, key, dataDir, postgres, parts }: Welcome): void {
+  welcome({ url, login, gateway, key, dataDir, postgres, parts }: Welcome): void {
     const bold = (text: string) => styleText('bold', text)
     const dim = (text: string) => styleText('dim', text)
     process.stdout.write(
@@ -62,7 +60,7 @@ export class Terminal {
         `  API       ${bold(`${url}/v3`)}`,
         `  Docs      ${bold(`${url}/docs`)}`,
         ...(gateway ? [`  Gateway   ${bold(`${onHost(url, gateway)}/ipfs/<cid>`)}`] : []),
-        `  Agents    ${bold(onHost(url, `<agentId>.${agentDomain}`))}`,
+        `  Agents    ${bold(`${url}/v0/agents/<agentId>/openai/v1`)} ${dim('for OpenAI clients')}`,
         ...(key
           ? [
               `  API key   ${dim('it is shown this once; `npx berth keys create` makes another')}`,

@@ -317,6 +317,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       inTurn(customDomainHandler(apps), customGatewayHandler({ gateways, bounds }, gatewayAt)),
     ),
     pages: isDashboardOn ? dashboard(config.BERTH_GATEWAY_DOMAIN) : undefined,
+    gatewayUrl: urlOf(config, `<gateway>.${config.BERTH_GATEWAY_DOMAIN}`),
     log,
   })
   await openOperatorPorts(config, { log, parts, registry })

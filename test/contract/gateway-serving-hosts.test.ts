@@ -86,6 +86,20 @@ describe("the API's host", () => {
     }
   })
 
+  it("the API's host names the URL of gateways instead of content [report: unresolvable hosts]", async () => {
+    const gateways = `http://<gateway>.${name.slice(name.indexOf('.') + 1)}:${new URL(url).port}`
+    for (const path of [CONTENT, `${CONTENT}/a%20b`, '/ipns/docs.ipfs.tech', `/files/${cid}`]) {
+      const { status, body } = await context.anonymous.get(`${path}?format=car`)
+      assert.equal(status, 404)
+      assert.equal(
+        body.error,
+        `No such route: GET ${path}. Gateways serve content: ${gateways}${path} (GET /v3/gateways has their names)`,
+      )
+    }
+    const { body } = await context.anonymous.get('/ipfsx')
+    assert.equal(body.error, 'No such route: GET /ipfsx')
+  })
+
   it("the API's host is every host that only looks like a gateway", async () => {
     for (const host of [
       `${name}.evil.com`,

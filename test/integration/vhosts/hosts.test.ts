@@ -30,7 +30,7 @@ async function start({
     { domain: 'agents.gateway.example', handler: answer('agent') },
   ])
   const services = {} as RouteServices // there are no routes to serve
-  const app = createServer({ routes: [], services, vhosts, log })
+  const app = createServer({ routes: [], services, vhosts, gatewayUrl: '', log })
   after(trustProxies(app, trustProxy, log))
   const url = await listen(app)
   const ask = async (headers: Record<string, string>, path = '/') => {

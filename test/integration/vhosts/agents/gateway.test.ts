@@ -196,7 +196,7 @@ describe('an agent that is not ready', () => {
   })
 })
 
-describe('the OpenAI-compatible base URL at the API', () => {
+describe('the OpenAI URL', () => {
   const base = (agent: TestAgent) => `/v0/agents/${agent.agentId}/openai`
   const ask = (path: string, { token, ...init }: RequestInit & { token?: string } = {}) =>
     fetch(`${world.url}${path}`, {
@@ -206,7 +206,7 @@ describe('the OpenAI-compatible base URL at the API', () => {
   const chat = (token: string, json: object, path = base(agent)) =>
     ask(`${path}${COMPLETIONS}`, { method: 'POST', token, body: JSON.stringify(json) })
 
-  it('the OpenAI-compatible base URL at the API has what the agent’s own host has at /v1 [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL has what the agent’s own host has at /v1 [report: unresolvable hosts]', async () => {
     gateway = async (req, res) => res.end(`${req.method} ${req.url} ${await text(req)}`)
     const cases: [method: string, path: string, expected?: string][] = [
       ['GET', '/v1/models'],
@@ -223,7 +223,7 @@ describe('the OpenAI-compatible base URL at the API', () => {
     const head = await ask(`${base(agent)}/v1/models`, { method: 'HEAD', token: agent.token })
     assert.equal(head.status, 200)
   })
-  it('the OpenAI-compatible base URL at the API leads nowhere else in the gateway [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL leads nowhere else in the gateway [report: unresolvable hosts]', async () => {
     gateway = (_req, res) => res.end('reached')
     for (const path of ['', '/v1', '/health', '/hooks/agent', '/tools/invoke', '/v1/../health', '/v1/chat'])
       assert.equal((await ask(base(agent) + path, { token: agent.token })).status, 404, path)
@@ -231,7 +231,7 @@ describe('the OpenAI-compatible base URL at the API', () => {
       assert.equal((await ask(base(agent) + path, { token: agent.token })).status, 400, path)
     assert.equal((await ask(base(agent) + COMPLETIONS, { token: agent.token })).status, 405)
   })
-  it('the OpenAI-compatible base URL at the API takes the gateway token and keys with the scope [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL takes gateway tokens and keys for agents [report: unresolvable hosts]', async () => {
     gateway = (req, res) => void res.end(JSON.stringify(req.headers))
     const stranger = await world.agent()
     const key = async (scopes: string[], elsewhere = false) => (await world.key({ scopes, elsewhere })).token
@@ -253,7 +253,7 @@ describe('the OpenAI-compatible base URL at the API', () => {
     assert.equal((await ask(`${base(agent)}/v1/models`, { token: reading })).status, 200)
     assert.equal((await ask(`${base(agent)}/v1/models`)).status, 401)
   })
-  it('the OpenAI-compatible base URL at the API streams an answer, which no browser shows as a page [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL streams an answer that no browser shows as a page [report: unresolvable hosts]', async () => {
     let write: (text: string) => void = () => {}
     gateway = (_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=b' })
@@ -271,7 +271,7 @@ describe('the OpenAI-compatible base URL at the API', () => {
     }
     await events?.cancel()
   })
-  it('the OpenAI-compatible base URL at the API ends an answer when the token is rotated [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL ends an answer when the token is rotated [report: unresolvable hosts]', async () => {
     const own = await world.agent((_req, res) => void res.write('data: 1\n\n'))
     const { body } = await chat(own.token, {}, base(own))
     const { token } = await world.key()
@@ -281,13 +281,13 @@ describe('the OpenAI-compatible base URL at the API', () => {
     await assert.rejects(byKey.text(), /terminated/)
     assert.equal((await chat(own.token, {}, base(own))).status, 401)
   })
-  it('the OpenAI-compatible base URL at the API is 503 with Retry-After while the agent starts [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL returns 503 with Retry-After during a start [report: unresolvable hosts]', async () => {
     const own = await world.agent()
     await own.set('status', 'starting')
     const { status, headers } = await chat(own.token, {}, base(own))
     assert.deepEqual([status, headers.get('retry-after')], [503, '5'])
   })
-  it('the OpenAI-compatible base URL at the API passes the gateway’s errors on [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL passes the gateway’s errors on [report: unresolvable hosts]', async () => {
     gateway = (_req, res) =>
       res.writeHead(429, { 'retry-after': '7' }).end('{"error":{"message":"slow down"}}')
     const answer = await chat(agent.token, {})

@@ -21,6 +21,7 @@ export function Access({ agentId }: { agentId: string }) {
     queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/gateway-token', { params })),
   })
   const mint = useChange(() => unwrap(api.POST('/v0/agents/{agentId}/platform/token', { params })))
+  const openai = `${location.origin}/v0/agents/${agentId}/openai/v1`
   const git = (token: string) => {
     const { protocol, host } = location
     return `git clone ${protocol}//x:${token}@${host}/v0/agents/${agentId}/git ${agentId}`
@@ -32,6 +33,7 @@ export function Access({ agentId }: { agentId: string }) {
         {data && (
           <dl className="space-y-4 text-sm">
             <Line label={t.host} shown={data.baseUrl} copied={data.baseUrl} />
+            <Line label={t.openai} shown={openai} copied={openai} hint={t.openaiHint} />
             <Line label={t.gatewayToken} shown={isShown ? data.token : HIDDEN} copied={data.token}>
               <Button changes aria-pressed={isShown} onClick={() => setShown(!isShown)}>
                 {isShown ? t.hide : t.reveal}
