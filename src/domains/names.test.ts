@@ -35,6 +35,46 @@ describe('a subdomain', () => {
     ])
       assert.match(checkSubdomain(input).fault ?? '', /^must be one label/, input)
   })
+  it('a subdomain of digits is a name, not an address [report: domain names]', () => {
+    for (const name of ['123', '0', '0x7f', '1e3', '1-2']) assert.deepEqual(checkSubdomain(name), { name })
+    assert.deepEqual(checkSubdomain('１２３'), { name: '123' })
+  })
+  it('a subdomain that no parser of URLs decodes is refused [report: domain names]', () => {
+    for (const input of [
+      'xn--a',
+      'XN--A',
+      'xn--',
+      'xn--0',
+      'xn--abc',
+      'xn--zn7c',
+      'xn--shop-',
+      'xn--fa-hia-',
+    ])
+      assert.match(checkSubdomain(input).fault ?? '', /^must be one label/, input)
+    for (const name of ['xn--bcher-kva', 'xn--ls8h', 'xn--fa-hia'])
+      assert.deepEqual(checkSubdomain(name), { name })
+  })
+  it('a subdomain that looks like the brand is refused, in any alphabet [report: domain names]', () => {
+    for (const input of [
+      'bеrth',
+      'my-bеrth-shop',
+      'xn--brth-v4d',
+      'рinata',
+      'pіnаtа',
+      'bertһ',
+      'berтh',
+      'вerth',
+      'bérth',
+      'piñata',
+      'pınata',
+      'ріոаtа',
+      'ʙerth',
+      'ｂеrth',
+    ])
+      assert.match(checkSubdomain(input).fault ?? '', /^must not contain letters that look like/, input)
+    for (const input of ['конвертный', 'почта', 'вертолет', 'ναυτης', 'birth', 'pianta', 'bücher'])
+      assert.equal(checkSubdomain(input).fault, undefined, input)
+  })
   it('a subdomain has not the brand in it, in any spelling, and is not reserved', () => {
     for (const input of ['berth', 'myBerth1', 'pinata-shop', 'ｐinata'])
       assert.match(checkSubdomain(input).fault ?? '', /^must not contain/, input)
@@ -53,6 +93,18 @@ describe('a custom domain', () => {
       ['example', undefined],
     ] as const)
       assert.equal(checkCustomDomain(input, config).name, name)
+  })
+  it('a custom domain that no parser decodes, or that looks like the brand, is refused [report: domain names]', () => {
+    for (const input of [
+      'xn--a.example.com',
+      'shop.xn--0',
+      'my.bеrth.example',
+      'рinata.cloud',
+      'xn--brth-v4d.com',
+    ])
+      assert.equal(typeof checkCustomDomain(input, config).fault, 'string', input)
+    for (const name of ['123.example.com', '1.2.3.example.com', 'xn--bcher-kva.example'])
+      assert.equal(checkCustomDomain(name, config).name, name)
   })
   it('a custom domain is neither an address nor a name of this machine or of Berth', () => {
     for (const input of [

@@ -1,9 +1,10 @@
 /** Names that lead to an agent's ports or to a gateway: one label below the operator's domain, or a domain of the owner's own. */
 import { isIP } from 'node:net'
-import { domainToASCII } from 'node:url'
+import { domainToASCII, domainToUnicode } from 'node:url'
 import type { Config } from '../config.ts'
 import { badRequest } from '../errors.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
+import { readAsLatin } from './look-alikes.ts'
 
 /** Words that no name may contain (contract 7.1): the name would pass for the operator's own. */
 const BRANDS = ['berth', 'pinata']
@@ -60,13 +61,16 @@ const RESERVED = new Set([
 /** A name in the one spelling that is stored, or what is wrong with it. */
 export type Checked = { name: string; fault?: undefined } | { name?: undefined; fault: string }
 
+/** Any domain above a subdomain: without one, a label of digits would be an IPv4 address. */
+const ABOVE = '.example'
+
 /** The name of a subdomain: one label. */
 export function checkSubdomain(input: string): Checked {
-  const name = toAscii(input)
+  const name = toAscii(`${input.replace(/\.$/, '')}${ABOVE}`).slice(0, -ABOVE.length)
   if (!name || name.includes('.') || !LABEL.test(name))
     return { fault: 'must be one label of a domain: 1 to 63 letters, digits and hyphens' }
-  const brand = BRANDS.find((word) => name.includes(word))
-  if (brand) return { fault: `must not contain "${brand}"` }
+  const fault = brandFault(name)
+  if (fault) return { fault }
   // Ids lead to the path routes of their agents.
   if (RESERVED.has(name) || AGENT_ID.test(name)) return { fault: 'is reserved' }
   return { name }
@@ -99,8 +103,8 @@ export function checkCustomDomain(input: string, config: OwnDomains): Checked {
   const isName = labels.length > 1 && labels.every((label) => LABEL.test(label)) && name.length <= MAX_CUSTOM
   if (!isName)
     return { fault: `must be a domain name of at most ${MAX_CUSTOM} characters, such as shop.example.com` }
-  const brand = BRANDS.find((word) => name.includes(word))
-  if (brand) return { fault: `must not contain "${brand}"` }
+  const fault = brandFault(name)
+  if (fault) return { fault }
   if (labels.at(-1) === 'localhost') return { fault: 'is a name of this machine only' }
   const isOwn = ownDomains(config).some((own) => name === own || name.endsWith(`.${own}`))
   return isOwn ? { fault: 'is a name of this service' } : { name }
@@ -111,8 +115,28 @@ function ownDomains({ PUBLIC_URL, BERTH_APP_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_GA
   return PUBLIC_URL ? [...domains, new URL(PUBLIC_URL).hostname] : domains
 }
 
+/** The fault of a name that contains a brand, or letters that look like one. */
+function brandFault(name: string): string | undefined {
+  const brand = BRANDS.find((word) => name.includes(word))
+  if (brand) return `must not contain "${brand}"`
+  const seen = domainToUnicode(name).split('.').map(readAsLatin)
+  const imitated = BRANDS.find((word) => seen.some((label) => label.includes(word)))
+  return imitated && `must not contain letters that look like "${imitated}"`
+}
+
 /** In lower case, without the dot at the end, other scripts in punycode (UTS 46); empty for what is no name. */
 function toAscii(input: string): string {
   if (NEVER_IN_NAMES.test(input)) return ''
-  return domainToASCII(input).toLowerCase().replace(/\.$/, '')
+  const name = domainToASCII(input).toLowerCase().replace(/\.$/, '')
+  return name.split('.').every(isDecodable) ? name : ''
+}
+
+/**
+ * True for a label that parsers of URLs accept. Node takes any ASCII for a name, but browsers and other parsers decode
+ * punycode and refuse a label that does not decode, or that another text encodes.
+ */
+function isDecodable(label: string): boolean {
+  if (!label.startsWith('xn--')) return true
+  const decoded = domainToUnicode(label)
+  return decoded !== label && domainToASCII(decoded) === label
 }

@@ -83,7 +83,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
         'WebSockets as well.\n\nA subdomain is there at once; 409 when it is taken, or was by another workspace. A custom domain is ' +
         '`pending_ownership` until its TXT record (`txtName`, `txtValue`) is seen: at once when it is there already, ' +
         'otherwise with `verifyDomain`, or by itself within a while, which gets longer, for two weeks. Who proves a ' +
-        'name first has it: 409 for it from then on. A name must not contain the names of the service, nor be one of ' +
+        'name first has it: 409 for it from then on. A name must not contain or look like the names of the service, nor be one of ' +
         'its hosts. Custom domains are not part of the free plan.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
