@@ -92,6 +92,10 @@ const BAD: [what: unknown, errors: string[]][] = [
     { version: 1, agent: { name: 'a<b' } },
     ['agent.name: must not be blank, nor contain control characters, line breaks or any of < > " ` \\'],
   ],
+  [
+    { version: 1, agent: { name: '\u200b\u2060' } },
+    ['agent.name: must not be blank, nor contain control characters, line breaks or any of < > " ` \\'],
+  ],
   [{ version: 1, agent: { name: 'a', descripton: 'x' } }, ['agent.descripton: there is no such field']],
   [{ ...base, 'a b\n': 1 }, ['["a b "]: there is no such field']],
   [JSON.stringify(base).replace('{', '{"__proto__":{},'), []],

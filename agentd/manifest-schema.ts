@@ -53,10 +53,12 @@ const pattern = (pattern: string, patternErrorMessage: string): Schema => ({ pat
 const NO_NUL = pattern('^[^\\u0000]*$', 'must not contain NUL')
 const text = (maxLength: number): Schema => ({ type: 'string', maxLength, ...NO_NUL })
 const optional = (schema: Schema): Schema => ({ ...schema, type: ['string', 'null'] })
+/** Characters that show nothing, besides controls: blanks, formats such as the zero-width space, and fillers. */
+const INVISIBLE = '\\s\\p{Z}\\p{Cf}\\p{Default_Ignorable_Code_Point}\\u2800'
 const filled = (maxLength: number): Schema => ({
   type: 'string',
   maxLength,
-  ...pattern('^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$', 'must not be empty'),
+  ...pattern(`^[^\\u0000]*[^${INVISIBLE}\\p{Cc}][^\\u0000]*$`, 'must have a visible character'),
 })
 const flag = (fallback: boolean): Schema => ({ type: 'boolean', default: fallback })
 const webAddress: Schema = {
@@ -78,7 +80,7 @@ const agent = object(
       maxLength: 100,
       // The same rules as in `POST /v0/agents`.
       ...pattern(
-        `^[^${BANNED}]*[^\\s${BANNED}][^${BANNED}]*$`,
+        `^[^${BANNED}]*[^${INVISIBLE}${BANNED}][^${BANNED}]*$`,
         'must not be blank, nor contain control characters, line breaks or any of < > " ` \\',
       ),
     },

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { type Route, route } from '../http/route.ts'
-import { text } from '../http/shapes.ts'
+import { visibleText } from '../http/shapes.ts'
 import { addFeedback } from './feedback.ts'
 
-const newFeedback = z.object({ message: text(10_000).trim().min(1, 'must not be empty') })
+const newFeedback = z.object({ message: visibleText(10_000) })
 
 /** `POST /v0/feedback`, for users and for agents. */
 export function feedbackRoutes(prisma: PrismaClient): Route[] {

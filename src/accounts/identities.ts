@@ -7,6 +7,7 @@ import type { Config } from '../config.ts'
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, forbidden, messages, notFound, unauthorized } from '../errors.ts'
+import { isVisible } from '../lib/visible.ts'
 import { freeName } from './free-name.ts'
 import { joinByInvitation, requireInvitation } from './invitations.ts'
 import { lockMembers, lockUser, putMember } from './members.ts'
@@ -250,7 +251,10 @@ async function createIdentity(
 }
 
 /** The provider's name for a user. */
-const nameOf = (claims: Claims): string => tidy(claims.name ?? '') || 'user'
+function nameOf(claims: Claims): string {
+  const name = tidy(claims.name ?? '')
+  return isVisible(name) ? name : 'user'
+}
 
 /** A text of the provider's, cut to what PostgreSQL can hold. */
 const tidy = (text: string) => text.replaceAll('\0', '').slice(0, MAX_NAME).toWellFormed().trim()

@@ -4,7 +4,7 @@ import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
 import { type Route, route } from '../http/route.ts'
-import { nothing, pageOf, paging, pathId, readPageToken, text, toPage } from '../http/shapes.ts'
+import { nothing, pageOf, paging, pathId, readPageToken, text, toPage, visibleText } from '../http/shapes.ts'
 import {
   acceptInvitation,
   INVITATION_STATES,
@@ -47,7 +47,7 @@ const invitationRecord = z.object({
 })
 
 export const invitationToken = text(100).min(1, 'must not be empty')
-export const newUserName = text(255).trim().min(1, 'must not be empty')
+export const newUserName = visibleText(255)
 const accepted = z.object({
   data: z.object({
     workspace: z.object({ id: z.string(), name: z.string() }),

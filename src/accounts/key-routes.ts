@@ -4,7 +4,7 @@ import type { Searches } from '../db/searches.ts'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
 import { grants, isScope, type Principal, SCOPES, type Scope } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
-import { text } from '../http/shapes.ts'
+import { text, visibleText } from '../http/shapes.ts'
 import type { KeyService } from './keys.ts'
 
 const PAGE = 100
@@ -30,7 +30,7 @@ const LEGACY_SCOPES = new Map(Object.values(LEGACY).flatMap((group) => Object.en
 const switches = z.record(z.string(), z.boolean())
 
 const newKey = z.object({
-  keyName: text(255).trim().min(1, 'must not be empty'),
+  keyName: visibleText(255),
   permissions: z.object({
     admin: z.boolean().optional(),
     resources: z

@@ -5,7 +5,7 @@ import type { PrismaClient } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { requireSameOrigin } from '../http/session-cookie.ts'
-import { nothing, pathId, text } from '../http/shapes.ts'
+import { nothing, pathId, text, visibleText } from '../http/shapes.ts'
 import {
   beginRegistration,
   beginSignIn,
@@ -44,7 +44,7 @@ const attestation = credential({
 
 /** For `navigator.credentials`, in the words of WebAuthn. */
 const options = z.looseObject({ challenge: z.string() })
-const passkeyName = text(100).trim().min(1, 'must not be empty')
+const passkeyName = visibleText(100)
 const passkeyRecord = z.object({
   id: z.string(),
   name: z.string(),

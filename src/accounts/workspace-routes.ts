@@ -5,13 +5,13 @@ import { readUsage } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
-import { pageOf, text } from '../http/shapes.ts'
+import { pageOf, visibleText } from '../http/shapes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
 import { renameWorkspace } from './workspaces.ts'
 
 const TAG = 'Workspaces'
 export const ROLES = ['owner', 'member', 'viewer'] as const
-const workspaceName = text(255).trim().min(1, 'must not be empty')
+const workspaceName = visibleText(255)
 
 const workspaceRecord = z.object({
   id: z.string(),

@@ -4,13 +4,22 @@ import { changeWorkspace, createWorkspace } from '../accounts/workspaces.ts'
 import { AGENT_COUNT_LIMIT, readUsages } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
-import { nextPageToken, oneOrMore, pageOf, paging, pathId, readPageToken, text } from '../http/shapes.ts'
+import {
+  nextPageToken,
+  oneOrMore,
+  pageOf,
+  paging,
+  pathId,
+  readPageToken,
+  text,
+  visibleText,
+} from '../http/shapes.ts'
 import { type AdminServices, TAG } from './services.ts'
 
 const WORKSPACES = '/v0/admin/workspaces'
 const WORKSPACE = `${WORKSPACES}/:id`
 const params = z.object({ id: pathId })
-const name = text(255).trim().min(1, 'must not be empty')
+const name = visibleText(255)
 const plan = text(255)
 
 const workspaceRecord = z.object({

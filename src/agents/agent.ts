@@ -6,7 +6,7 @@ import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { type AgentRow, findByAgentId, findByRowId, lockAgentRow } from '../db/statements/agents.ts'
 import { type ApiError, contractError, messages, notFound } from '../errors.ts'
 import { grants, type Principal } from '../http/principal.ts'
-import { text } from '../http/shapes.ts'
+import { text, visibleText } from '../http/shapes.ts'
 
 /** A live agent. */
 export type Agent = AgentRow
@@ -49,9 +49,7 @@ export const newGatewayToken = (): string => randomUUID()
  */
 const BANNED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069<>"`\\]/u
 
-const name = text(100)
-  .trim()
-  .min(1, 'must not be empty')
+const name = visibleText(100)
   .refine(
     (value) => !BANNED.test(value),
     'must not contain control characters, line breaks, characters that turn the direction of text, or any of < > " ` \\',

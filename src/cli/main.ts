@@ -5,6 +5,7 @@ import { BackupError } from '../backup/store.ts'
 import { DatabaseAwayError } from '../db/database-errors.ts'
 import { ApiError, ConfigError } from '../errors.ts'
 import { isScope, SCOPES } from '../http/principal.ts'
+import { visibleText } from '../http/shapes.ts'
 import { type Keep, parseKeep } from '../lib/keep.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import { SandboxError } from '../sandboxes/port.ts'
@@ -40,7 +41,7 @@ keys
   .command('create')
   .description('make a key and print its token, once')
   .addOption(inWorkspace())
-  .option('-n, --name <name>', 'what the key is for', 'cli')
+  .option('-n, --name <name>', 'what the key is for', parseName, 'cli')
   .option('-s, --scopes <list>', `comma separated, of: ${SCOPES.join(', ')}`, parseScopes, ['admin'])
   .option('-e, --expires <when>', 'a date (2027-01-31), or a time from now (90d, 12h, 30m)', parseExpiry)
   .option('-u, --user <name>', 'the user it acts for; the workspace’s owner unless told')
@@ -64,9 +65,9 @@ const workspaces = berth.command('workspaces').description('workspaces')
 workspaces
   .command('create')
   .description('make a workspace')
-  .argument('<name>')
+  .argument('<name>', undefined, parseName)
   .option('-p, --plan <plan>', 'free, pro or unlimited', 'free')
-  .option('-o, --owner <user>', 'the user who owns it', 'owner')
+  .option('-o, --owner <user>', 'the user who owns it', parseName, 'owner')
   .addOption(asJson())
   .action(createWorkspaceCommand)
 workspaces.command('list').description('list workspaces').addOption(asJson()).action(listWorkspacesCommand)
@@ -81,7 +82,7 @@ const users = berth.command('users').description('users of a workspace')
 users
   .command('add')
   .description('add a user, or change the role of one')
-  .argument('<name>')
+  .argument('<name>', undefined, parseName)
   .addOption(inWorkspace())
   .addOption(new Option('-r, --role <role>').choices(['owner', 'member', 'viewer']).default('member'))
   .addOption(asJson())
@@ -240,6 +241,13 @@ function parseScopes(text: string): string[] {
   if (unknown.length > 0) throw new InvalidArgumentError(`unknown: ${unknown.join(', ')}`)
   if (scopes.length === 0) throw new InvalidArgumentError('name at least one')
   return scopes
+}
+
+/** By the rules of the API. */
+function parseName(text: string): string {
+  const { data, error } = visibleText(255).safeParse(text)
+  if (error) throw new InvalidArgumentError(error.issues[0]?.message ?? '')
+  return data
 }
 
 function parseCount(text: string): number {

@@ -12,6 +12,7 @@ import {
   network,
   nothing,
   oneOrMore,
+  optionalName,
   order,
   paging,
   pathId,
@@ -71,7 +72,7 @@ export const expiresAt = z
 /** `PUT /v3/files/{network}/{id}`: what is absent stays as it is. */
 const fileChanges = z
   .object({
-    name: text(255)
+    name: optionalName(255)
       .nullable()
       .transform((name) => name || null)
       .optional()

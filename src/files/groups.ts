@@ -20,6 +20,7 @@ import {
   readPageToken,
   text,
   toPage,
+  visibleText,
 } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 
@@ -31,7 +32,7 @@ const groupRecord = z.object({
 })
 type GroupRecord = z.output<typeof groupRecord>
 
-const name = text(255).trim().min(1, 'must not be empty')
+const name = visibleText(255)
 
 const newGroup = z.object({ name, is_public: z.boolean().default(false) })
 

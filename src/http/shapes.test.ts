@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { limit, nextPageToken, order, pathId, readPageToken, text } from './shapes.ts'
+import {
+  limit,
+  nextPageToken,
+  optionalName,
+  order,
+  pathId,
+  readPageToken,
+  text,
+  visibleText,
+} from './shapes.ts'
 
 const ID = '01919457-c2c6-770e-9391-8c72c4f41f64'
 
@@ -23,6 +32,17 @@ describe('shapes', () => {
   it('shapes take no text that PostgreSQL cannot hold', () => {
     assert.ok(text(5).safeParse('häß😀').success)
     for (const bad of ['a\0b', '\ud800', 'toolong']) assert.ok(!text(5).safeParse(bad).success)
+  })
+
+  it('shapes take no name that shows nothing [report: display names]', () => {
+    assert.equal(visibleText(5).parse(' a '), 'a')
+    assert.equal(optionalName(5).parse(''), '')
+    for (const bad of ['\u200b', '\u200b\ufeff', ' \u2060', '\u3164', '\u2800\u2800'])
+      for (const shape of [visibleText(5), optionalName(5)]) {
+        const { error } = shape.safeParse(bad)
+        assert.equal(error?.issues[0]?.message, 'must have a visible character', JSON.stringify(bad))
+      }
+    assert.ok(!visibleText(5).safeParse('').success)
   })
 
   it('shapes read limits and orders as clients spell them', () => {

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { badRequest } from '../errors.ts'
 import { isUuid } from '../lib/read.ts'
+import { isVisible } from '../lib/visible.ts'
 import '../lib/zod-words.ts'
 
 /** Text that PostgreSQL can hold: no NUL, no half of a surrogate pair. */
@@ -13,6 +14,16 @@ export const text = (max: number) =>
       (value) => !value.includes('\0') && value.isWellFormed(),
       'must not contain NUL or broken Unicode',
     )
+
+const HAS_VISIBLE = 'must have a visible character'
+
+/** A text that people read, without blanks around it. */
+export const visibleText = (max: number) =>
+  text(max).trim().min(1, 'must not be empty').refine(isVisible, HAS_VISIBLE)
+
+/** A name of content, which may be empty: then there is none. */
+export const optionalName = (max: number) =>
+  text(max).refine((name) => name === '' || isVisible(name), HAS_VISIBLE)
 
 /** A CID as clients spell it: any version, any multibase. The document says so; `files/cid.ts` parses it. */
 export const cid = z.string().meta({ format: 'cid' })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
+import { isVisible } from '../../lib/visible.ts'
 
 const MAX_NAME_BYTES = 255
 
@@ -17,7 +18,7 @@ export const folderPath = z.object({
 
 /** The name of a folder's entry, as any file system takes it. */
 const filename = text(MAX_NAME_BYTES)
-  .refine((name) => name.trim() !== '', 'must not be empty')
+  .refine(isVisible, 'must have a visible character')
   .refine((name) => !/[/\\]/.test(name), 'must not contain a slash')
   .refine((name) => !/^\.+$/.test(name), 'must not be dots only')
   .refine((name) => !/\p{Cc}/u.test(name), 'must not contain control characters')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { oneOrMore, text } from '../../http/shapes.ts'
+import { oneOrMore, optionalName, text } from '../../http/shapes.ts'
 import { agentRecord, NAMES, names } from '../agent.ts'
 import { startedOperation } from '../agent-route.ts'
 import { gatewayStatus, scriptStates } from '../agentd-status.ts'
@@ -31,7 +31,7 @@ export const newAgent = names
       .max(100, 'must have at most 100 items')
       .default([])
       .describe('Secrets of the workspace that the agent gets from its first start.'),
-    userName: text(200).nullish().describe('The owner as the agent knows them.'),
+    userName: optionalName(200).nullish().describe('The owner as the agent knows them.'),
     userEmail: text(320).nullish(),
     skillCids: z
       .array(text(512))

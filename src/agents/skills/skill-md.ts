@@ -1,7 +1,7 @@
 /** The front matter of SKILL.md: YAML between two lines of `---`, written by anybody. */
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { text } from '../../http/shapes.ts'
+import { visibleText } from '../../http/shapes.ts'
 import { SEMVER } from './skill-schema.ts'
 
 /** Most bytes of the front matter: a larger one would have too many keys to compare with each other. */
@@ -21,7 +21,7 @@ const semver = z.string().max(64).regex(SEMVER).nullable().catch(null)
 const words = (max: number) =>
   z.preprocess(
     (value) => (typeof value === 'number' || typeof value === 'boolean' ? String(value) : value),
-    text(max).trim().min(1, 'must not be empty'),
+    visibleText(max),
   )
 const shape = z.object({
   name: words(100),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { limit, oneOrMore, text } from '../../http/shapes.ts'
+import { limit, oneOrMore, text, visibleText } from '../../http/shapes.ts'
 
 const MIN_EVERY_MS = 60_000
 /** Far more than anybody waits, and a number that all understand. */
@@ -64,7 +64,7 @@ const delivery = z.object({
 })
 
 const fields = {
-  name: text(200).trim().min(1, 'must not be empty'),
+  name: visibleText(200),
   description: text(10_000),
   enabled: z.boolean(),
   schedule: z.discriminatedUnion('kind', [at, every, cron]),

@@ -1,12 +1,12 @@
 /** Bodies and queries of templates. */
 import { z } from 'zod'
-import { paging, text } from '../../http/shapes.ts'
+import { optionalName, paging, text, visibleText } from '../../http/shapes.ts'
 import { checkSource, ofRepository, repository, requireSource } from './git/origin.ts'
 import { TEMPLATE_SLUG, templateRecord } from './template.ts'
 
 const address = text(2048).regex(/^https?:\/\/\S+$/, 'must be an http or https address')
 const slug = text(100).regex(TEMPLATE_SLUG, 'must have lower-case letters, digits and single hyphens only')
-const name = text(100).trim().min(1, 'must not be empty')
+const name = visibleText(100)
 
 const snapshotCid = text(512).describe('Of the agent’s history. Not given: the newest one.')
 const agentId = text(64).describe('An agent of the workspace, of whose snapshot the template is made.')
@@ -18,11 +18,11 @@ const given = {
   nameOverride: name.optional().describe('As `name`.'),
   slug: slug.optional(),
   slugOverride: slug.optional().describe('As `slug`.'),
-  description: text(10_000).trim().min(1, 'must not be empty').optional(),
+  description: visibleText(10_000).optional(),
   longDescription: text(10_000).nullable().optional(),
-  category: text(100).trim().min(1, 'must not be empty').optional(),
-  tags: z.array(text(50).trim().min(1, 'must not be empty')).max(10, 'must have at most 10 items').optional(),
-  authorName: text(200).optional(),
+  category: visibleText(100).optional(),
+  tags: z.array(visibleText(50)).max(10, 'must have at most 10 items').optional(),
+  authorName: optionalName(200).optional(),
   authorUrl: address.nullable().optional(),
   authorLogoUrl: address.nullable().optional(),
 }

@@ -1,7 +1,17 @@
 import { z } from 'zod'
 import { badRequest, forbidden, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { cid, nextPageToken, nothing, order, paging, pathId, readPageToken, text } from '../../http/shapes.ts'
+import {
+  cid,
+  nextPageToken,
+  nothing,
+  optionalName,
+  order,
+  paging,
+  pathId,
+  readPageToken,
+  text,
+} from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
@@ -12,7 +22,7 @@ import type { PinService } from './pin-requests.ts'
 /** `POST /v3/files/public/pin_by_cid` (contract 4.1). */
 const pinRequest = z.object({
   cid: cid.describe('The CID to pin: any version, any multibase.'),
-  name: text(255).nullish().describe('A name for the file.'),
+  name: optionalName(255).nullish().describe('A name for the file.'),
   group_id: z.uuid('must be a UUID').toLowerCase().nullish().describe('The group to place the file in.'),
   keyvalues: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
   host_nodes: z

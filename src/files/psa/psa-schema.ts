@@ -1,6 +1,6 @@
 /** Shapes of the IPFS Pinning Service API 1.0.0 (https://ipfs.github.io/pinning-services-api-spec/). */
 import { z } from 'zod'
-import { cid, limit, pathId, text, time } from '../../http/shapes.ts'
+import { cid, limit, optionalName, pathId, text, time } from '../../http/shapes.ts'
 import { parseJson } from '../../lib/read.ts'
 import { DIALLED_HOST_NODES, MAX_HOST_NODES } from '../host-nodes.ts'
 import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
@@ -21,7 +21,7 @@ const status = z.enum(Object.keys(STATUSES) as Status[])
 /** A pin as a client asks for it. */
 export const pin = z.object({
   cid: cid.describe('The CID to pin: any version, any multibase.'),
-  name: text(255).nullish().describe('A name, to find it by.'),
+  name: optionalName(255).nullish().describe('A name, to find it by.'),
   origins: z
     .array(z.string())
     .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)

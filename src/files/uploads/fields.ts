@@ -1,7 +1,7 @@
 /** The fields of an upload's form. */
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
-import { network, text } from '../../http/shapes.ts'
+import { network, optionalName } from '../../http/shapes.ts'
 import type { Network } from '../../storage/port.ts'
 import { expiresAt, NOT_SECONDS } from '../files.ts'
 import { keyvalues } from '../keyvalues.ts'
@@ -38,7 +38,7 @@ export const uploadForm = z.object({
       'The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder.',
     ),
   network: network.default('private').describe('`private` if left out.'),
-  name: text(255).optional().describe('If left out, the name of the file or the folder.'),
+  name: optionalName(255).optional().describe('If left out, the name of the file or the folder.'),
   group_id: groupId.optional(),
   group: groupId.optional().describe('The same as `group_id`.'),
   keyvalues: z
@@ -62,7 +62,7 @@ export const readField: FieldReader = (name, value) => {
     case 'network':
       return { network: check(network, name, value) }
     case 'name':
-      return { name: check(text(255), name, value) }
+      return { name: check(optionalName(255), name, value) }
     case 'group_id':
     case 'group':
       return { groupId: check(groupId, name, value) }
@@ -90,7 +90,7 @@ function unwrap(pairs: unknown): unknown {
 }
 
 const metadata = z.object({
-  name: text(255).nullish(),
+  name: optionalName(255).nullish(),
   keyvalues: z.preprocess(numbersAsText, keyvalues.nullish()),
 })
 const options = z.object({

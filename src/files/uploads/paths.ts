@@ -1,4 +1,5 @@
 import { badRequest } from '../../errors.ts'
+import { isVisible } from '../../lib/visible.ts'
 
 const MAX_PATH_BYTES = 4096
 const MAX_NAME_BYTES = 255
@@ -81,10 +82,10 @@ export class UploadPaths {
     return this.#root
   }
 
-  /** The name of the upload: the file's, the folder's, or null. */
+  /** The name of the upload: the file's or the folder's, or null if that shows nothing. */
   get name(): string | null {
-    if (this.#isFolder) return this.#root
-    return this.#first || null
+    const name = this.#isFolder ? this.#root : this.#first
+    return name && isVisible(name) ? name : null
   }
 }
 

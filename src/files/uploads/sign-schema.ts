@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { network, text } from '../../http/shapes.ts'
+import { network, optionalName, text } from '../../http/shapes.ts'
 import { keyvalues } from '../keyvalues.ts'
 
 /** A signed URL is good for at most a year. */
@@ -67,7 +67,7 @@ export const signRequest = z
       .toLowerCase()
       .nullish()
       .describe('The group of what is uploaded; if left out, the upload may name one.'),
-    filename: text(255).nullish().describe('The name of what is uploaded, whatever the upload says.'),
+    filename: optionalName(255).nullish().describe('The name of what is uploaded, whatever the upload says.'),
     keyvalues: keyvalues.nullish().describe('Metadata of what is uploaded, whatever the upload says.'),
     streamable: z.boolean().optional().describe('Accepted; every file can be streamed.'),
   })
