@@ -253,7 +253,7 @@ describe('the OpenAI URL', () => {
     assert.equal((await ask(`${base(agent)}/v1/models`, { token: reading })).status, 200)
     assert.equal((await ask(`${base(agent)}/v1/models`)).status, 401)
   })
-  it('the OpenAI URL streams an answer that no browser shows as a page [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL streams answers that no browser shows [report: unresolvable hosts]', async () => {
     let write: (text: string) => void = () => {}
     gateway = (_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=b' })
