@@ -21,21 +21,17 @@ import { AgentdClient } from '../agents/agentd-client.ts'
 import { agentRoutes } from '../agents/all-routes.ts'
 import { AgentConnections, readValidFingerprints } from '../agents/connections.ts'
 import { urlOf } from '../agents/urls.ts'
-import { AuditLog } from '../audit/audit-log.ts'
 import { auditRoutes } from '../audit/audit-routes.ts'
 import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { makePartitions } from '../db/partitions.ts'
-import type { Pool } from '../db/pool.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { Searches } from '../db/searches.ts'
 import { markBackfilled } from '../db/statements/pins.ts'
 import { Ownership } from '../domains/ownership.ts'
 import { eventRoutes } from '../events/event-routes.ts'
-import { Sequencer } from '../events/sequencer.ts'
 import { EventTail } from '../events/tail.ts'
 import { analyticsRoutes } from '../files/analytics/analytics-routes.ts'
-import { RequestCounts } from '../files/analytics/request-counts.ts'
 import { entryRoutes } from '../files/entries.ts'
 import { fileRoutes } from '../files/files.ts'
 import { gatewayRoutes } from '../files/gateways/gateway-routes.ts'
@@ -91,16 +87,14 @@ import { ImageCache } from '../vhosts/gateways/images/cache.ts'
 import { Images } from '../vhosts/gateways/images/images.ts'
 import { byHost, inTurn } from '../vhosts/hosts.ts'
 import { openAskPort, ServedNames } from '../vhosts/tls-ask.ts'
-import { addDeliveries } from '../webhooks/deliveries.ts'
 import { webhookRoutes } from '../webhooks/webhook-routes.ts'
 import { webReadiness } from './checks.ts'
 import { openDatabase } from './database.ts'
 import { openOperatorPorts } from './operator-ports.ts'
 import { counted, type RunningRole } from './running-role.ts'
 import { openUploads } from './uploads.ts'
+import { openAuditLog, openCounts, openKeyUses, openSequencer } from './web-loops.ts'
 
-const KEY_USES_MS = 2000
-const AUDIT_MS = 2000
 const PARTITIONS_MS = 600_000
 /** Webhooks of one workspace to which is sent side by side, so that its dead targets hold up nobody else. */
 const WEBHOOKS_OF_WORKSPACE = 8
@@ -345,57 +339,4 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     waitsFor: () => counted(server.requests(), 'request'),
     hurry: () => server.cut(),
   }
-}
-
-/** Publishes events: at once what an operation tells, and soon whatever else is there. */
-function openSequencer({
-  pool,
-  notifications,
-  log,
-  parts,
-}: {
-  pool: Pool
-  notifications: Notifications
-  log: Logger
-  parts: Closers
-}): void {
-  const sequencer = new Sequencer({ pool, log, fanOut: addDeliveries })
-  const forget = notifications.on('berth_operation', () => sequencer.wake())
-  sequencer.start()
-  parts.add('events', () => {
-    forget()
-    return sequencer.stop()
-  })
-}
-
-/** Writes when keys were used, behind the server's end, so that the last requests are in it. */
-function openKeyUses({ uses }: Authenticator, log: Logger, parts: Closers): void {
-  const loop = startLoop('uses of keys', KEY_USES_MS, log, () => uses.flush())
-  parts.add('uses of keys', async () => {
-    await loop.stop()
-    await uses.flush()
-  })
-}
-
-/** Writes the audit, behind the server's end, so that the last requests are in it. */
-function openAuditLog(pool: Pool, log: Logger, parts: Closers): AuditLog {
-  const auditLog = new AuditLog(pool, log)
-  const loop = startLoop('audit', AUDIT_MS, log, () => auditLog.flush())
-  parts.add('audit', async () => {
-    await loop.stop()
-    await auditLog.flush()
-  })
-  return auditLog
-}
-
-/** Counts what gateways serve, where that is wanted: behind the server's end, so that the last answers are in it. */
-function openCounts(config: Config, pool: Pool, log: Logger, parts: Closers): RequestCounts | undefined {
-  if (config.BERTH_ANALYTICS_DAYS === 0) return undefined
-  const counts = new RequestCounts(pool, log)
-  const loop = startLoop('analytics', config.BERTH_ANALYTICS_FLUSH_SECONDS * 1000, log, () => counts.flush())
-  parts.add('analytics', async () => {
-    await loop.stop()
-    await counts.flush()
-  })
-  return counts
 }
