@@ -202,16 +202,21 @@ describe('an operation on an agent', () => {
   it('an operation on an agent builds again what a restart interrupts', { timeout: 180_000 }, async () => {
     const made = await up()
     const { agentd } = world.services
-    const target = { agentId: made.agentId, address: String((await world.agent(made.agentId)).address) }
+    const targetNow = async () => ({
+      agentId: made.agentId,
+      address: String((await world.agent(made.agentId)).address),
+    })
     const file = (name: string) => `/v1/file?path=${name}`
     const scripts = { build: 'echo begun >> begun; until [ -e go ]; do sleep 0.1; done; echo built > built' }
-    await agentd.bytes(target, {
+    await agentd.bytes(await targetNow(), {
       method: 'PUT',
       path: file('manifest.json'),
       body: Buffer.from(JSON.stringify({ scripts })),
     })
     assert.equal((await world.run(await world.insert(made, 'agent.scripts'))).state, 'succeeded')
-    await until('it builds', () => agentd.bytes(target, { path: file('begun') }).catch(() => undefined))
+    await until('it builds', async () =>
+      agentd.bytes(await targetNow(), { path: file('begun') }).catch(() => undefined),
+    )
     const restart = await world.insert(made, 'agent.restart')
     assert.equal((await world.run(restart)).state, 'succeeded')
     // Once more, as after a worker that died right before its last word.
@@ -220,9 +225,11 @@ describe('an operation on an agent', () => {
       [restart],
     )
     assert.equal((await world.run(restart)).state, 'succeeded')
-    await agentd.bytes(target, { method: 'PUT', path: file('go'), body: Buffer.from('') })
-    await until('it is built', () => agentd.bytes(target, { path: file('built') }).catch(() => undefined))
-    const { body } = await agentd.bytes(target, { path: file('begun') })
+    await agentd.bytes(await targetNow(), { method: 'PUT', path: file('go'), body: Buffer.from('') })
+    await until('it is built', async () =>
+      agentd.bytes(await targetNow(), { path: file('built') }).catch(() => undefined),
+    )
+    const { body } = await agentd.bytes(await targetNow(), { path: file('begun') })
     assert.equal(body.toString(), 'begun\nbegun\n')
   })
 

@@ -122,7 +122,8 @@ describe('the reconciler of agents', () => {
     })
     assert.equal((await world.run(await world.insert(made, 'agent.restart'))).state, 'succeeded')
     await until('it is built', async () => {
-      const { scripts } = await readStatus(world.services.agentd, target, { timeoutMs: 10_000 })
+      const now = { ...target, address: String((await world.agent(made.agentId)).address) }
+      const { scripts } = await readStatus(world.services.agentd, now, { timeoutMs: 10_000 })
       return scripts.build.state === 'success'
     })
   })
