@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Agent } from '../../src/agents/agent.ts'
-import type { AgentdTarget } from '../../src/agents/agentd-client.ts'
+import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/agentd-status.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Run } from '../../src/operations/handler.ts'
@@ -58,6 +58,9 @@ export async function startSandbox(
   await runtime.ensureVolume(agent.agentId, { diskBytes, signal })
   await run.report('container')
   if (rebuild) {
+    // Without it the new one could not be reached, and what runs would have ended for nothing.
+    if (!(await services.agentd.isProxyThere()))
+      throw new AgentdError('unreachable', 'the agent proxy does not answer')
     await runtime.stop(agent.agentId, { signal })
     await runtime.remove(agent.agentId, { volume: false, signal })
   }
