@@ -93,7 +93,7 @@ export class AgentCheck {
     const statusReason =
       status === 'not_running'
         ? (ended ?? gateway.reason ?? 'it ended')
-        : (gateway.outOfMemory ?? gateway.reason)
+        : [gateway.outOfMemory, gateway.reason].filter(Boolean).join('; ') || null
     const { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts } = agent
     // The row of an agent that has never come up has no scripts, by which its next start knows that. An agentd knows
     // nothing of scripts before its gateway is ready.
