@@ -26,6 +26,7 @@ export function documentRoutes(
       tag: TAG,
       summary: 'This API as an OpenAPI 3.1 document',
       scope: null,
+      origins: 'any',
       success: { status: 200, description: 'The document.', body: z.looseObject({}) },
       otherSuccess: UNCHANGED,
       async handle({ req, res }) {

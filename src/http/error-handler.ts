@@ -4,6 +4,7 @@ import { ApiError, badRequest, full, messages, notFound, unavailable } from '../
 import { noSpace } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
 import { NodeFullError, StorageError } from '../storage/port.ts'
+import { openToPages } from './cross-origin.ts'
 
 /** The API of Git LFS, where its client looks for it behind each address of an agent's repository. */
 const LFS = /^\/v0\/agents\/[^/]+(?:\.git|\/git|\/git\.git)\/info\/lfs(?=\/|$)/
@@ -19,7 +20,8 @@ const NOT_OFFERED: [RegExp, string][] = [
 ]
 
 /** Answers requests that no route takes. */
-export const unknownRoute: RequestHandler = (req) => {
+export const unknownRoute: RequestHandler = (req, res) => {
+  openToPages(res)
   const notOffered = NOT_OFFERED.find(([paths]) => paths.test(req.path))
   if (notOffered) throw new ApiError(501, 'not_implemented', notOffered[1])
   throw notFound(`No such route: ${req.method} ${req.path}`)
@@ -53,6 +55,8 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     const answer = toApiError(error)
     // The client has gone, or the answer is half written: nothing more can be said.
     if (res.headersSent || res.destroyed) return void res.destroy()
+    // A path that does not decode is no route's, so no declaration has let pages read this.
+    if (error instanceof URIError) openToPages(res)
     if (answer.status >= 500) (req.log ?? log).error({ err: error }, answer.message)
     res.status(answer.status).set({ 'Error-Code': answer.code, ...answer.headers })
     // Browsers may keep a 404 or 410 without asking, and a 410 for good.

@@ -17,8 +17,10 @@ import {
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
 import type { AddressLimits } from './address-limits.ts'
 import { type Audit, beginEntry, type EntryOfChange, isAudited } from './audit.ts'
+import type { Callers } from './cross-origin.ts'
 import { abortOnDisconnect } from './disconnect.ts'
 import { readJson } from './json-body.ts'
+import { answerPages, methodsForPages, methodsOf, overrideMethod, refuseMethod } from './methods.ts'
 import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
@@ -78,6 +80,10 @@ export interface Route {
   callers?: readonly AgentCaller[]
   /** The key may also be the password of HTTP Basic. */
   basic?: boolean
+  /** Pages of which origins may call the route; `isOpenToPages` has the default. */
+  origins?: Callers['origins']
+  /** Clients that can only send POST may name the method in `X-HTTP-Method-Override`. */
+  overridden?: true
   params?: Schema
   query?: Schema
   /** JSON; a schema that takes undefined makes the body optional. */
@@ -161,10 +167,18 @@ export function mountRoutes(app: Express, routes: Route[], services: RouteServic
         app.use(prefix, router)
       }
       const rest = prefix === '/' ? path : path.slice(prefix.length) || '/'
-      router[declared.method](rest, ...middleware(declared, services))
-      return { router, path, rest, method: declared.method }
+      return { router, path, rest, declared }
     }),
   )
+  const byPath = Map.groupBy(mounted, ({ path }) => path)
+  for (const { router, path, rest, declared } of mounted) {
+    const handlers = [
+      answerPages(declared, methodsForPages(byPath.get(path))),
+      ...middleware(declared, services),
+    ]
+    router[declared.method](rest, ...handlers)
+    if (declared.overridden) router.post(rest, overrideMethod(declared.method), ...handlers)
+  }
   // After all routes, and a path before those with more parameters, which it would match.
   const parameters = (path: string) => path.split(/[:*]/).length
   // A parameter of several segments (`*slug`) also matches what follows it.
@@ -172,21 +186,7 @@ export function mountRoutes(app: Express, routes: Route[], services: RouteServic
   mounted.sort((a, b) => rank(a.path)[0] - rank(b.path)[0] || rank(a.path)[1] - rank(b.path)[1])
   for (const same of Map.groupBy(mounted, ({ path }) => path).values()) {
     const { router, rest } = same[0] as (typeof mounted)[number]
-    router.all(rest, refuseMethod(same.map(({ method }) => method)))
-  }
-}
-
-/** Answers the methods that a path has not: OPTIONS with those that it has, all others with 405 (RFC 9110, 15.5.6). */
-function refuseMethod(methods: Route['method'][]): RequestHandler {
-  const all = new Set<string>(methods.includes('get') ? [...methods, 'head'] : methods)
-  const allow = [...all]
-    .map((method) => method.toUpperCase())
-    .sort()
-    .join(', ')
-  return (req, res) => {
-    if (req.method === 'OPTIONS') return void res.set({ allow }).status(204).end()
-    const what = `${req.method} ${req.originalUrl.replace(/\?.*/s, '')}`
-    throw new ApiError(405, 'method_not_allowed', `No such method here: ${what}`, { headers: { allow } })
+    router.all(rest, refuseMethod(methodsOf(same), methodsForPages(same)))
   }
 }
 

@@ -116,8 +116,15 @@ describe('a piece that is refused', () => {
       400,
       'Upload-Offset: must be a number of bytes',
     )
-    const wrongType = { 'content-type': 'text/plain' }
-    await assertRefused(await patch(location, 0, bytesOf('type', 10), wrongType), 400, /content-type/i)
+  })
+  it('a piece of another Content-Type is refused [report: old clients]', async () => {
+    const { location } = await begin(api, 100)
+    for (const type of ['text/plain', 'application/octet-stream']) {
+      const answer = await patch(location, 0, bytesOf('type', 10), { 'content-type': type })
+      await assertRefused(answer, 415, 'Content-Type: must be application/offset+octet-stream')
+    }
+    const { headers } = await head(location)
+    assert.equal(headers.get('upload-offset'), '0')
   })
 })
 

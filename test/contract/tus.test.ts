@@ -268,19 +268,68 @@ describe('a client of tus 1.0.0', () => {
   })
 
   it('a client of tus 1.0.0 asks what there is, from a page of any origin', async () => {
-    for (const path of ['/v3/files', `/v3/files/${randomUUID()}`, `/v3/files/tus/${randomUUID()}/token`]) {
+    const paths: [path: string, method: RegExp][] = [
+      ['/v3/files', /\bPOST\b/],
+      [`/v3/files/${randomUUID()}`, /\bPOST\b/],
+      [`/v3/files/tus/${randomUUID()}/token`, /\bDELETE\b.*\bHEAD\b.*\bPATCH\b/],
+    ]
+    for (const [path, method] of paths) {
       const { status, headers } = await fetch(`${url}${path}`, { method: 'OPTIONS' })
       assert.equal(status, 204)
       assert.equal(headers.get('tus-version'), '1.0.0')
       assert.equal(headers.get('tus-extension'), 'creation,creation-with-upload,termination,expiration')
       assert.equal(headers.get('access-control-allow-origin'), '*')
-      assert.match(headers.get('access-control-allow-methods') ?? '', /PATCH/)
+      assert.match(headers.get('access-control-allow-methods') ?? '', method)
       assert.match(headers.get('access-control-allow-headers') ?? '', /\bSource\b/)
     }
     const { location } = await begin(api, 10)
     const answer = await head(location)
     assert.equal(answer.headers.get('access-control-allow-origin'), '*')
     assert.match(answer.headers.get('access-control-expose-headers') ?? '', /\bUpload-Cid\b/)
+  })
+})
+
+describe('X-HTTP-Method-Override', () => {
+  it('a client that can only POST names the method in a header [report: old clients]', async () => {
+    const bytes = bytesOf('overridden', 300)
+    const { location } = await begin(api, bytes.length)
+    const post = (method: string, headers: Record<string, string> = {}, body?: Uint8Array<ArrayBuffer>) =>
+      fetch(location, {
+        method: 'POST',
+        headers: { ...TUS, 'x-http-method-override': method, ...headers },
+        ...(body && { body }),
+      })
+    const sent = { 'upload-offset': '0', 'content-type': 'application/offset+octet-stream' }
+    const first = await post('PATCH', sent, bytes.subarray(0, 100))
+    assert.deepEqual([first.status, offsetOf(first)], [204, 100], await first.text())
+    const asked = await post('head')
+    assert.deepEqual([asked.status, offsetOf(asked)], [200, 100])
+    const last = await post('PATCH', { ...sent, 'upload-offset': '100' }, bytes.subarray(100))
+    assert.equal(last.status, 204, await last.text())
+    assert.ok(last.headers.get('upload-cid'))
+    const other = (await begin(api, 10)).location
+    const given = await fetch(other, {
+      method: 'POST',
+      headers: { ...TUS, 'x-http-method-override': 'DELETE' },
+    })
+    assert.equal(given.status, 204)
+    assert.equal((await head(other)).status, 404)
+    for (const method of ['', 'PUT', 'TRACE']) assert.equal((await post(method)).status, 405, method)
+    assert.equal((await fetch(other, { method: 'POST', headers: TUS })).status, 405)
+  })
+})
+
+describe('Upload-Metadata', () => {
+  it('blanks around the pairs of an upload’s metadata say nothing [report: old clients]', async () => {
+    const bytes = bytesOf('blanks', 50)
+    const header = `filename  ${btoa('blank.txt')} , network ${btoa('public')},, keyvalues ${btoa('{"a":"b"}')} ,`
+    const { location, id } = await begin(api, bytes.length, header)
+    assert.equal(
+      (await patch(location, 0, bytes, { 'content-type': 'Application/Offset+Octet-Stream; x=y' })).status,
+      204,
+    )
+    const { name, keyvalues } = await fileOf('public', id)
+    assert.deepEqual([name, keyvalues], ['blank.txt', { a: 'b' }])
   })
 })
 

@@ -115,6 +115,7 @@ export function templateRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'List what ships with Berth, without a key',
       scope: null,
+      origins: 'any',
       success: { status: 200, description: 'The templates.', body: templateList },
       async handle() {
         const templates = await bundledTemplates()

@@ -15,7 +15,6 @@ import { checkNetwork, networkOfKey, UPLOAD_SCOPES, type UploadServices } from '
 import { receiveUpload } from './receive.ts'
 import { type LinkRequest, linkRequest, signedUrl, signRequest } from './sign-schema.ts'
 import { apiBase, type SignedUploads } from './signed-uploads.ts'
-import { setHeaders } from './tus-http.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 import { RESUMABLE_BEGUN, toUploadRecord, uploadRecord } from './upload-routes.ts'
 
@@ -98,13 +97,13 @@ export function signRoutes(services: SignRouteServices): Route[] {
       description:
         'The address is what `POST /v3/files/sign` gave out; no key is needed. The body is that of `POST /v3/files`; with `Upload-Length`, it begins a resumable upload as there. What the URL fixes, the upload cannot change.',
       scope: null,
+      origins: 'any',
       params: z.object({ network: pathId.describe('The id in the URL.') }),
       stream: { mediaType: 'multipart/form-data', schema: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
       errors: [401, 403, 404, 408, 412, 413, 415, 503, 507],
       async handle({ req, res, params, signal }) {
-        setHeaders(res)
         const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)
         const caller = await signedUploads.resolve(url, params.network)
         // Counted beside the key's own requests: strangers who have a URL must not use those up.

@@ -7,18 +7,19 @@ import { uploadBusy } from './tus-lease.ts'
 
 /** The one version of the protocol there is. */
 const TUS_VERSION = '1.0.0'
-/** Headers that the protocol reads. It would check and refuse others, such as X-Forwarded-*. */
+/**
+ * Headers that the protocol reads. It would check and refuse others, such as X-Forwarded-*, and blanks in Upload-Metadata,
+ * which `readDetails` has read.
+ */
 const FORWARDED = [
   'content-length',
   'content-type',
   'tus-resumable',
   'upload-defer-length',
   'upload-length',
-  'upload-metadata',
   'upload-offset',
 ]
-/** Headers of an answer that a page of another origin may read. */
-export const EXPOSED = ['Error-Code', 'Upload-Cid', 'Upload-Expires', 'X-Request-Id']
+const PIECE_TYPE = 'application/offset+octet-stream'
 /** Longest time in which not a byte arrives. */
 const IDLE_MS = 60_000
 
@@ -59,6 +60,7 @@ export function toWebRequest(
     const value = req.headers[name]
     if (typeof value === 'string') headers.set(name, value)
   }
+  if (req.method === 'PATCH') headers.set('content-type', PIECE_TYPE)
   const hasBody = req.method === 'POST' || req.method === 'PATCH'
   const body = hasBody ? ReadableStream.from(admitted(req, admit)) : undefined
   return new Request(url, { method: req.method, headers, body, duplex: 'half', signal: gone } as RequestInit)
@@ -72,6 +74,9 @@ async function* admitted(req: ExpressRequest, admit: () => Promise<void>): Async
   }
 }
 
+/** Headers of an answer that are not the protocol's to say: the route's declaration says which pages may read it. */
+const DROPPED = /^(content-length|access-control-.*)$/
+
 /** Copies an answer's headers. @throws ApiError for an answer of failure. */
 export async function takeAnswer(response: Response, res: ExpressResponse): Promise<void> {
   if (!response.ok) {
@@ -82,16 +87,19 @@ export async function takeAnswer(response: Response, res: ExpressResponse): Prom
     if (status >= 500) throw unavailable('The upload cannot be stored now', new Error(message))
     throw new ApiError(status, response.status === 409 ? 'offset' : 'bad_request', message)
   }
-  for (const [name, value] of response.headers) if (name !== 'content-length') res.set(name, value)
+  for (const [name, value] of response.headers) if (!DROPPED.test(name)) res.set(name, value)
 }
 
-/** Sets what every answer has, also one of failure: a page of any origin may read it, as it needs no cookie. */
+/** Sets what every answer has, also one of failure. */
 export function setHeaders(res: ExpressResponse): void {
-  res.set({
-    'Tus-Resumable': TUS_VERSION,
-    'Access-Control-Allow-Origin': '*',
-    'Access-Control-Expose-Headers': ['Location', 'Upload-Length', 'Upload-Offset', ...EXPOSED].join(', '),
-  })
+  res.set('Tus-Resumable', TUS_VERSION)
+}
+
+/** @throws ApiError 415 for a piece that does not say that it is one. */
+export function checkPieceType(req: ExpressRequest): void {
+  const [type = ''] = (req.headers['content-type'] ?? '').split(';')
+  if (type.trim().toLowerCase() === PIECE_TYPE) return
+  throw new ApiError(415, 'unsupported_media_type', `Content-Type: must be ${PIECE_TYPE}`)
 }
 
 /** Runs `work`, which reads the body, and ends the connection when nothing arrives for a minute. */

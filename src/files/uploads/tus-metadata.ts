@@ -40,13 +40,15 @@ export function readDetails(header: string, cidVersion: unknown, grant: UploadGr
   }
 }
 
-const PAIR = /^([\x21-\x2b\x2d-\x7e]+)(?: ((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?))?$/
+const PAIR =
+  /^([\x21-\x2b\x2d-\x7e]+)(?: +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?))?$/
 
-/** The pairs of the header: `key <base64>,key <base64>`. @throws ApiError 400. */
+/** The pairs of the header: `key <base64>,key <base64>`, with any blanks around them. @throws ApiError 400. */
 function readMetadata(header: string): Record<string, string> {
   const pairs: Record<string, string> = Object.create(null)
-  for (const pair of header === '' ? [] : header.split(',')) {
-    const [, key, value = ''] = PAIR.exec(pair.trim()) ?? []
+  for (const pair of header.split(',').map((one) => one.trim())) {
+    if (pair === '') continue
+    const [, key, value = ''] = PAIR.exec(pair) ?? []
     if (key === undefined || key in pairs) {
       throw badRequest('Upload-Metadata: must be pairs of a key and its value in base64, each key once')
     }

@@ -31,8 +31,8 @@ import {
   announcedBytes,
   boundIdle,
   checkOffered,
+  checkPieceType,
   drain,
-  EXPOSED,
   readLength,
   readNumber,
   setHeaders,
@@ -111,7 +111,6 @@ export class ResumableUploads {
         error instanceof ApiError ? { status_code: error.status, body: error.message } : undefined,
       lockDrainTimeout: DRAIN_MS,
       namingFunction: ({ url }) => new URL(url).pathname.slice(1),
-      exposedHeaders: [EXPOSED.join(', ')],
     })
   }
 
@@ -184,13 +183,14 @@ export class ResumableUploads {
 
   /**
    * Takes bytes: 204 with the new offset, and with `upload-cid` after the last one.
-   * @throws ApiError 409 for an offset that is not the upload's, 413 beyond its length, 423 while it is busy, 429 beside too many
-   *   others.
+   * @throws ApiError 409 for an offset that is not the upload's, 413 beyond its length, 415 for bytes of another type,
+   *   423 while it is busy, 429 beside too many others.
    */
   async append(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)
     checkOffered(req)
     const upload = await openUpload(this.#options.pool, id, token)
+    checkPieceType(req)
     await beginEntryOf(res, upload)
     const receive = async () => {
       let outcome = upload.outcome
@@ -245,11 +245,10 @@ export class ResumableUploads {
     res.status(204).end()
   }
 
-  /** Answers OPTIONS: the parts of the protocol that there are, for clients and for browsers. */
+  /** Answers OPTIONS: the parts of the protocol that there are. */
   async options(req: Request, res: Response): Promise<void> {
     await takeAnswer(await this.#server.handleWeb(toWebRequest(req, ADDRESS)), res)
-    // The npm SDK names itself in one more header.
-    res.append('Access-Control-Allow-Headers', 'Source').status(204).end()
+    res.status(204).end()
   }
 
   /** Ends imports under way; the next request for their uploads repeats them. */

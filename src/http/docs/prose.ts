@@ -10,6 +10,10 @@ whose address has the permission in it, such as signed URLs.
 \`GET /v0/operations/{id}?wait=30\`, or stream it from \`/v0/operations/{id}/events\`. \`Prefer: wait=30\` makes the
 request itself wait. A POST with an \`Idempotency-Key\` may be repeated: the repeat finds the first operation.
 
+**Pages of any origin** may call every route that takes a key or has its permission in the address, and read the
+answers, errors too. Routes by which people sign in and manage their sessions answer only pages of this host. No answer
+allows credentials, so browsers never send a session's cookie from another origin: such a page sends a key.
+
 **Content is read at gateways.** They have host names of their own, which \`GET /v3/gateways\` lists, and none of
 these routes. \`/ipfs/{cid}[/path]\` is a public file, with ranges, ETags, \`?filename=\`, \`?download=true\`,
 \`?format=raw\` and \`?format=car\`; \`/files/{cid}[/path]\` is a private one, with a URL from

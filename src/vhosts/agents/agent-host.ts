@@ -6,6 +6,7 @@ import type { Request, RequestHandler } from 'express'
 import type { AgentAccess } from '../../agents/access.ts'
 import { closeError } from '../../agents/connections.ts'
 import { messages, notFound, unauthorized } from '../../errors.ts'
+import { letPagesRead } from '../../http/methods.ts'
 import { authenticateRequest } from '../../http/route.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
 import { AGENT_ID } from '../../lib/agent-id.ts'
@@ -25,7 +26,7 @@ import { type Admitted, askGateway, UNTRUSTED_ANSWER } from './gateway-http.ts'
 import { chatWithStranger } from './greeting.ts'
 import { answerRoute, findPage, type PageParts } from './page.ts'
 import { LogStream, openChat } from './sockets.ts'
-import { findSocketTarget, findTarget, type Target } from './targets.ts'
+import { findSocketTarget, findTarget, gatewayMethods, type Target } from './targets.ts'
 
 export interface AgentHostParts extends PageParts {
   /** BERTH_AGENT_DOMAIN. */
@@ -56,6 +57,13 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     const needsNoToken = route && (!route.protected || isNavigation(req))
     if (needsNoToken) addresses.countRequest(req)
     if (needsNoToken) return answerRoute(parts, { agent: site.agent, route, since }, req, res)
+    // As routes of the API do; what a program of the agent answers is its own.
+    const methods = route || isUpgrade(req) ? [] : gatewayMethods(pathOf(url))
+    if (methods.length > 0) letPagesRead(req, res, methods)
+    if (methods.length > 0 && req.method === 'OPTIONS') {
+      addresses.countRequest(req)
+      return void res.status(204).end()
+    }
     const credential = readCredential(req, site.agent.gatewayToken)
     if (!credential && isUpgrade(req) && target?.kind === 'gateway')
       return chatWithStranger(parts, { agent: site.agent, since, req, res })
@@ -133,7 +141,8 @@ async function holdSocket(
 
 function targetOf(req: Request, url: string, agentId: string): Target | undefined {
   const path = pathOf(url)
-  return isUpgrade(req) ? findSocketTarget(path, agentId) : findTarget(req.method, path, agentId)
+  const method = req.method === 'OPTIONS' ? (req.get('access-control-request-method') ?? 'GET') : req.method
+  return isUpgrade(req) ? findSocketTarget(path, agentId) : findTarget(method, path, agentId)
 }
 
 const pathOf = (url: string): string => url.split('?')[0] ?? ''

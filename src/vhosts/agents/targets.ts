@@ -46,6 +46,10 @@ export function findTarget(method: string, path: string, agentId: string): Targe
   return found && { kind: 'gateway', path: found[2] ?? path }
 }
 
+/** The methods of a path of the gateway, in the order of the list; none for any other path. */
+export const gatewayMethods = (path: string): string[] =>
+  GATEWAY.filter(([, pattern]) => pattern.test(path)).map(([method]) => method)
+
 /** The target of a WebSocket to an agent's host; undefined for a path that leads nowhere. */
 export function findSocketTarget(path: string, agentId: string): Target | undefined {
   if (/^\/(?:chat\/?)?$/.test(path)) return { kind: 'gateway', path: '/' }

@@ -1,0 +1,59 @@
+/** The methods of a path: what pages of other origins may use of them, and what becomes of all others. */
+import type { Request, RequestHandler, Response } from 'express'
+import { ApiError } from '../errors.ts'
+import { allowPages, type Callers, isOpenToPages, openToPages } from './cross-origin.ts'
+
+/** A route at one of its paths. */
+interface Mounted {
+  declared: Callers & { method: string }
+}
+
+/** The methods of a path, in capitals. */
+export function methodsOf(mounted: readonly Mounted[]): Set<string> {
+  const methods = mounted.flatMap(({ declared: { method } }) =>
+    method === 'get' ? [method, 'head'] : [method],
+  )
+  return new Set(methods.map((method) => method.toUpperCase()).sort())
+}
+
+/** The methods of a path that pages of any origin may use. */
+export const methodsForPages = (mounted: readonly Mounted[] = []): Set<string> =>
+  methodsOf(mounted.filter(({ declared }) => isOpenToPages(declared)))
+
+/** Lets pages read what a route answers if the route declares so. @param methods of its path, for pages. */
+export function answerPages(declared: Callers, methods: Set<string>): RequestHandler {
+  const isOpen = isOpenToPages(declared)
+  return (req, res, next) => {
+    if (isOpen) letPagesRead(req, res, methods)
+    next()
+  }
+}
+
+/** Sets the headers of an answer that pages may read, or those of a preflight. */
+export function letPagesRead(req: Request, res: Response, methods: Iterable<string>): void {
+  if (req.method === 'OPTIONS') allowPages(req, res, methods)
+  else openToPages(res)
+}
+
+/** Makes a POST the method that the client names, and passes on all others. */
+export const overrideMethod =
+  (method: string): RequestHandler =>
+  (req, _res, next) => {
+    if (req.get('x-http-method-override')?.toLowerCase() !== method) return next('route')
+    req.method = method.toUpperCase()
+    next()
+  }
+
+/**
+ * Answers the methods that a path has not: OPTIONS with those that it has, all others with 405 (RFC 9110, 15.5.6).
+ * @param forPages those that pages of any origin may use.
+ */
+export function refuseMethod(methods: Set<string>, forPages: Set<string>): RequestHandler {
+  const allow = [...methods].join(', ')
+  return (req, res) => {
+    if (forPages.size > 0) letPagesRead(req, res, forPages)
+    if (req.method === 'OPTIONS') return void res.set({ allow }).status(204).end()
+    const what = `${req.method} ${req.originalUrl.replace(/\?.*/s, '')}`
+    throw new ApiError(405, 'method_not_allowed', `No such method here: ${what}`, { headers: { allow } })
+  }
+}
