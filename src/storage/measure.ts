@@ -180,12 +180,30 @@ async function countLinks(cid: CID, links: DagPbLinks): Promise<{ leaves: Counte
 
 /** Bytes from the beginning of a file that its type is told from. */
 export const MIME_SAMPLE = 4100
+/** More than the longest mark at the beginning of a format. */
+const FILLED_BYTES = 64
+
+/**
+ * Formats of `file-type` that are text. The marks of others may be words: a table that begins with `BMI` is no bitmap, whose
+ * header has zeros.
+ */
+const TEXT_FORMATS =
+  /^(text\/|application\/(pdf|rtf|postscript|eps|xml|pgp-encrypted|x-ms-regedit)$|model\/stl$|[\w.-]+\/[\w.-]+\+xml$)/
 
 /** The MIME type of a file, told from its first {@link MIME_SAMPLE} bytes. */
 export async function mimeTypeOf(sample: Uint8Array): Promise<string> {
-  const known = await fileTypeFromBuffer(sample)
-  if (known) return known.mime
-  return isText(sample) ? 'text/plain' : 'application/octet-stream'
+  const isTextual = isText(sample)
+  const known = (await fileTypeFromBuffer(sample))?.mime
+  const isCredible = known !== undefined && (!isTextual || TEXT_FORMATS.test(known))
+  if (isCredible && (await isTypeOfItsBytes(sample, known))) return known
+  return isTextual ? 'text/plain' : 'application/octet-stream'
+}
+
+/** False for a type that `file-type` tells from the zeros with which it fills up a short sample. */
+async function isTypeOfItsBytes(sample: Uint8Array, type: string): Promise<boolean> {
+  if (sample.length >= MIME_SAMPLE) return true
+  const other = Buffer.concat([sample], sample.length + FILLED_BYTES).fill(0x5a, sample.length)
+  return (await fileTypeFromBuffer(other))?.mime === type
 }
 
 function isText(sample: Uint8Array): boolean {

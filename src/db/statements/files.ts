@@ -60,6 +60,13 @@ export const findDuplicate = statement({
       AND (expires_at IS NULL OR expires_at >= coalesce($4, 'infinity'::timestamptz)) ORDER BY id LIMIT 1`,
 })
 
+export const updateType = statement({
+  name: 'file-type',
+  parameters: ['uuid', 'text'],
+  columns,
+  text: `UPDATE file SET mime_type = $2 WHERE id = $1 RETURNING ${FILE_COLUMNS}`,
+})
+
 /** A file of content that is in the store. */
 export const insertFile = statement({
   name: 'file-insert',

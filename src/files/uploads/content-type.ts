@@ -5,7 +5,7 @@ import { badRequest } from '../../errors.ts'
 const TEXTUAL =
   /^(text\/[\w.+-]+|application\/(json|javascript|ecmascript|xml|yaml|toml|sql|graphql|x-sh|x-ndjson|x-javascript)|[\w.-]+\/[\w.-]+\+(json|xml|yaml))$/
 /** Types that clients declare for want of a better one, and that of a part without a Content-Type. */
-const SAYS_NOTHING = new Set(['application/octet-stream', 'text/plain'])
+export const SAYS_NOTHING = new Set(['application/octet-stream', 'text/plain'])
 const WELL_FORMED = /^[a-z0-9][\w.+-]{0,126}\/[a-z0-9][\w.+-]{0,126}$/
 
 /**
@@ -36,6 +36,10 @@ export function admitType(sniffed: string, declared: string | null, allowed?: st
   if (!allowed || isAllowedType(type, allowed)) return type
   throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${type}`)
 }
+
+/** True for the type of a repeated upload that says more of the content than the type that is known, or something else. */
+export const isBetterType = (type: string, known: string): boolean =>
+  type !== known && type !== 'application/xml' && !SAYS_NOTHING.has(type)
 
 /** True for a type on a list of types and wildcards. A folder is on it only by its name, `directory`. */
 export function isAllowedType(type: string, allowed: string[]): boolean {

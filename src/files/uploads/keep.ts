@@ -4,7 +4,7 @@ import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
 import { isForeignKeyViolation, isHeldUp } from '../../db/database-errors.ts'
 import { type Pool, transaction } from '../../db/pool.ts'
-import { findDuplicate, insertFile } from '../../db/statements/files.ts'
+import { findDuplicate, insertFile, updateType } from '../../db/statements/files.ts'
 import { findGroup } from '../../db/statements/groups.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
@@ -14,6 +14,7 @@ import { type Network, StorageError } from '../../storage/port.ts'
 import { lockCid } from '../held-content.ts'
 import { groupNotFound } from '../pins/pin-inserts.ts'
 import { overMaxSize, overPlanStorage } from './allowance.ts'
+import { isBetterType } from './content-type.ts'
 import { publishQuotaReached, settle } from './reservations.ts'
 
 /** A file as clients read it. */
@@ -54,7 +55,7 @@ export interface StoredContent {
 
 export interface KeptFile {
   file: FileRecord
-  /** The workspace had this content on this network already, for as long: `file` is that older file, unchanged. */
+  /** The workspace had this content on this network already, for as long: `file` is that older file, at most with a better type. */
   isDuplicate: boolean
 }
 
@@ -90,7 +91,11 @@ export async function keepContent(
       // The pin was released since the content was added: by the deletion of another file, or as a pin that no file kept.
       await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
     }
-    if (known) return { file: known, isDuplicate: true }
+    if (known) {
+      const isBetter = isBetterType(content.mimeType, known.mime_type)
+      const file = isBetter ? await updateType.one(client, known.id, content.mimeType) : known
+      return { file, isDuplicate: true }
+    }
     // The limits come last: other uploads of the workspace wait for this check, and must not wait for a node that hangs.
     await checkLimits(client, uploader, details, content, reservation)
     const file = await insertFile.one(

@@ -112,7 +112,7 @@ export const uploadRecord = fileRecord.extend({
   is_duplicate: z
     .boolean()
     .describe(
-      'Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had, unchanged.',
+      'Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had. Only its `mime_type` changes, if this upload declares a better one.',
     ),
   user_id: z.string(),
 })

@@ -2,6 +2,7 @@ import { extname } from 'node:path'
 import { create as contentDisposition } from 'content-disposition'
 import type { Response } from 'express'
 import type { CID } from 'multiformats/cid'
+import { SAYS_NOTHING } from '../../files/uploads/content-type.ts'
 import { MIME_SAMPLE, mimeTypeOf } from '../../storage/measure.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 import { inMemory, type Representation } from './respond.ts'
@@ -18,26 +19,27 @@ export interface FileContent {
   cid: CID
   /** Size that the file's root node declares. */
   size: number
-  /** The last name of its path; null for a file that is asked for by its own CID. */
-  name: string | null
-  /** MIME type, where it is known already. */
+  /** Its names, the one that counts first. */
+  names: (string | null)[]
+  /** MIME type, where it is known already: what the client declared, or what the bytes show. */
   mimeType: string | null
   /** The content, where it is in memory already. */
   bytes?: Uint8Array | undefined
 }
 
-/** A UnixFS file as its bytes. Its type is the one that is known, else that of its name, else that of its first bytes. */
+/** A UnixFS file as its bytes. Its type is that of its name, else the one that is known, else that of its first bytes. */
 export async function fileRepresentation(
   res: Response,
   storage: Storage,
-  { cid, size, name, mimeType, bytes }: FileContent,
+  { cid, size, names, mimeType, bytes }: FileContent,
   gone: AbortSignal,
 ): Promise<Representation> {
   const sample = bytes?.subarray(0, MIME_SAMPLE)
+  // What is in memory can be asked for more than that it is text.
+  const isKnown = mimeType !== null && !(sample && SAYS_NOTHING.has(mimeType))
   const type =
-    mimeType ??
-    (name && typeOfName(res, name)) ??
-    (await typeOf(sample ?? (await readSample(storage, cid, gone))))
+    names.map((name) => name && typeOfName(res, name)).find(Boolean) ||
+    (isKnown ? mimeType : await typeOf(sample ?? (await readSample(storage, cid, gone))))
   const content = bytes
     ? inMemory(bytes)
     : {

@@ -144,20 +144,21 @@ async function unixFsRepresentation(
       gateway,
     )
   }
+  const fileName = file.name ?? kept.name
   const details = {
     cid: file.entry.cid,
     size: file.entry.size ?? 0,
-    name: file.name,
+    names: [url.searchParams.get('filename'), fileName],
     mimeType: file.name === null ? kept.mimeType : null,
     bytes: bytesOfFile(file.entry.cid, file.block),
   }
   const form = await fileRepresentation(res, storage, details, signal)
-  const fileName = file.name ?? kept.name ?? `${file.entry.cid}`
+  const shownName = fileName ?? `${file.entry.cid}`
   // A directory has the tag of its own CID, also where its index is sent.
   const original = {
     ...form,
     etag: `"${entry.cid}"`,
-    headers: { ...form.headers, ...disposition(url, fileName) },
+    headers: { ...form.headers, ...disposition(url, shownName) },
   }
   const asked = images.isOn ? askedImage(url, req.get('accept')) : undefined
   if (!asked) return original
@@ -168,7 +169,7 @@ async function unixFsRepresentation(
     isPublic: path.network === 'public',
     read: (until: AbortSignal) => form.read(0, details.size, until),
   }
-  return imageRepresentation(source, original, fileName, asked, serving)
+  return imageRepresentation(source, original, shownName, asked, serving)
 }
 
 /** A symbolic link is not followed: its content is where it leads to. @throws ApiError 406 for any other node. */
