@@ -7,6 +7,7 @@ import { badRequest, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { network, pageOf, paging, pathId, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
+import { isInnerShard } from '../storage/inner-shards.ts'
 import type { Storages } from '../storage/open.ts'
 import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
 import { entryOf } from '../storage/unixfs.ts'
@@ -101,6 +102,12 @@ async function findFolder({ storage, signal }: Look, root: CID, path: string): P
     throw isMissing ? notFound('path: does not exist') : asUnreadable(error)
   })
   if (type !== 'directory') throw badRequest('path: not a folder')
+  const block = await storage.block(cid, { signal })
+  const isInner = await isInnerShard(storage, { cid, block }, signal).catch((error) => {
+    throw asUnreadable(error)
+  })
+  if (isInner)
+    throw badRequest(`path: ${cid} is a shard within a folder, whose entries have no path from there`)
   return cid
 }
 

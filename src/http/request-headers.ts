@@ -9,13 +9,12 @@ export interface Prefer {
 
 const MAX_WAIT_SECONDS = 300
 
-/** Reads `wait=N` and `respond-async`. @throws ApiError 400 when N is no number of seconds. */
+/** Reads `wait=N` and `respond-async`. A preference that is malformed is none (RFC 7240, 2). */
 export function parsePrefer(header: string | string[] | undefined): Prefer {
   const text = String(header ?? '')
   if (/(^|,)\s*respond-async\s*(,|;|$)/i.test(text)) return { waitMs: 0 }
   const wait = /(?:^|,)\s*wait\s*=\s*"?([^",;]*)"?/i.exec(text)?.[1]
-  if (wait === undefined) return { waitMs: undefined }
-  if (!/^\d{1,9}$/.test(wait.trim())) throw badRequest('Prefer: wait must be a number of seconds')
+  if (wait === undefined || !/^\d{1,9}$/.test(wait.trim())) return { waitMs: undefined }
   return { waitMs: Math.min(Number(wait), MAX_WAIT_SECONDS) * 1000 }
 }
 
@@ -35,6 +34,13 @@ export function askForPassword(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 401) return error
   const headers = { ...error.headers, 'www-authenticate': 'Basic realm="Berth", charset="UTF-8"' }
   return new ApiError(401, error.code, error.message, { cause: error.cause, headers })
+}
+
+/** Refuses a body that is compressed where it is taken as it comes. @throws ApiError 415 */
+export function refuseEncoded({ headers }: Pick<Request, 'headers'>): void {
+  const encoding = headers['content-encoding']?.trim() || 'identity'
+  if (encoding.toLowerCase() === 'identity') return
+  throw new ApiError(415, 'unsupported_media_type', `unsupported content encoding "${encoding}"`)
 }
 
 export function idempotencyKey(req: Request): string | undefined {

@@ -27,7 +27,7 @@ import type { RateLimiter } from './rate-limit.ts'
 import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
 import { transferOf } from './request-transfer.ts'
 import { requireWorkspace, sessionOf } from './session-cookie.ts'
-import { describeIssue } from './shapes.ts'
+import { describeIssue, describeQueryIssue } from './shapes.ts'
 
 export type Schema = z.ZodType
 type Output<T> = T extends Schema ? z.output<T> : undefined
@@ -254,7 +254,7 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
       principal,
       agent: res.locals.agent,
       params: declared.params && parse(declared.params, req.params),
-      query: declared.query && parse(declared.query, req.query),
+      query: declared.query && parseQuery(declared.query, req.query),
       body: declared.body && parse(declared.body, req.body, declared.invalidBody),
       prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
       idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
@@ -325,6 +325,13 @@ export function requireScope(principal: Principal, scopes: Scope[]): void {
   if (granted.every(isOfInstance) && !principal.isInstanceAdmin)
     throw forbidden('The user of this key is no admin of the instance', 'no_instance_admin')
   if (principal.role === 'viewer' && granted.every(isWrite)) throw forbidden(messages.permissionDenied)
+}
+
+/** @throws ApiError 400 naming the first parameter at fault. */
+function parseQuery(schema: Schema, input: unknown): unknown {
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  throw badRequest(describeQueryIssue(parsed.error, input))
 }
 
 /** @throws ApiError 400 naming the first field at fault, in `Error-Detail` where there is a fixed message. */

@@ -116,6 +116,13 @@ export function describeIssue({ issues: [issue] }: z.ZodError): string {
   return `${path || 'body'}: ${(key ?? issue)?.message}`
 }
 
+/** The fault of a query: a parameter that comes twice is a list to the server's parser, and no list to its client. */
+export function describeQueryIssue(error: z.ZodError, query: unknown): string {
+  const path = error.issues[0]?.path ?? []
+  const value = path.reduce((inner, key) => (inner as Record<PropertyKey, unknown> | undefined)?.[key], query)
+  return Array.isArray(value) ? `${fieldPath(path)}: given twice` : describeIssue(error)
+}
+
 /** Path of a field as clients write it: `mappings[0].port`. */
 const fieldPath = (path: PropertyKey[]): string =>
   path

@@ -23,8 +23,10 @@ export function byHost(
   const apiHost = publicUrl && new URL(publicUrl).hostname
   const domains = virtualHosts.map(({ domain }) => domain)
   return (req, res, next) => {
-    // A proxy in front may go by the other `Host` (RFC 9112, 3.2).
-    if ((req.headersDistinct.host?.length ?? 0) > 1) throw badRequest('Host: sent more than once')
+    // A proxy in front may go by the other `Host` (RFC 9112, 3.2) or key, of which Node keeps the first.
+    for (const name of ['Host', 'Authorization'])
+      if ((req.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
+        throw badRequest(`${name}: sent more than once`)
     const host = requestHost(req)
     if (host === apiHost || domains.includes(host)) return next()
     const nearest = nearestDomain(host, domains)

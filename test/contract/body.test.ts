@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { assertError } from '../support/client.ts'
+import { sendRaw } from '../support/gateway.ts'
 import { inlineCid, openContext } from './context.ts'
+import { CONTENT_TYPE, encodeForm, file } from './upload-form.ts'
 
 const PIN = '/v3/files/public/pin_by_cid'
 const { workspace } = await openContext()
@@ -57,6 +59,56 @@ describe('a body', () => {
   it('a body is 415 in an encoding or a charset that Berth does not read', async () => {
     assertError(await send(body, { 'content-encoding': 'pack200' }), 415, /./)
     assertError(await send(body, { 'content-type': 'application/json; charset=nonsense' }), 415, /./)
+  })
+})
+
+describe('a form', () => {
+  it('a form that is compressed is 415, at every way in [report: HTTP rules]', async () => {
+    const signed = await api.post('/v3/files/sign', { date: Math.floor(Date.now() / 1000), expires: 60 })
+    const paths = ['/v3/files', '/pinning/pinFileToIPFS', signed.body.data.slice(api.url.length)]
+    for (const path of paths) {
+      const sent = new Uint8Array(gzipSync(encodeForm([file('compressed', 'a.txt')])))
+      const headers = { 'content-type': CONTENT_TYPE, 'content-encoding': 'gzip' }
+      const reply = await api.request('POST', path, { body: sent, headers })
+      assertError(reply, 415, 'unsupported content encoding "gzip"')
+    }
+    const tus = { 'upload-length': '5', 'content-encoding': 'gzip' }
+    assertError(
+      await api.request('POST', '/v3/files', { headers: tus }),
+      415,
+      /^unsupported content encoding/,
+    )
+  })
+})
+
+describe('a query', () => {
+  it('a parameter that comes twice is 400 [report: HTTP rules]', async () => {
+    const twice: [path: string, message: string][] = [
+      ['/v3/files/public?limit=5&limit=6', 'limit: given twice'],
+      ['/v3/files/public?order=ASC&order=ASC', 'order: given twice'],
+      ['/v3/files/public?keyvalues[a]=1&keyvalues[a]=2', 'keyvalues.a: given twice'],
+      ['/v3/files/public?name=a&name=b', 'name: given twice'],
+      ['/v0/operations?limit=5&limit=6&limit=7', 'limit: given twice'],
+      ['/psa/pins?limit=5&limit=6', 'limit: given twice'],
+    ]
+    for (const [path, message] of twice) assertError(await api.get(path), 400, message)
+  })
+})
+
+describe('Authorization', () => {
+  it('two Authorization headers are 400, whichever is good [report: HTTP rules]', async () => {
+    const good = `Authorization: Bearer ${api.key}`
+    for (const headers of [
+      [good, good],
+      [good, 'Authorization: Bearer x'],
+      ['authorization: x', good],
+    ]) {
+      const answer = await sendRaw(
+        api.url,
+        `GET /v3/files/public HTTP/1.1\r\nHost: x\r\n${headers.join('\r\n')}\r\nConnection: close\r\n\r\n`,
+      )
+      assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*{"error":"Authorization: sent more than once"}$/)
+    }
   })
 })
 

@@ -4,9 +4,11 @@ import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { CarReader } from '@ipld/car'
 import * as dagCbor from '@ipld/dag-cbor'
+import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import { block, carOf } from '../integration/storage/cases/blocks.ts'
-import { sendRaw } from '../support/gateway.ts'
+import { assertError } from '../support/client.ts'
+import { assertRefused, sendRaw } from '../support/gateway.ts'
 import { hollowFile } from '../support/hollow.ts'
 import { inlineCid, openContext } from './context.ts'
 import { openGateway } from './gateway.ts'
@@ -173,4 +175,27 @@ it('an identity CID is a CAR without blocks', async () => {
   const { record } = await workspace.api.pin({ cid: `${inlineCid('text')}` }, { wait: 60 })
   assert.equal(record.status, 'pinned')
   assertBlocks(await read(`/ipfs/${inlineCid('text')}?format=car&car-dups=y`), [])
+})
+
+it('a shard within a directory is no directory: its names lead nowhere [report: HTTP rules]', async () => {
+  const inner = (await node.links(sharded)).filter(({ code }) => code === dagPb.code)
+  assert.ok(inner.length > 0)
+  const shard = await pin(inner[0] as CID)
+  const path = `/ipfs/${shard}`
+  for (const one of [`${path}/`, `${path}/?format=html`])
+    assertRefused(
+      await gateway.get(one),
+      406,
+      `cid: ${shard} is a shard within a directory: ask for the directory, or for format=raw or format=car`,
+    )
+  for (const format of ['raw', 'car'])
+    assert.equal((await gateway.get(`${path}?format=${format}`)).status, 200)
+  assert.equal((await gateway.get(`/ipfs/${sharded}/`)).status, 200)
+  const { body } = await workspace.api.get('/v3/files/public', { cid: `${shard}` })
+  const entries = await workspace.api.get(`/v0/files/public/${body.data.files[0].id}/entries`)
+  assertError(
+    entries,
+    400,
+    `path: ${shard} is a shard within a folder, whose entries have no path from there`,
+  )
 })

@@ -233,6 +233,22 @@ describe('a range', () => {
     })
   }
 
+  it('of several ranges the first that the file has is sent [report: HTTP rules]', async () => {
+    const range = 'bytes=2500000-2500009, ,-0,7-9,1-3'
+    const { status, headers, bytes } = await gateway.get(LARGE, { range })
+    assert.deepEqual([status, headers['content-range']], [206, 'bytes 7-9/2500000'])
+    assert.ok(bytes.equals(large.subarray(7, 10)))
+    assert.equal((await gateway.get(LARGE, { range: 'bytes=2500000-,-0' })).status, 416)
+    assert.equal((await gateway.get(LARGE, { range: 'bytes=0-1,9-3' })).status, 200)
+  })
+
+  it('a range of an empty file is the whole file [report: HTTP rules]', async () => {
+    for (const range of ['bytes=0-', 'bytes=0-0', 'bytes=-5', 'bytes=-0']) {
+      const { status, headers, bytes } = await gateway.get(`/ipfs/${empty}`, { range })
+      assert.deepEqual([status, headers['content-length'], bytes.length], [200, '0', 0], range)
+    }
+  })
+
   it('a range has no effect on HEAD', async () => {
     for (const range of ['bytes=0-9', 'bytes=2500000-']) {
       const { status, headers } = await gateway.head(LARGE, { range })
@@ -269,6 +285,30 @@ describe('content that the client has', () => {
   it('content that the client has in another form is sent', async () => {
     const known = { 'if-none-match': `"${textCid}"` }
     assert.equal((await gateway.get(`${TEXT}?format=raw`, known)).status, 200)
+  })
+})
+
+describe('If-Match', () => {
+  it('a condition on another version is 412, before all others [report: HTTP rules]', async () => {
+    const own = `"${textCid}"`
+    const conditions: [condition: string, status: number][] = [
+      [own, 200],
+      ['*', 200],
+      [`"other", ${own}`, 200],
+      ['"other"', 412],
+      [`W/${own}`, 412],
+      ['nonsense', 412],
+    ]
+    for (const [condition, status] of conditions)
+      for (const method of ['GET', 'HEAD'])
+        assert.equal((await gateway.ask(method, TEXT, { 'if-match': condition })).status, status, condition)
+    assertRefused(
+      await gateway.get(TEXT, { 'if-match': '"other"', 'if-none-match': own }),
+      412,
+      `If-Match: the content has the tag ${own}`,
+    )
+    assert.equal((await gateway.get(TEXT, { 'if-match': own, 'if-none-match': own })).status, 304)
+    assert.equal((await gateway.get(LARGE, { 'if-match': own, range: 'bytes=0-1' })).status, 412)
   })
 })
 
@@ -313,6 +353,8 @@ describe('a download', () => {
       ['?filename=gr%C3%B6%C3%9Fe', `inline; filename="gr__e"; filename*=UTF-8''gr%C3%B6%C3%9Fe`],
       ['?filename=a%0D%0ASet-Cookie:%20b', 'inline; filename="a__Set-Cookie: b"'],
       ['?filename=..%2F..%5Cetc', 'inline; filename=".._.._etc"'],
+      ['?filename=x%20filename%3Devil.exe', 'inline; filename="x filename=evil.exe"'],
+      ['?filename=x%3B%20filename%3Da%22b', 'inline; filename="x; filename=a\\"b"'],
     ]
     for (const [query, expected] of names) {
       const { status, headers } = await gateway.get(TEXT + query)

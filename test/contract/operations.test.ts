@@ -160,8 +160,9 @@ describe('Prefer', () => {
     await api.delete(`${QUEUE}/${body.data.id}`)
   })
   for (const prefer of ['wait=', 'wait=soon', 'wait=-1', 'wait=1.5'])
-    it(`Prefer: ${prefer} is 400`, async () => {
-      assertError(await pin(prefer), 400, 'Prefer: wait must be a number of seconds')
+    it(`Prefer: ${prefer} is ignored [report: HTTP rules]`, async () => {
+      const { status, body } = await pin(prefer)
+      assert.deepEqual([status, body.data.status], [200, 'prechecking'])
     })
 })
 

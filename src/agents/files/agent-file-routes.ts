@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
+import { refuseEncoded } from '../../http/request-headers.ts'
 import type { Route } from '../../http/route.ts'
 import { describeIssue } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
@@ -58,6 +59,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       success: { status: 200, description: 'It is written.', body: written },
       errors: [412, 413],
       async handle({ agent, query, req, signal }) {
+        refuseEncoded(req)
         const version = seenVersion(req.headers)
         const place = { agentd, agent, signal }
         return { body: await writeFile(place, query.path, req, { maxBytes, version }) }

@@ -1,6 +1,7 @@
 /** The body of an upload: larger than any other JSON of the API, and in memory until the agent has it. */
 import type { IncomingMessage } from 'node:http'
 import { ApiError, badRequest, contractError, messages } from '../../errors.ts'
+import { refuseEncoded } from '../../http/request-headers.ts'
 
 const BODY_MS = 60_000
 /** For the file's name, and what little else there may be. */
@@ -59,10 +60,7 @@ export async function withJsonBody<T>(
   maxBytes: number,
   work: (body: unknown) => Promise<T>,
 ): Promise<T> {
-  const encoding = req.headers['content-encoding'] ?? 'identity'
-  if (encoding !== 'identity') {
-    throw new ApiError(415, 'bad_request', `unsupported content encoding "${encoding}"`)
-  }
+  refuseEncoded(req)
   if (Number(req.headers['content-length']) > maxBytes) throw tooLarge()
   let taken = 0
   try {

@@ -2,6 +2,7 @@ import { Readable, Transform } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { Request } from 'express'
 import { ApiError, badRequest, messages, unavailable } from '../../errors.ts'
+import { refuseEncoded } from '../../http/request-headers.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 
 export interface FormField {
@@ -58,7 +59,7 @@ export class UploadForm {
 
   /**
    * @param gone fires when the client has gone.
-   * @throws ApiError 415 for another Content-Type, 400 for one without a boundary.
+   * @throws ApiError 415 for another Content-Type or a compressed body, 400 for one without a boundary.
    */
   constructor(req: Request, gone: AbortSignal) {
     this.#req = req
@@ -166,6 +167,7 @@ const CLIENT_IDLE = () => new ApiError(408, 'timeout', `body: nothing arrived fo
 const STORE_IDLE = () => unavailable(messages.ipfsUnreachable)
 
 function createParser(req: Request): BusboyInstance {
+  refuseEncoded(req)
   const type = req.headers['content-type'] ?? ''
   if (!/^multipart\/form-data\s*(;|$)/i.test(type)) {
     throw new ApiError(415, 'unsupported_media_type', 'Content-Type: must be multipart/form-data')

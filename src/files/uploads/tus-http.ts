@@ -3,6 +3,7 @@ import { finished } from 'node:stream/promises'
 import { ReadableStream } from 'node:stream/web'
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'
 import { ApiError, badRequest, unavailable } from '../../errors.ts'
+import { refuseEncoded } from '../../http/request-headers.ts'
 import { uploadBusy } from './tus-lease.ts'
 
 /** The one version of the protocol there is. */
@@ -28,10 +29,12 @@ export const speaksTus = (req: ExpressRequest): boolean => req.headers['tus-resu
 
 /**
  * Refuses what a client may not expect here, before anything is written for it.
- * @throws ApiError 412 for another version of the protocol, 400 for an extension that is not offered: a client
+ * @throws ApiError 415 for bytes that are compressed, 412 for another version of the protocol, 400 for an extension that is not offered: a client
  *   whose checksum was passed over would take its bytes for checked.
  */
-export function checkOffered({ headers }: ExpressRequest): void {
+export function checkOffered(req: ExpressRequest): void {
+  refuseEncoded(req)
+  const { headers } = req
   const version = headers['tus-resumable'] ?? TUS_VERSION
   if (version !== TUS_VERSION) {
     throw new ApiError(412, 'tus_version', `Tus-Resumable: must be ${TUS_VERSION}`, {

@@ -76,8 +76,8 @@ export function namedDisposition(
   const type = searchParams.get('download') === 'true' ? 'attachment' : usual
   const name = (searchParams.get('filename') || fallback).replace(/[\p{Cc}/\\]/gu, '_')
   const header = contentDisposition(name, { type, fallback: name.replace(/[^\x20-\x7e]/g, '_') })
-  // Quoted also where it need not be: not every client reads a bare one.
-  return { 'Content-Disposition': header.replace(/filename=([^";]+)/, 'filename="$1"') }
+  // Quoted also where it need not be: not every client reads a bare one. What is quoted already may look like a parameter.
+  return { 'Content-Disposition': header.replace(/^(\w+; filename=)([^";]+)/, '$1"$2"') }
 }
 
 /** The media type of a file's extension, by Express; undefined where it does not know it. */

@@ -32,10 +32,10 @@ export function inMemory(bytes: Uint8Array): Pick<Representation, 'size' | 'byte
 }
 
 /**
- * Answers a GET or HEAD by RFC 9110: `If-None-Match` first, then, for GET alone, `If-Range` and `Range`.
+ * Answers a GET or HEAD by RFC 9110: `If-Match`, then `If-None-Match`, then, for GET alone, `If-Range` and `Range`.
  * @param headers those that do not depend on the representation.
  * @param gone fires when the client has gone.
- * @throws ApiError 416, and what reading throws before the first bytes.
+ * @throws ApiError 412, 416, and what reading throws before the first bytes.
  */
 export async function respond(
   req: Request,
@@ -44,6 +44,7 @@ export async function respond(
   { etag, size, status = 200, ...content }: Representation,
   gone: AbortSignal,
 ): Promise<void> {
+  if (status === 200) checkMatch(req, etag)
   res.set('ETag', etag)
   if (status === 200 && req.fresh) return void res.status(304).set(headers).end()
   const all = { ...headers, ...content.headers, 'Accept-Ranges': size === undefined ? 'none' : 'bytes' }
@@ -81,6 +82,15 @@ export function hasFresh(req: Request, res: Response, etag: string): boolean {
   return fresh
 }
 
+/** @throws ApiError 412 where the client wants another version than this. Weak tags never match (RFC 9110, 13.1.1). */
+export function checkMatch(req: Request, etag: string): void {
+  const condition = req.get('if-match')
+  if (condition === undefined || condition.trim() === '*') return
+  const tags: readonly string[] = condition.match(/(?:W\/)?"[^"]*"/g) ?? []
+  if (etag.startsWith('"') && tags.includes(etag)) return
+  throw new ApiError(412, 'precondition_failed', `If-Match: the content has the tag ${etag}`)
+}
+
 /** True for a client that wants the range of another version than this. A date never matches: content has none. */
 function isOutdated(req: Request, etag: string): boolean {
   const condition = req.get('if-range')
@@ -94,13 +104,23 @@ interface ByteRange {
 }
 
 /**
- * The range of a `Range` header (RFC 9110, 14.2), of several the first. Undefined for the whole file: without the
- * header, in another unit, where it is malformed.
+ * The range of a `Range` header (RFC 9110, 14.2): of several, the first that the file has. Undefined for the whole file:
+ * without the header, in another unit, where one of them is malformed, and for an empty file, which has no part.
  * @param size of the file, in bytes.
  */
 function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
-  const [, range = ''] = /^bytes=([^,]*)/i.exec(header ?? '') ?? []
-  const [, first, last] = /^(\d*)\s*-\s*(\d*)$/.exec(range.trim()) ?? []
+  const [, list] = /^bytes=(.*)$/i.exec(header ?? '') ?? []
+  if (list === undefined || size === 0) return undefined
+  // Empty elements of a list say nothing (RFC 9110, 5.6.1).
+  const elements = list.split(',').map((one) => one.trim())
+  const ranges = elements.filter(Boolean).map((one) => readRange(one, size))
+  if (ranges.length === 0 || ranges.includes(undefined)) return undefined
+  return ranges.find((one) => one !== 'unsatisfiable') ?? 'unsatisfiable'
+}
+
+/** One range of the header; undefined for one that is malformed. */
+function readRange(text: string, size: number): ByteRange | 'unsatisfiable' | undefined {
+  const [, first, last] = /^(\d*)\s*-\s*(\d*)$/.exec(text) ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
   if (first === '') {
     const length = Math.min(Number(last), size)

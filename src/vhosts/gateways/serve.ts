@@ -5,6 +5,7 @@ import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { ApiError, notFound } from '../../errors.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
+import { isInnerShard } from '../../storage/inner-shards.ts'
 import type { Storage } from '../../storage/port.ts'
 import { bytesOfFile } from '../../storage/unixfs.ts'
 import { decodeUnixFs } from '../../storage/unixfs-node.ts'
@@ -19,7 +20,7 @@ import type { KeptContent } from './kept.ts'
 import { type ListingDetails, listingRepresentation } from './listing.ts'
 import { objectRepresentation } from './objects.ts'
 import { findRule } from './redirects-file.ts'
-import { hasFresh, type Representation, respond } from './respond.ts'
+import { checkMatch, hasFresh, type Representation, respond } from './respond.ts'
 import { tarRepresentation } from './tar.ts'
 
 export interface Serving {
@@ -44,6 +45,7 @@ export async function sendServed(storage: Storage, kept: KeptContent, serving: S
     Vary: 'Accept',
   }
   const tag = tagOfFile(kept.cid, asked?.format, serving)
+  if (tag !== undefined) checkMatch(req, tag)
   if (tag !== undefined && hasFresh(req, res, tag)) {
     return void res
       .status(304)
@@ -138,6 +140,7 @@ async function unixFsRepresentation(
   if (entry.type === 'other') return symlinkRepresentation(entry.cid, block)
   const file = entry.type === 'file' ? { entry, block, name } : await findIndex(storage, entry.cid, signal)
   if (!file) {
+    if (await isInnerShard(storage, { cid: entry.cid, block }, signal)) throw innerShard(entry.cid)
     return asPage(
       listingRepresentation(storage, entry.cid, listingDetails(gateway, path, url, req)),
       path,
@@ -171,6 +174,13 @@ async function unixFsRepresentation(
   }
   return imageRepresentation(source, original, shownName, asked, serving)
 }
+
+const innerShard = (cid: CID) =>
+  new ApiError(
+    406,
+    'not_acceptable',
+    `cid: ${cid} is a shard within a directory: ask for the directory, or for format=raw or format=car`,
+  )
 
 /** A symbolic link is not followed: its content is where it leads to. @throws ApiError 406 for any other node. */
 function symlinkRepresentation(cid: CID, block: Uint8Array): Representation {
