@@ -38,6 +38,7 @@ import { gatewayRoutes } from '../files/gateways/gateway-routes.ts'
 import { GatewayService } from '../files/gateways/gateways.ts'
 import { groupRoutes } from '../files/groups.ts'
 import { nodeRoutes } from '../files/node-routes.ts'
+import { olderRoutes } from '../files/older-routes.ts'
 import { PinService } from '../files/pins/pin-requests.ts'
 import { pinRoutes } from '../files/pins/pin-routes.ts'
 import { psaRoutes } from '../files/psa/psa-routes.ts'
@@ -209,6 +210,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       parts,
     }),
     ...fileRoutes({ pool, prisma, operations, searches }),
+    ...olderRoutes({ pool, searches, operations, pins, admitPin, allowPrivateHostNodes }),
     ...entryRoutes({ prisma, storages, bounds }),
     ...groupRoutes({ pool, prisma, searches }),
     ...swapRoutes({ pool, gateways }),

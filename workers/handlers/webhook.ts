@@ -8,6 +8,7 @@ import {
   noteAttempts,
   noteDue,
   noteFailing,
+  notePause,
   noteWell,
   readDueDeliveries,
 } from '../../src/db/statements/webhooks.ts'
@@ -41,6 +42,7 @@ const UNSIGNED: Outcome = {
   response: null,
   error: 'The secret of the webhook cannot be decrypted: rotate it',
   isSilent: true,
+  retryMs: 0,
 }
 
 interface Due {
@@ -109,6 +111,8 @@ function note(prisma: PrismaClient, webhookId: string, attempted: readonly Attem
     const isWell = attempted.some(({ outcome }) => outcome.error === null)
     const failing = isWell ? undefined : await noteFailing.first(tx, webhookId, isSilent)
     if (isWell) await noteWell.run(tx, webhookId)
+    const retryMs = Math.max(...attempted.map(({ outcome }) => outcome.retryMs))
+    if (retryMs > 0) await notePause.run(tx, webhookId, retryMs)
     const of = <T>(value: (one: Attempted) => T) => attempted.map(value)
     await noteAttempts.run(
       tx,
@@ -117,19 +121,25 @@ function note(prisma: PrismaClient, webhookId: string, attempted: readonly Attem
       of(({ outcome }) => outcome.status),
       of(({ outcome }) => outcome.response),
       of(({ outcome }) => outcome.error),
-      of(({ delivery, outcome }) => (outcome.error === null ? null : waitMs(delivery.attempts))),
+      of(({ delivery, outcome }) =>
+        outcome.error === null ? null : waitMs(delivery.attempts, outcome.retryMs),
+      ),
     )
-    if (isWell) return true
+    if (isWell) return retryMs === 0
     const reason = await findReason(tx, webhookId, attempted, failing?.failingMs ?? 0)
     if (reason) await disable(tx, webhookId, reason)
-    return !reason && !isSilent
+    return !reason && !isSilent && retryMs === 0
   })
 }
 
-/** The wait before the next attempt, null after the last one. It varies by a tenth, so that deliveries that failed together do not come back together. */
-function waitMs(attempts: number): number | null {
+/**
+ * The wait before the next attempt, null after the last one. It varies by a tenth, so that deliveries that failed together do
+ * not come back together.
+ * @param leastMs what the target has asked for.
+ */
+function waitMs(attempts: number, leastMs: number): number | null {
   const ms = WAITS_MS[attempts]
-  return ms === undefined ? null : ms * (0.9 + Math.random() * 0.2)
+  return ms === undefined ? null : Math.max(ms * (0.9 + Math.random() * 0.2), leastMs)
 }
 
 /** The reason to send nothing more to a target that has just failed, if there is one. */

@@ -31,6 +31,18 @@ export interface Outcome {
   error: string | null
   /** The target gave no answer, or one that says that it is not well. */
   isSilent: boolean
+  /** How long the target wants to be left alone (`Retry-After`), in milliseconds; 0 where it does not say. */
+  retryMs: number
+}
+
+/** Longest wait that a target may ask for. */
+const MAX_RETRY_MS = 86_400_000
+
+/** Reads `Retry-After`: seconds, or a date (RFC 9110, 10.2.3). Anything else says nothing. */
+export function readRetryAfter(header: string | undefined, now = Date.now()): number {
+  const text = header?.trim() ?? ''
+  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
+  return Number.isNaN(ms) ? 0 : Math.max(0, Math.min(ms, MAX_RETRY_MS))
 }
 
 /** `webhook-signature`: one signature for each secret. @param body as it is sent. */
@@ -85,11 +97,11 @@ export class OpenTarget {
   async send({ id, body }: { id: string; body: string }, signal: AbortSignal): Promise<Outcome> {
     const late = AbortSignal.timeout(this.#attemptMs)
     try {
-      const { status, response } = await this.#post(id, body, AbortSignal.any([signal, late]))
-      if (status >= 200 && status < 300) return { status, response, error: null, isSilent: false }
+      const { status, response, retryMs } = await this.#post(id, body, AbortSignal.any([signal, late]))
+      if (status >= 200 && status < 300) return { status, response, error: null, isSilent: false, retryMs: 0 }
       const isRedirect = status >= 300 && status < 400
       const error = isRedirect ? `${status}: redirects are not followed` : `the target answered ${status}`
-      return { status, response, error, isSilent: status >= 500 || UNWELL.has(status) }
+      return { status, response, error, isSilent: status >= 500 || UNWELL.has(status), retryMs }
     } catch (error) {
       signal.throwIfAborted()
       const { code, message } = error as NodeJS.ErrnoException
@@ -98,11 +110,15 @@ export class OpenTarget {
         : code
           ? `${code}: ${message}`
           : message
-      return { status: null, response: null, error: why.slice(0, 500), isSilent: true }
+      return { status: null, response: null, error: why.slice(0, 500), isSilent: true, retryMs: 0 }
     }
   }
 
-  #post(id: string, body: string, signal: AbortSignal): Promise<{ status: number; response: string }> {
+  #post(
+    id: string,
+    body: string,
+    signal: AbortSignal,
+  ): Promise<{ status: number; response: string; retryMs: number }> {
     const { url } = this.#target
     const timestamp = Math.floor(Date.now() / 1000)
     const webhookId = `msg_${id}`
@@ -127,7 +143,8 @@ export class OpenTarget {
         const done = () => {
           // Text that PostgreSQL can hold.
           const response = Buffer.concat(chunks).subarray(0, ANSWER_BYTES).toString().replaceAll('\0', '')
-          resolve({ status: answer.statusCode ?? 0, response })
+          const retryMs = readRetryAfter(answer.headers['retry-after'])
+          resolve({ status: answer.statusCode ?? 0, response, retryMs })
         }
         answer.on('data', (chunk: Buffer) => {
           chunks.push(chunk)

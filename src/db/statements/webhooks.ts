@@ -105,6 +105,14 @@ export const noteFailing = statement({
     RETURNING (extract(epoch FROM now() - failing_since) * 1000)::float8 AS "failingMs"`,
 })
 
+/** Pauses the webhook `$1` for at least `$2` ms, as its target has asked. */
+export const notePause = statement({
+  name: 'webhook-note-pause',
+  parameters: ['uuid', 'float8'],
+  columns: {},
+  text: `UPDATE webhook SET paused_until = greatest(paused_until, now() + $2 * interval '1 ms') WHERE id = $1`,
+})
+
 /**
  * Has the webhook `$1` looked at when the next of its deliveries is due, and its pause over. A look that is due before stays: of
  * {@link noteWaiting}, for which this statement may have waited, it sees the row, and not the deliveries.

@@ -13,6 +13,8 @@ export interface Choices {
   groupId?: string
   keyvalues?: Record<string, string>
   car?: boolean
+  /** The upload becomes what a directory has in it. */
+  wrap?: boolean
   cidVersion?: 0 | 1
   expiresAt?: Date
 }
@@ -89,16 +91,23 @@ function unwrap(pairs: unknown): unknown {
   return typeof inner === 'object' ? inner : pairs
 }
 
-const metadata = z.object({
+/** The older API's name and metadata of a file. */
+export const olderMetadata = z.object({
   name: optionalName(255).nullish(),
   keyvalues: z.preprocess(numbersAsText, keyvalues.nullish()),
 })
-const options = z.object({
+/** The older API's options of an upload. An option that is unknown is refused, as the client expects something of it. */
+export const olderOptions = z.strictObject({
   groupId: groupId.nullish(),
   cidVersion: z
     .union([z.literal([0, 1]), z.enum(['0', '1'])], 'must be 0 or 1')
-    .transform(Number)
+    .transform((version) => (Number(version) === 0 ? 0 : 1))
     .nullish(),
+  wrapWithDirectory: z
+    .boolean()
+    .nullish()
+    .describe('The upload becomes the entry of a directory, and `IpfsHash` is that of the directory.'),
+  customPinPolicy: z.unknown().describe('Accepted, without effect: Berth keeps one copy.'),
 })
 
 /** The older API has numbers as values, too. */
@@ -121,19 +130,24 @@ export const legacyForm = z.object({
     .string()
     .meta({ format: 'json-options' })
     .optional()
-    .describe('JSON: `{"groupId": …, "cidVersion": 0 or 1}`.'),
+    .describe('JSON: `{"groupId": …, "cidVersion": 0 or 1, "wrapWithDirectory": true or false}`.'),
 })
 
 /** The fields of `POST /pinning/pinFileToIPFS`. */
 export const readLegacyField: FieldReader = (name, value) => {
   if (name === 'network') return { network: check(network, name, value) }
   if (name === 'pinataMetadata') {
-    const { name: title, keyvalues: pairs } = check(metadata, name, parseJson(name, value))
+    const { name: title, keyvalues: pairs } = check(olderMetadata, name, parseJson(name, value))
     return { ...(title && { name: title }), ...(pairs && { keyvalues: pairs }) }
   }
   if (name === 'pinataOptions') {
-    const { groupId: group, cidVersion: version } = check(options, name, parseJson(name, value))
-    return { ...(group && { groupId: group }), ...(version != null && { cidVersion: version === 0 ? 0 : 1 }) }
+    const options = check(olderOptions, name, parseJson(name, value))
+    const { groupId: group, cidVersion: version, wrapWithDirectory: wrap } = options
+    return {
+      ...(group && { groupId: group }),
+      ...(version != null && { cidVersion: version }),
+      ...(wrap && { wrap }),
+    }
   }
   return {}
 }

@@ -5,8 +5,8 @@ import { admitType } from './content-type.ts'
 import { type FieldReader, readField } from './fields.ts'
 import { UploadForm } from './form.ts'
 import type { ReceivedUpload, ReceiveUpload, UploadGrant, UploadServices } from './grant.ts'
-import { keepContent, type StoredContent } from './keep.ts'
-import { Upload } from './upload.ts'
+import { type FileDetails, keepContent, type StoredContent } from './keep.ts'
+import { iterate, Upload, WRAPPER } from './upload.ts'
 import { release } from './upload-import.ts'
 
 /**
@@ -47,9 +47,42 @@ export async function receiveForm(
   }
 }
 
+/** A file whose bytes are in memory, as the client describes it. */
+export interface WholeFile {
+  content: Uint8Array
+  type: string
+  details: FileDetails
+  cidVersion: 0 | 1
+  /** The file becomes the only entry of a directory, under this name. */
+  wrappedAs?: string | undefined
+}
+
+/** Receives a file whose bytes came in a JSON body. */
+export async function receiveWhole(
+  { content, type, details, cidVersion, wrappedAs }: WholeFile,
+  grant: UploadGrant,
+  services: UploadServices,
+  signal: AbortSignal,
+): Promise<ReceivedUpload> {
+  const { network } = details
+  const allowance = new Allowance(services, grant, content.length)
+  try {
+    await allowance.reserveUpTo(content.length)
+    await services.disk.admit(content.length)
+    const path = wrappedAs === undefined ? 'file' : `${WRAPPER}/${wrappedAs}`
+    const entries = iterate([{ path, content: iterate([content]) }])
+    const folder = () => (wrappedAs === undefined ? null : WRAPPER)
+    const stored = await services.storages[network].add(entries, { cidVersion, folder, signal })
+    const declaredType = wrappedAs === undefined ? type : null
+    return await keep({ network, allowance, declaredType, details: () => details }, stored, grant, services)
+  } finally {
+    await allowance.release()
+  }
+}
+
 /** Makes a file of what is in the store now, or takes it out again. */
 async function keep(
-  upload: Upload,
+  upload: Pick<Upload, 'network' | 'allowance' | 'declaredType' | 'details'>,
   stored: StoredContent,
   grant: UploadGrant,
   services: UploadServices,

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { badRequest } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { network } from '../../http/shapes.ts'
-import { legacyForm, readLegacyField, uploadForm } from './fields.ts'
+import { legacyForm, olderMetadata, olderOptions, readLegacyField, uploadForm } from './fields.ts'
 import {
   checkNetwork,
   networkOfKey,
@@ -10,7 +11,7 @@ import {
   type UploadServices,
 } from './grant.ts'
 import { fileRecord } from './keep.ts'
-import { receiveForm, receiveUpload } from './receive.ts'
+import { receiveForm, receiveUpload, receiveWhole } from './receive.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
 const TAG = 'Uploads'
@@ -71,20 +72,49 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
           network: ofKey ?? query.network,
           defaultNetwork: 'public',
         } as const
-        const { file, isDuplicate } = await receiveForm(readLegacyField, req, grant, services, signal)
-        const body: z.output<typeof legacyRecord> = {
-          ID: file.id,
-          Name: file.name,
-          IpfsHash: file.cid,
-          PinSize: file.size,
-          Timestamp: file.created_at,
-          NumberOfFiles: file.number_of_files,
-          MimeType: file.mime_type,
-          GroupId: file.group_id,
-          Keyvalues: file.keyvalues,
-          isDuplicate,
-        }
-        return { body }
+        const received = await receiveForm(readLegacyField, req, grant, services, signal)
+        return { body: toLegacyRecord(received) }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/pinning/pinJSONToIPFS',
+      aliases: ['/v3/pinning/pinJSONToIPFS'],
+      id: 'pinJSONToIPFS',
+      tag: TAG,
+      summary: 'Upload JSON as a file, the older way',
+      description:
+        'To the public network. The body is `{"pinataContent": …, "pinataMetadata": …, "pinataOptions": …}`, or the content itself: an object without these fields. The file has it without blanks.',
+      scope: 'org:files:write',
+      bound: 'uploads',
+      body: jsonUpload,
+      success: { status: 200, description: 'The file.', body: legacyRecord },
+      errors: [404, 507],
+      async handle({ req, principal, body, signal }) {
+        const { pinataMetadata, pinataOptions } = body
+        const isWrapped = JSON_FIELDS.some((name) => Object.hasOwn(body, name))
+        const content = isWrapped ? req.body.pinataContent : req.body
+        if (content === undefined) throw badRequest('pinataContent: is required')
+        const name = pinataMetadata?.name || null
+        const received = await receiveWhole(
+          {
+            content: Buffer.from(JSON.stringify(content)),
+            type: 'application/json',
+            cidVersion: pinataOptions?.cidVersion ?? 1,
+            wrappedAs: pinataOptions?.wrapWithDirectory ? name || 'file.json' : undefined,
+            details: {
+              network: 'public',
+              name,
+              keyvalues: pinataMetadata?.keyvalues ?? {},
+              groupId: pinataOptions?.groupId ?? null,
+              expiresAt: null,
+            },
+          },
+          { uploader: principal },
+          services,
+          signal,
+        )
+        return { body: toLegacyRecord(received) }
       },
     }),
   ]
@@ -104,6 +134,26 @@ const legacyRecord = z.object({
   Keyvalues: keyvalues,
   isDuplicate: z.boolean(),
 })
+
+const toLegacyRecord = ({ file, isDuplicate }: ReceivedUpload): z.output<typeof legacyRecord> => ({
+  ID: file.id,
+  Name: file.name,
+  IpfsHash: file.cid,
+  PinSize: file.size,
+  Timestamp: file.created_at,
+  NumberOfFiles: file.number_of_files,
+  MimeType: file.mime_type,
+  GroupId: file.group_id,
+  Keyvalues: file.keyvalues,
+  isDuplicate,
+})
+
+const jsonUpload = z.looseObject({
+  pinataContent: z.unknown().describe('Any JSON.'),
+  pinataMetadata: olderMetadata.nullish(),
+  pinataOptions: olderOptions.nullish(),
+})
+const JSON_FIELDS = Object.keys(jsonUpload.shape)
 
 /** A file record as an upload answers it. */
 export const uploadRecord = fileRecord.extend({

@@ -14,6 +14,11 @@ import type { FileDetails, StoredContent } from './keep.ts'
 import { UploadPaths } from './paths.ts'
 import { type ImportTarget, importCar, release } from './upload-import.ts'
 
+/** A directory around an upload that is to be in one: its own name is nowhere. */
+export const WRAPPER = 'wrapper'
+/** Choices that count from the first file on. */
+const IMPORT_CHOICES: (keyof Choices)[] = ['network', 'car', 'cidVersion', 'wrap']
+
 /** An upload by a form: what the form has said so far, and the way of its files into a store. */
 export class Upload {
   readonly #form: UploadForm
@@ -40,7 +45,7 @@ export class Upload {
 
   /** The Content-Type of a single file; null for what is not the file that was sent. */
   get declaredType(): string | null {
-    return this.#choices.car || this.#paths.isFolder ? null : this.#firstType
+    return this.#choices.car || this.#choices.wrap || this.#paths.isFolder ? null : this.#firstType
   }
 
   /** The client's description of the file, complete once all of the form is read. */
@@ -90,14 +95,15 @@ export class Upload {
       network: this.network,
       signal: this.#form.signal,
     }
-    const { car = false, cidVersion = 1 } = this.#choices
+    const { car = false, cidVersion = 1, wrap = false } = this.#choices
     if (car) checkCar(this.#grant, this.network)
     this.#isImporting = true
     if (!car) {
       const { storages } = services
       // The common folder is known only after the last file.
-      const folder = () => this.#paths.root
-      return storages[target.network].add(entries, { cidVersion, folder, signal: target.signal })
+      const folder = () => (wrap ? WRAPPER : this.#paths.root)
+      const added = wrap ? wrapped(entries) : entries
+      return storages[target.network].add(added, { cidVersion, folder, signal: target.signal })
     }
 
     const { value: file } = await entries.next()
@@ -147,7 +153,7 @@ export class Upload {
     this.#fields.add(name)
     const said = this.#readField(name, value)
     checkNetwork(this.#grant, said.network)
-    if (this.#isImporting && ('network' in said || 'car' in said || 'cidVersion' in said)) {
+    if (this.#isImporting && IMPORT_CHOICES.some((choice) => choice in said)) {
       throw badRequest(`${name}: must come before the file, as network does`)
     }
     Object.assign(this.#choices, said)
@@ -159,7 +165,12 @@ async function* chain<T>(first: T, rest: AsyncIterable<T>): AsyncGenerator<T, vo
   yield* rest
 }
 
-async function* iterate<T>(items: T[]): AsyncGenerator<T, void> {
+/** Puts all paths into one directory, which becomes the root. */
+async function* wrapped(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEntry, void> {
+  for await (const { path, content } of entries) yield { path: `${WRAPPER}/${path}`, content }
+}
+
+export async function* iterate<T>(items: T[]): AsyncGenerator<T, void> {
   yield* items
 }
 

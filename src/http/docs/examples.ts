@@ -9,6 +9,7 @@ import { domainExamples } from './domain-examples.ts'
 import { engineExamples } from './engine-examples.ts'
 import { eventExamples } from './event-examples.ts'
 import type { Example } from './example.ts'
+import { olderExamples } from './older-examples.ts'
 import { skillExamples } from './skill-examples.ts'
 import { snapshotExamples } from './snapshot-examples.ts'
 import { templateExamples } from './template-examples.ts'
@@ -201,6 +202,7 @@ export const examples: Record<string, Example> = {
     },
   },
   appendToUpload: { request: '<bytes>' },
+  ...olderExamples,
   pinFileToIPFS: {
     request: {
       file: ['<the bytes of catalogue/1.png>', '<the bytes of catalogue/2.png>'],

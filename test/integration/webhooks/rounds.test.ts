@@ -107,6 +107,46 @@ describe('a delivery', () => {
     assert.equal(receiver.received.length, 8)
   })
 
+  it('a delivery waits for as long as its target asks, and so does all else for it [report: old clients]', async () => {
+    const later = new Date(Date.now() + 7_200_000).toUTCString()
+    for (const [header, seconds] of [
+      ['600', 600],
+      [later, 7200],
+      ['999999999', 86_400],
+    ] as const) {
+      await prisma.webhookDelivery.deleteMany()
+      await prisma.webhook.deleteMany()
+      receiver.answerWith((response) => response.writeHead(429, { 'Retry-After': header }).end())
+      const { id } = await make()
+      await publish(event())
+      await runAll()
+      const sent = receiver.received.length
+      const [one] = await deliveries()
+      const { pausedUntil } = await prisma.webhook.findUniqueOrThrow({ where: { id } })
+      for (const time of [one?.nextAttemptAt, pausedUntil]) {
+        const wait = ((time?.getTime() ?? 0) - Date.now()) / 1000
+        assert.ok(wait > seconds - 60 && wait <= seconds + 1, `${header}: ${wait} s`)
+      }
+      await publish(event())
+      await runAll()
+      assert.equal(receiver.received.length, sent)
+    }
+  })
+
+  it('a delivery waits as usual where its target asks for less, or for nonsense [report: old clients]', async () => {
+    for (const header of ['1', 'soon', '-5', new Date(0).toUTCString()]) {
+      await prisma.webhookDelivery.deleteMany()
+      await prisma.webhook.deleteMany()
+      receiver.answerWith((response) => response.writeHead(503, { 'Retry-After': header }).end())
+      await make()
+      await publish(event())
+      await runAll()
+      const [one] = await deliveries()
+      const wait = ((one?.nextAttemptAt?.getTime() ?? 0) - (one?.lastAttemptAt?.getTime() ?? 0)) / 1000
+      assert.ok(wait >= 4.4 && wait <= 5.6, `${header}: ${wait} s`)
+    }
+  })
+
   it('a delivery follows no redirect', async () => {
     receiver.answerWith((response) => response.writeHead(302, { Location: receiver.url }).end())
     await make()

@@ -1,0 +1,244 @@
+/** Routes of the API before v3, which scripts still call: pins by hash, the list of pins, and unpinning. */
+import { z } from 'zod'
+import { type Queryable, transaction } from '../db/pool.ts'
+import type { Searches } from '../db/searches.ts'
+import { escapeLike, isoTime } from '../db/statements/statement.ts'
+import { badRequest, forbidden, messages, notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { cid, limit, network, text, time } from '../http/shapes.ts'
+import { canonicalCid, parseCid } from './cid.ts'
+import { checkHostNodes, MAX_HOST_NODES } from './host-nodes.ts'
+import type { PinRouteServices } from './pins/pin-routes.ts'
+import { removeFile } from './remove.ts'
+import { olderMetadata } from './uploads/fields.ts'
+
+const NETWORK = network.default('public').describe('`public` if left out.')
+const bytes = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be a number of bytes')
+  .transform(Number)
+  .optional()
+
+const pinByHash = z.object({
+  hashToPin: cid.describe('The CID to pin.'),
+  pinataMetadata: olderMetadata.nullish(),
+  pinataOptions: z
+    .strictObject({
+      groupId: z.uuid('must be a UUID').toLowerCase().nullish(),
+      hostNodes: z
+        .array(text(1024).meta({ format: 'host-node' }))
+        .max(MAX_HOST_NODES)
+        .nullish(),
+      customPinPolicy: z.unknown().describe('Accepted, without effect: Berth keeps one copy.'),
+      pinPolicy: z.unknown().describe('Accepted, without effect.'),
+    })
+    .nullish(),
+})
+
+const pinListQuery = z.object({
+  network: NETWORK,
+  hashContains: text(512).optional().describe('Part of the CID.'),
+  groupId: z.uuid('must be a UUID').toLowerCase().optional(),
+  pinStart: time.optional().describe('Pinned at this time or later.'),
+  pinEnd: time.optional().describe('Pinned at this time or earlier.'),
+  pinSizeMin: bytes,
+  pinSizeMax: bytes,
+  status: z.enum(['all', 'pinned', 'unpinned'], 'must be all, pinned or unpinned').default('all'),
+  metadata: z
+    .object({
+      name: text(255).optional(),
+      keyvalues: text(16_384).optional().meta({ format: 'json-pairs' }),
+    })
+    .optional()
+    .describe(
+      '`metadata[name]`: part of the name. `metadata[keyvalues]`: JSON, `{"<key>": {"value": …, "op": "eq"}}`.',
+    ),
+  includeCount: z.enum(['true', 'false'], 'must be true or false').default('true'),
+  pageLimit: limit(10, 1000),
+  pageOffset: z
+    .string()
+    .regex(/^\d{1,6}$/, 'must be a whole number up to 999999')
+    .transform(Number)
+    .default(0),
+})
+
+const pinRow = z.object({
+  id: z.string(),
+  ipfs_pin_hash: z.string(),
+  size: z.number(),
+  user_id: z.string().nullable(),
+  date_pinned: z.string(),
+  date_unpinned: z.null(),
+  metadata: z.object({ name: z.string().nullable(), keyvalues: z.record(z.string(), z.string()) }),
+  regions: z.array(z.object({})).describe('Empty: Berth keeps one copy.'),
+  mime_type: z.string(),
+  number_of_files: z.number(),
+})
+
+/** Operations on files by their CID, as of the older API. */
+export function olderRoutes({ searches, ...services }: PinRouteServices & { searches: Searches }): Route[] {
+  const { pool, pins, operations, admitPin, allowPrivateHostNodes } = services
+  return [
+    route({
+      method: 'post',
+      path: '/pinning/pinByHash',
+      aliases: ['/v3/pinning/pinByHash'],
+      id: 'pinByHash',
+      tag: 'Pin by CID',
+      summary: 'Pin a CID to the public network, the older way',
+      description: 'Answers at once. `GET /v3/files/public/pin_by_cid` has the request until it is pinned.',
+      scope: 'org:files:write',
+      body: pinByHash,
+      success: {
+        status: 200,
+        description: 'The pin request.',
+        body: z.object({
+          id: z.string(),
+          ipfsHash: z.string(),
+          status: z.string(),
+          name: z.string().nullable(),
+        }),
+      },
+      errors: [404, 507],
+      entryWithChange: true,
+      async handle({ principal, body: { hashToPin, pinataMetadata, pinataOptions }, entry }) {
+        if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
+        const canonical = canonicalCid(parseCid(hashToPin, 'hashToPin'))
+        const hostNodes = pinataOptions?.hostNodes ?? []
+        checkHostNodes(hostNodes, 'pinataOptions.hostNodes', allowPrivateHostNodes)
+        await admitPin()
+        const asked = {
+          cid: hashToPin,
+          canonical,
+          name: pinataMetadata?.name || null,
+          groupId: pinataOptions?.groupId ?? null,
+          keyvalues: pinataMetadata?.keyvalues ?? {},
+          hostNodes,
+        }
+        const { record } = await pins.accept(principal, asked, { entry })
+        operations.wake()
+        return { body: { id: record.id, ipfsHash: record.cid, status: record.status, name: record.name } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/data/pinList',
+      aliases: ['/v3/data/pinList'],
+      id: 'pinList',
+      tag: 'Files',
+      summary: 'List files, the older way',
+      description: 'The newest first. Berth does not list deleted files: `status=unpinned` finds none.',
+      scope: 'org:files:read',
+      query: pinListQuery,
+      success: {
+        status: 200,
+        description: 'A page of files.',
+        body: z.object({
+          count: z.number().optional().describe('All that match; left out with `includeCount=false`.'),
+          rows: z.array(pinRow),
+        }),
+      },
+      async handle({ principal, query, signal }) {
+        const filter = readFilter(principal.workspaceId, query)
+        return { body: await searches.run(principal, signal, (db) => listPinned(db, filter, query)) }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/pinning/unpin/:hash',
+      aliases: ['/v3/pinning/unpin/:hash'],
+      id: 'unpin',
+      tag: 'Files',
+      summary: 'Delete all files and pin requests of a CID, the older way',
+      scope: 'org:files:write',
+      params: z.object({ hash: cid.describe('The CID.') }),
+      query: z.object({ network: NETWORK }),
+      success: { status: 200, description: '`OK`', mediaType: 'text/plain' },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params, query, res }) {
+        const canonical = canonicalCid(parseCid(params.hash, 'hash'))
+        const removed = await transaction(pool, async (client) => {
+          const { rows } = await client.query<{ id: string }>(
+            `SELECT id FROM file WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND removed_at IS NULL
+             ORDER BY id`,
+            [workspaceId, query.network, canonical],
+          )
+          for (const { id } of rows) await removeFile(client, { workspaceId, ...query, id, only: 'any' })
+          return rows.length
+        })
+        if (removed === 0) throw notFound('hash: the workspace has no file with this CID')
+        operations.wake()
+        res.status(200).type('text/plain').send('OK')
+        return undefined
+      },
+    }),
+  ]
+}
+
+type PinListQuery = z.output<typeof pinListQuery>
+
+/** Conditions on files, and the values of their placeholders. */
+interface Filter {
+  where: string
+  values: unknown[]
+}
+
+function readFilter(workspaceId: string, query: PinListQuery): Filter {
+  const values: unknown[] = [workspaceId, query.network]
+  const where = ['workspace_id = $1', 'network = $2', `status = 'pinned'`, 'removed_at IS NULL']
+  const add = (value: unknown, condition: (placeholder: string) => string) => {
+    if (value !== undefined) where.push(condition(`$${values.push(value)}`))
+  }
+  const part = (value: string | undefined) => (value === undefined ? undefined : `%${escapeLike(value)}%`)
+  if (query.status === 'unpinned') where.push('false')
+  add(part(query.hashContains), (p) => `(cid LIKE ${p} OR cid_v1 LIKE ${p})`)
+  add(query.groupId, (p) => `group_id = ${p}`)
+  add(query.pinStart, (p) => `pinned_at >= ${p}`)
+  add(query.pinEnd, (p) => `pinned_at <= ${p}`)
+  add(query.pinSizeMin, (p) => `size >= ${p}`)
+  add(query.pinSizeMax, (p) => `size <= ${p}`)
+  add(part(query.metadata?.name), (p) => `name ILIKE ${p}`)
+  add(readPairs(query.metadata?.keyvalues), (p) => `keyvalues @> ${p}`)
+  return { where: where.join(' AND '), values }
+}
+
+const pairs = z.record(
+  z.string(),
+  z.object({
+    value: z.union([z.string(), z.number().transform(String)]),
+    op: z.literal('eq', 'must be eq: Berth has no other comparison'),
+  }),
+)
+
+/** Reads `metadata[keyvalues]` as pairs that must all be there, in JSON. @throws ApiError 400 */
+function readPairs(json: string | undefined): string | undefined {
+  if (json === undefined) return undefined
+  let input: unknown
+  try {
+    input = JSON.parse(json)
+  } catch {
+    throw badRequest('metadata.keyvalues: not valid JSON')
+  }
+  const { data, error } = pairs.safeParse(input)
+  if (error) {
+    const [issue] = error.issues
+    throw badRequest(`${['metadata.keyvalues', ...(issue?.path ?? [])].join('.')}: ${issue?.message}`)
+  }
+  return JSON.stringify(Object.fromEntries(Object.entries(data).map(([key, { value }]) => [key, value])))
+}
+
+async function listPinned(db: Queryable, { where, values }: Filter, query: PinListQuery) {
+  const { rows } = await db.query(
+    `SELECT id, cid AS ipfs_pin_hash, size::float8 AS size, user_id, ${isoTime('pinned_at')} AS date_pinned,
+       NULL AS date_unpinned, jsonb_build_object('name', name, 'keyvalues', keyvalues) AS metadata,
+       '[]'::jsonb AS regions, mime_type, number_of_files
+     FROM file WHERE ${where} ORDER BY removed_at DESC, id DESC LIMIT ${query.pageLimit} OFFSET ${query.pageOffset}`,
+    values,
+  )
+  if (query.includeCount === 'false') return { rows }
+  const counted = await db.query<{ count: number }>(
+    `SELECT count(*)::float8 AS count FROM file WHERE ${where}`,
+    values,
+  )
+  return { count: counted.rows[0]?.count ?? 0, rows }
+}
