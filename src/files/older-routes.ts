@@ -210,7 +210,7 @@ const pairs = z.record(
   }),
 )
 
-/** Reads `metadata[keyvalues]` as pairs that must all be there, in JSON. @throws ApiError 400 */
+/** Reads the pairs of `metadata[keyvalues]`, all of which a file must have; returns JSON. @throws ApiError 400 */
 function readPairs(json: string | undefined): string | undefined {
   if (json === undefined) return undefined
   let input: unknown

@@ -33,14 +33,14 @@ const EXPOSED = [
 const PREFLIGHT_SECONDS = '7200'
 /** Headers that a page may send, besides those that its preflight names. */
 const ALLOWED = 'Authorization, Content-Type, Idempotency-Key, Prefer, Source'
-/** The name of a header that a page may ask for: all but those that only the dashboard sends. */
+/** The name of a header that a page may ask for; only the dashboard sends those of sessions. */
 const REQUESTED = /^(?!berth-)[\w!#$%&'*+.^`|~-]+$/i
 
-/** What a route declares of its callers. */
+/** The part of a route's declaration that says who may call it. */
 export interface Callers {
   scope: unknown
   session?: unknown
-  /** Pages of which origins may call the route: `any`, or only the API's `own`; see {@link isOpenToPages}. */
+  /** The origins whose pages may call the route: `any`, or the API's `own`; see {@link isOpenToPages}. */
   origins?: 'any' | 'own' | undefined
 }
 

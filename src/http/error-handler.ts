@@ -55,7 +55,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     const answer = toApiError(error)
     // The client has gone, or the answer is half written: nothing more can be said.
     if (res.headersSent || res.destroyed) return void res.destroy()
-    // A path that does not decode is no route's, so no declaration has let pages read this.
+    // A path that does not decode reaches no route, so no declaration let pages read the error.
     if (error instanceof URIError) openToPages(res)
     if (answer.status >= 500) (req.log ?? log).error({ err: error }, answer.message)
     res.status(answer.status).set({ 'Error-Code': answer.code, ...answer.headers })

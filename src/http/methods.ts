@@ -45,7 +45,7 @@ export const overrideMethod =
   }
 
 /**
- * Answers the methods that a path has not: OPTIONS with those that it has, all others with 405 (RFC 9110, 15.5.6).
+ * Handles methods that a path does not support: OPTIONS with those that it has, all others with 405 (RFC 9110, 15.5.6).
  * @param forPages those that pages of any origin may use.
  */
 export function refuseMethod(methods: Set<string>, forPages: Set<string>): RequestHandler {

@@ -15,7 +15,7 @@ describe('Prefer', () => {
     assert.equal(parsePrefer('respond-async, wait=10').waitMs, 0)
   })
 
-  it('Prefer is ignored if the time is no whole number [report: HTTP rules]', () => {
+  it('Prefer is ignored unless the time is a whole number [report: HTTP rules]', () => {
     for (const header of ['wait=1.5', 'wait=abc', 'wait=-1', 'wait='])
       assert.equal(parsePrefer(header).waitMs, undefined)
     assert.equal(parsePrefer('wait=1.5, respond-async').waitMs, 0)

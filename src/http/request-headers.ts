@@ -9,7 +9,7 @@ export interface Prefer {
 
 const MAX_WAIT_SECONDS = 300
 
-/** Reads `wait=N` and `respond-async`. A preference that is malformed is none (RFC 7240, 2). */
+/** Reads `wait=N` and `respond-async`. Malformed preferences are ignored (RFC 7240, 2). */
 export function parsePrefer(header: string | string[] | undefined): Prefer {
   const text = String(header ?? '')
   if (/(^|,)\s*respond-async\s*(,|;|$)/i.test(text)) return { waitMs: 0 }

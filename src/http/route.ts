@@ -80,7 +80,7 @@ export interface Route {
   callers?: readonly AgentCaller[]
   /** The key may also be the password of HTTP Basic. */
   basic?: boolean
-  /** Pages of which origins may call the route; `isOpenToPages` has the default. */
+  /** The origins whose pages may call the route; `isOpenToPages` has the default. */
   origins?: Callers['origins']
   /** Clients that can only send POST may name the method in `X-HTTP-Method-Override`. */
   overridden?: true

@@ -5,7 +5,7 @@ import { follow } from './path.ts'
 import { type Storage, StorageError } from './port.ts'
 import { decodeUnixFs } from './unixfs-node.ts'
 
-/** Entries that are looked for by name. One in 256 is found from an inner shard by chance. */
+/** Entries that are resolved by name. One in 256 resolves from an inner shard by chance. */
 const ENTRIES_CHECKED = 4
 
 /** True for a shard whose entries are found only from the root of their directory. @param block of the CID. */

@@ -184,8 +184,8 @@ export const MIME_SAMPLE = 4100
 const FILLED_BYTES = 64
 
 /**
- * Formats of `file-type` that are text. The marks of others may be words: a table that begins with `BMI` is no bitmap, whose
- * header has zeros.
+ * Formats of `file-type` that are text. The marks of binary formats may be words: a table may begin with `BMI`, but the
+ * header of a bitmap has zeros.
  */
 const TEXT_FORMATS =
   /^(text\/|application\/(pdf|rtf|postscript|eps|xml|pgp-encrypted|x-ms-regedit)$|model\/stl$|[\w.-]+\/[\w.-]+\+xml$)/

@@ -23,7 +23,7 @@ export function byHost(
   const apiHost = publicUrl && new URL(publicUrl).hostname
   const domains = virtualHosts.map(({ domain }) => domain)
   return (req, res, next) => {
-    // A proxy in front may go by the other `Host` (RFC 9112, 3.2) or key, of which Node keeps the first.
+    // Node keeps the first, and a proxy in front may go by the other (RFC 9112, 3.2).
     for (const name of ['Host', 'Authorization'])
       if ((req.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
         throw badRequest(`${name}: sent more than once`)

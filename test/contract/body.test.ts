@@ -63,7 +63,7 @@ describe('a body', () => {
 })
 
 describe('a form', () => {
-  it('a form that is compressed is 415, at every way in [report: HTTP rules]', async () => {
+  it('a compressed form returns 415 at every way in [report: HTTP rules]', async () => {
     const signed = await api.post('/v3/files/sign', { date: Math.floor(Date.now() / 1000), expires: 60 })
     const paths = ['/v3/files', '/pinning/pinFileToIPFS', signed.body.data.slice(api.url.length)]
     for (const path of paths) {
@@ -82,7 +82,7 @@ describe('a form', () => {
 })
 
 describe('a query', () => {
-  it('a parameter that comes twice is 400 [report: HTTP rules]', async () => {
+  it('a parameter that comes twice returns 400 [report: HTTP rules]', async () => {
     const twice: [path: string, message: string][] = [
       ['/v3/files/public?limit=5&limit=6', 'limit: given twice'],
       ['/v3/files/public?order=ASC&order=ASC', 'order: given twice'],
@@ -96,7 +96,7 @@ describe('a query', () => {
 })
 
 describe('Authorization', () => {
-  it('two Authorization headers are 400, whichever is good [report: HTTP rules]', async () => {
+  it('two Authorization headers return 400 [report: HTTP rules]', async () => {
     const good = `Authorization: Bearer ${api.key}`
     for (const headers of [
       [good, good],

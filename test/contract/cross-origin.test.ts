@@ -11,7 +11,7 @@ const PAGE = { origin: 'https://page.example', 'sec-fetch-site': 'cross-site' }
 
 const allowed = ({ headers }: Response) => headers.get('access-control-allow-origin')
 
-/** What a browser asks before a page of another origin sends a request. */
+/** Asks as a browser does before a page of another origin sends a request. */
 async function preflight(method: string, path: string, headers = 'authorization'): Promise<Response> {
   return fetch(`${url}${path}`, {
     method: 'OPTIONS',
@@ -30,7 +30,7 @@ it('each route answers pages as its preflight promises [report: CORS]', async ()
   const differing: string[] = []
   let openCount = 0
   for (const [template, operations] of Object.entries(paths)) {
-    // A UUID is no network, no agent and no file: nothing happens.
+    // No network, agent or file has this id: nothing happens.
     const path = template.replace(/\{[^}]+\}/g, crypto.randomUUID())
     for (const method of Object.keys(operations)) {
       if (method === 'options') continue

@@ -177,7 +177,7 @@ it('an identity CID is a CAR without blocks', async () => {
   assertBlocks(await read(`/ipfs/${inlineCid('text')}?format=car&car-dups=y`), [])
 })
 
-it('a shard within a directory is no directory: its names lead nowhere [report: HTTP rules]', async () => {
+it('a gateway does not list a shard within a directory [report: HTTP rules]', async () => {
   const inner = (await node.links(sharded)).filter(({ code }) => code === dagPb.code)
   assert.ok(inner.length > 0)
   const shard = await pin(inner[0] as CID)

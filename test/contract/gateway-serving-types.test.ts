@@ -34,13 +34,13 @@ describe('the type of what is served', () => {
     assert.equal(await served(`/ipfs/${named.cid}?filename=app.css`), 'text/css; charset=utf-8')
     assert.equal(await served(`/ipfs/${named.cid}?filename=nothing`), 'text/javascript; charset=utf-8')
   })
-  it('a name without a known extension leaves the type as it was declared [report: content types]', async () => {
+  it('without a known extension, the declared type counts [report: content types]', async () => {
     for (const name of ['style', 'style.unknown-extension']) {
       const { cid } = await share(`a{--mark:"${crypto.randomUUID()}"}`, name, 'text/css')
       assert.equal(await served(`/ipfs/${cid}`), 'text/css; charset=utf-8')
     }
   })
-  it('a file without a name and a declared type has that of its content [report: content types]', async () => {
+  it('without a name and a declared type, the content tells the type [report: content types]', async () => {
     const { cid } = await share(JSON.stringify({ mark: crypto.randomUUID() }), 'data', OCTETS)
     assert.equal(await served(`/ipfs/${cid}`), 'application/json')
     const table = await share(`BMI,age\n22,${crypto.randomUUID()}\n`, 'table')
@@ -57,7 +57,7 @@ describe('the type of what is served', () => {
 })
 
 describe('the type of a file', () => {
-  it('a repeated upload with a better type updates it, and one with a worse type does not [report: content types]', async () => {
+  it('a repeated upload updates the type only to a better one [report: content types]', async () => {
     const text = `a{--mark:"${crypto.randomUUID()}"}`
     const first = await share(text, 'style', OCTETS)
     assert.equal(first.mime_type, 'text/plain')
@@ -68,7 +68,7 @@ describe('the type of a file', () => {
       assert.equal((await share(text, 'style', worse)).mime_type, 'text/css')
     }
   })
-  it('a signed URL admits files by their content, not by their name or filled-up bytes [report: content types]', async () => {
+  it('a signed URL does not admit files by name or padded bytes [report: content types]', async () => {
     const sign = async (type: string): Promise<string> =>
       (
         await api.post('/v3/files/sign', {

@@ -233,7 +233,7 @@ describe('a range', () => {
     })
   }
 
-  it('of several ranges the first that the file has is sent [report: HTTP rules]', async () => {
+  it('a gateway sends the first of several ranges that the file has [report: HTTP rules]', async () => {
     const range = 'bytes=2500000-2500009, ,-0,7-9,1-3'
     const { status, headers, bytes } = await gateway.get(LARGE, { range })
     assert.deepEqual([status, headers['content-range']], [206, 'bytes 7-9/2500000'])
@@ -289,7 +289,7 @@ describe('content that the client has', () => {
 })
 
 describe('If-Match', () => {
-  it('a condition on another version is 412, before all others [report: HTTP rules]', async () => {
+  it('If-Match with another version returns 412, before other conditions [report: HTTP rules]', async () => {
     const own = `"${textCid}"`
     const conditions: [condition: string, status: number][] = [
       [own, 200],

@@ -64,7 +64,7 @@ describe('pinJSONToIPFS', () => {
 })
 
 describe('wrapWithDirectory', () => {
-  it('a file that is to be wrapped is the entry of a directory [report: old clients]', async () => {
+  it('a wrapped file is the entry of a directory [report: old clients]', async () => {
     const node = await provider()
     const text = randomUUID()
     const wrap = options({ wrapWithDirectory: true })
@@ -87,7 +87,7 @@ describe('wrapWithDirectory', () => {
     })
     assert.equal(json.IpfsHash, `${await node.folder({ 'a.json': Buffer.from(JSON.stringify({ text })) })}`)
   })
-  it('false wraps nothing, and options that are unknown are 400 [report: old clients]', async () => {
+  it('false wraps nothing, and unknown options return 400 [report: old clients]', async () => {
     const plain = await send(api, [file(randomUUID(), 'a.txt'), options({ wrapWithDirectory: false })], FORM)
     assert.equal(plain.body.MimeType, 'text/plain')
     const policy = { customPinPolicy: { regions: [{ id: 'FRA1', desiredReplicationCount: 1 }] } }
@@ -184,7 +184,7 @@ describe('pinList', async () => {
 })
 
 describe('unpin', () => {
-  it('a CID that is unpinned is gone, with all its files, and only from its workspace [report: old clients]', async () => {
+  it('unpinning removes all files of a CID from its workspace only [report: old clients]', async () => {
     const other = await workspace()
     const content = unique()
     const { IpfsHash } = await pinJson(content)

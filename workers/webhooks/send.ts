@@ -39,7 +39,7 @@ export interface Outcome {
 const MAX_RETRY_MS = 86_400_000
 
 /** Reads `Retry-After`: seconds, or a date (RFC 9110, 10.2.3). Anything else says nothing. */
-export function readRetryAfter(header: string | undefined, now = Date.now()): number {
+function readRetryAfter(header: string | undefined, now = Date.now()): number {
   const text = header?.trim() ?? ''
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
   return Number.isNaN(ms) ? 0 : Math.max(0, Math.min(ms, MAX_RETRY_MS))

@@ -48,7 +48,7 @@ export async function receiveForm(
 }
 
 /** A file whose bytes are in memory, as the client describes it. */
-export interface WholeFile {
+interface WholeFile {
   content: Uint8Array
   type: string
   details: FileDetails

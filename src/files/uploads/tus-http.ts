@@ -29,7 +29,8 @@ export const speaksTus = (req: ExpressRequest): boolean => req.headers['tus-resu
 
 /**
  * Refuses what a client may not expect here, before anything is written for it.
- * @throws ApiError 415 for bytes that are compressed, 412 for another version of the protocol, 400 for an extension that is not offered: a client
+ * @throws ApiError 415 for compressed bytes, 412 for another version of the protocol, 400 for an extension that is
+ *   not offered. A client
  *   whose checksum was passed over would take its bytes for checked.
  */
 export function checkOffered(req: ExpressRequest): void {

@@ -14,9 +14,9 @@ import type { FileDetails, StoredContent } from './keep.ts'
 import { UploadPaths } from './paths.ts'
 import { type ImportTarget, importCar, release } from './upload-import.ts'
 
-/** A directory around an upload that is to be in one: its own name is nowhere. */
+/** The path of the directory around a wrapped upload. No DAG contains this name. */
 export const WRAPPER = 'wrapper'
-/** Choices that count from the first file on. */
+/** Choices that the import of the first file needs. */
 const IMPORT_CHOICES: (keyof Choices)[] = ['network', 'car', 'cidVersion', 'wrap']
 
 /** An upload by a form: what the form has said so far, and the way of its files into a store. */

@@ -11,7 +11,7 @@ whose address has the permission in it, such as signed URLs.
 request itself wait. A POST with an \`Idempotency-Key\` may be repeated: the repeat finds the first operation.
 
 **Pages of any origin** may call every route that takes a key or has its permission in the address, and read the
-answers, errors too. Routes by which people sign in and manage their sessions answer only pages of this host. No answer
+answers, errors too. Only pages of this host may call the routes for sign-in and sessions. No answer
 allows credentials, so browsers never send a session's cookie from another origin: such a page sends a key.
 
 **Content is read at gateways.** They have host names of their own, which \`GET /v3/gateways\` lists, and none of

@@ -57,7 +57,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     const needsNoToken = route && (!route.protected || isNavigation(req))
     if (needsNoToken) addresses.countRequest(req)
     if (needsNoToken) return answerRoute(parts, { agent: site.agent, route, since }, req, res)
-    // As routes of the API do; what a program of the agent answers is its own.
+    // The agent's own programs set their own headers.
     const methods = route || isUpgrade(req) ? [] : gatewayMethods(pathOf(url))
     if (methods.length > 0) letPagesRead(req, res, methods)
     if (methods.length > 0 && req.method === 'OPTIONS') {

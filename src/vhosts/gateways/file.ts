@@ -27,7 +27,7 @@ export interface FileContent {
   bytes?: Uint8Array | undefined
 }
 
-/** A UnixFS file as its bytes. Its type is that of its name, else the one that is known, else that of its first bytes. */
+/** A UnixFS file as its bytes. Its name tells its type, else `mimeType`, else its first bytes. */
 export async function fileRepresentation(
   res: Response,
   storage: Storage,
@@ -35,7 +35,7 @@ export async function fileRepresentation(
   gone: AbortSignal,
 ): Promise<Representation> {
   const sample = bytes?.subarray(0, MIME_SAMPLE)
-  // What is in memory can be asked for more than that it is text.
+  // The content may tell more than that it is text, and reading it from memory costs nothing.
   const isKnown = mimeType !== null && !(sample && SAYS_NOTHING.has(mimeType))
   const type =
     names.map((name) => name && typeOfName(res, name)).find(Boolean) ||
@@ -76,7 +76,7 @@ export function namedDisposition(
   const type = searchParams.get('download') === 'true' ? 'attachment' : usual
   const name = (searchParams.get('filename') || fallback).replace(/[\p{Cc}/\\]/gu, '_')
   const header = contentDisposition(name, { type, fallback: name.replace(/[^\x20-\x7e]/g, '_') })
-  // Quoted also where it need not be: not every client reads a bare one. What is quoted already may look like a parameter.
+  // Always quote the name: not every client reads a bare one. A quoted name may itself contain `filename=`.
   return { 'Content-Disposition': header.replace(/^(\w+; filename=)([^";]+)/, '$1"$2"') }
 }
 

@@ -32,7 +32,7 @@ export function inMemory(bytes: Uint8Array): Pick<Representation, 'size' | 'byte
 }
 
 /**
- * Answers a GET or HEAD by RFC 9110: `If-Match`, then `If-None-Match`, then, for GET alone, `If-Range` and `Range`.
+ * Answers a GET or HEAD by RFC 9110: `If-Match`, then `If-None-Match`, then, only for GET, `If-Range` and `Range`.
  * @param headers those that do not depend on the representation.
  * @param gone fires when the client has gone.
  * @throws ApiError 412, 416, and what reading throws before the first bytes.
@@ -82,7 +82,7 @@ export function hasFresh(req: Request, res: Response, etag: string): boolean {
   return fresh
 }
 
-/** @throws ApiError 412 where the client wants another version than this. Weak tags never match (RFC 9110, 13.1.1). */
+/** @throws ApiError 412 if the client wants another version. Weak tags never match (RFC 9110, 13.1.1). */
 export function checkMatch(req: Request, etag: string): void {
   const condition = req.get('if-match')
   if (condition === undefined || condition.trim() === '*') return

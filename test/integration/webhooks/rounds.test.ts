@@ -107,7 +107,7 @@ describe('a delivery', () => {
     assert.equal(receiver.received.length, 8)
   })
 
-  it('a delivery waits for as long as its target asks, and so does all else for it [report: old clients]', async () => {
+  it('all deliveries to a target wait for its Retry-After [report: old clients]', async () => {
     const later = new Date(Date.now() + 7_200_000).toUTCString()
     for (const [header, seconds] of [
       ['600', 600],
@@ -133,7 +133,7 @@ describe('a delivery', () => {
     }
   })
 
-  it('a delivery waits as usual where its target asks for less, or for nonsense [report: old clients]', async () => {
+  it('a short or malformed Retry-After changes no wait [report: old clients]', async () => {
     for (const header of ['1', 'soon', '-5', new Date(0).toUTCString()]) {
       await prisma.webhookDelivery.deleteMany()
       await prisma.webhook.deleteMany()
