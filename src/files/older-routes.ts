@@ -29,8 +29,8 @@ const pinByHash = z.object({
         .array(text(1024).meta({ format: 'host-node' }))
         .max(MAX_HOST_NODES)
         .nullish(),
-      customPinPolicy: z.unknown().describe('Accepted, without effect: Berth keeps one copy.'),
-      pinPolicy: z.unknown().describe('Accepted, without effect.'),
+      customPinPolicy: z.unknown().optional().describe('Accepted, without effect: Berth keeps one copy.'),
+      pinPolicy: z.unknown().optional().describe('Accepted, without effect.'),
     })
     .nullish(),
 })
@@ -38,11 +38,11 @@ const pinByHash = z.object({
 const pinListQuery = z.object({
   network: NETWORK,
   hashContains: text(512).optional().describe('Part of the CID.'),
-  groupId: z.uuid('must be a UUID').toLowerCase().optional(),
+  groupId: z.uuid('must be a UUID').toLowerCase().optional().describe('Only files of this group.'),
   pinStart: time.optional().describe('Pinned at this time or later.'),
   pinEnd: time.optional().describe('Pinned at this time or earlier.'),
-  pinSizeMin: bytes,
-  pinSizeMax: bytes,
+  pinSizeMin: bytes.describe('Files of so many bytes or more.'),
+  pinSizeMax: bytes.describe('Files of so many bytes or fewer.'),
   status: z.enum(['all', 'pinned', 'unpinned'], 'must be all, pinned or unpinned').default('all'),
   metadata: z
     .object({
@@ -53,13 +53,14 @@ const pinListQuery = z.object({
     .describe(
       '`metadata[name]`: part of the name. `metadata[keyvalues]`: JSON, `{"<key>": {"value": …, "op": "eq"}}`.',
     ),
-  includeCount: z.enum(['true', 'false'], 'must be true or false').default('true'),
-  pageLimit: limit(10, 1000),
+  includeCount: z.enum(['true', 'false'], 'must be true or false').default('true').describe('Adds `count`.'),
+  pageLimit: limit(10, 1000).describe('How many files a page has.'),
   pageOffset: z
     .string()
     .regex(/^\d{1,6}$/, 'must be a whole number up to 999999')
     .transform(Number)
-    .default(0),
+    .default(0)
+    .describe('How many files to skip.'),
 })
 
 const pinRow = z.object({

@@ -35,14 +35,23 @@ export function letPagesRead(req: Request, res: Response, methods: Iterable<stri
   else openToPages(res)
 }
 
-/** Makes a POST the method that the client names, and passes on all others. */
+/** Makes a POST the method that the client names, if it is one of these. */
 export const overrideMethod =
-  (method: string): RequestHandler =>
-  (req, _res, next) => {
-    if (req.get('x-http-method-override')?.toLowerCase() !== method) return next('route')
-    req.method = method.toUpperCase()
-    next()
+  (methods: Set<string>): RequestHandler =>
+  (req, res, next) => {
+    const method = req.get('x-http-method-override')?.toUpperCase() ?? ''
+    if (req.method === 'POST' && methods.has(method)) {
+      req.method = method
+      res.locals.isOverridden = true
+    }
+    next('route')
   }
+
+/** Once its route is found, a POST that stands for HEAD is a POST again: its client expects the body of an error. */
+export const restoreMethod: RequestHandler = (req, res, next) => {
+  if (res.locals.isOverridden && req.method === 'HEAD') req.method = 'POST'
+  next()
+}
 
 /**
  * Handles methods that a path does not support: OPTIONS with those that it has, all others with 405 (RFC 9110, 15.5.6).

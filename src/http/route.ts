@@ -20,7 +20,14 @@ import { type Audit, beginEntry, type EntryOfChange, isAudited } from './audit.t
 import type { Callers } from './cross-origin.ts'
 import { abortOnDisconnect } from './disconnect.ts'
 import { readJson } from './json-body.ts'
-import { answerPages, methodsForPages, methodsOf, overrideMethod, refuseMethod } from './methods.ts'
+import {
+  answerPages,
+  methodsForPages,
+  methodsOf,
+  overrideMethod,
+  refuseMethod,
+  restoreMethod,
+} from './methods.ts'
 import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
@@ -171,13 +178,18 @@ export function mountRoutes(app: Express, routes: Route[], services: RouteServic
     }),
   )
   const byPath = Map.groupBy(mounted, ({ path }) => path)
+  for (const same of byPath.values()) {
+    const { router, rest } = same[0] as (typeof mounted)[number]
+    const overridden = same.filter(({ declared }) => declared.overridden)
+    if (overridden.length > 0) router.all(rest, overrideMethod(methodsOf(overridden)))
+  }
   for (const { router, path, rest, declared } of mounted) {
     const handlers = [
+      ...(declared.overridden ? [restoreMethod] : []),
       answerPages(declared, methodsForPages(byPath.get(path))),
       ...middleware(declared, services),
     ]
     router[declared.method](rest, ...handlers)
-    if (declared.overridden) router.post(rest, overrideMethod(declared.method), ...handlers)
   }
   // After all routes, and a path before those with more parameters, which it would match.
   const parameters = (path: string) => path.split(/[:*]/).length

@@ -314,6 +314,8 @@ describe('X-HTTP-Method-Override', () => {
     })
     assert.equal(given.status, 204)
     assert.equal((await head(other)).status, 404)
+    const gone = await fetch(other, { method: 'POST', headers: { ...TUS, 'x-http-method-override': 'HEAD' } })
+    assert.deepEqual([gone.status, await errorOf(gone)], [404, 'There is no such upload'])
     for (const method of ['', 'PUT', 'TRACE']) assert.equal((await post(method)).status, 405, method)
     assert.equal((await fetch(other, { method: 'POST', headers: TUS })).status, 405)
   })

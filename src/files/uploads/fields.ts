@@ -107,7 +107,7 @@ export const olderOptions = z.strictObject({
     .boolean()
     .nullish()
     .describe('The upload becomes the entry of a directory, and `IpfsHash` is that of the directory.'),
-  customPinPolicy: z.unknown().describe('Accepted, without effect: Berth keeps one copy.'),
+  customPinPolicy: z.unknown().optional().describe('Accepted, without effect: Berth keeps one copy.'),
 })
 
 /** The older API has numbers as values, too. */

@@ -149,7 +149,7 @@ const toLegacyRecord = ({ file, isDuplicate }: ReceivedUpload): z.output<typeof 
 })
 
 const jsonUpload = z.looseObject({
-  pinataContent: z.unknown().describe('Any JSON.'),
+  pinataContent: z.unknown().optional().describe('Any JSON.'),
   pinataMetadata: olderMetadata.nullish(),
   pinataOptions: olderOptions.nullish(),
 })
