@@ -89,7 +89,9 @@ export const agentRecord = z.object({
   statusReason: z
     .string()
     .nullable()
-    .describe('Why it does not run or was restarted by itself, or what a running agent lacks, such as a model.'),
+    .describe(
+      'Why it does not run or was restarted by itself, or what a running agent lacks, such as a model.',
+    ),
   lastSync: z
     .string()
     .nullable()
