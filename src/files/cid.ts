@@ -5,6 +5,8 @@ import type { MultibaseDecoder } from 'multiformats/bases/interface'
 import { bases } from 'multiformats/basics'
 import { CID } from 'multiformats/cid'
 import { badRequest } from '../errors.ts'
+import { assertSupported, inlineBytes, readLinks } from '../storage/codecs.ts'
+import { StorageError, UnsupportedError } from '../storage/port.ts'
 
 const MAX_LENGTH = 512
 const LIBP2P_KEY = 0x72
@@ -33,6 +35,31 @@ export function parseCid(text: string, field = 'cid'): CID {
   }
   if (cid.code === LIBP2P_KEY) throw badRequest(`${field}: names a key (IPNS), not content`)
   return cid
+}
+
+/**
+ * Parses the CID of content that Berth is to keep.
+ * @param field the name of the field, for the message.
+ * @throws ApiError 400 as {@link parseCid}, and with the reason for content that Berth can neither verify nor decode: no
+ *   search would end.
+ */
+export function parseContentCid(text: string, field = 'cid'): CID {
+  const cid = parseCid(text, field)
+  try {
+    assertDecodable(cid)
+  } catch (error) {
+    if (error instanceof StorageError)
+      throw badRequest(`${field}: ${error instanceof UnsupportedError ? error.reason : error.message}`)
+    throw error
+  }
+  return cid
+}
+
+/** @throws StorageError `invalid_object` */
+function assertDecodable(cid: CID): void {
+  assertSupported(cid)
+  const inline = inlineBytes(cid)
+  if (inline) readLinks(cid, inline).links.forEach(assertDecodable)
 }
 
 /**

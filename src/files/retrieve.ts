@@ -1,7 +1,6 @@
 /** Content that another feature needs and that is not here: it is pinned from the public network, as pin by CID does. */
 
 import type { Pool } from '../db/pool.ts'
-import type { PrismaClient } from '../db/prisma.ts'
 import { findPinUnderWay } from '../db/statements/pins.ts'
 import { badRequest, forbidden, messages } from '../errors.ts'
 import { grants, type Principal } from '../http/principal.ts'
@@ -16,7 +15,7 @@ import { insertPin } from './pins/pin-inserts.ts'
  * @throws ApiError 403 where the plan or the key does not allow to pin by CID, 400 when the content cannot be had.
  */
 export async function retrieveContent(
-  { pool, prisma, operations }: { pool: Pool; prisma: PrismaClient; operations: Operations },
+  { pool, operations }: { pool: Pool; operations: Operations },
   caller: Principal,
   content: { cid: string; name: string; field: string },
   asked: Omit<Asked, 'principal'>,
@@ -24,8 +23,7 @@ export async function retrieveContent(
   const started = await startPin(pool, caller, content)
   const pin = await operations.started('pin.add', started.operationId, { principal: caller, ...asked })
   if (pin.finished && pin.state !== 'succeeded') {
-    const file = await prisma.file.findUnique({ where: { id: started.fileId }, select: { status: true } })
-    const reason = file?.status ?? 'the pin was withdrawn'
+    const reason = pin.finished?.state === 'failed' ? pin.finished.error : 'the pin was withdrawn'
     throw badRequest(`${content.field}: its content could not be retrieved: ${reason}`)
   }
   return pin

@@ -12,7 +12,7 @@ import { badRequest, forbidden, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { cid, network, nothing, oneOrMore } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
-import { canonicalCid, parseCid } from './cid.ts'
+import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
 import type { GatewayService } from './gateways/gateways.ts'
 
 const originalCid = cid.describe('The original CID, however it is spelled.')
@@ -117,7 +117,7 @@ function routesAs(
       async handle({ principal: { workspaceId }, params, body }) {
         const canonical = canonicalCid(parseCid(params.cid))
         const spelled = requestedCid(body)
-        const target = parseCid(spelled, 'swap_cid')
+        const target = parseContentCid(spelled, 'swap_cid')
         const original = { workspaceId, network: params.network, canonical }
         const { entry, installed } = await swap(pool, original, target, spelled)
         if (installed) gateways.forget()

@@ -76,7 +76,7 @@ async function settle(
   while (contents.missing > 0) {
     signal.throwIfAborted()
     const batch = (replaced.length > 0 ? replaced : kept).splice(0, READS)
-    if (batch.length === 0) throw invalid(`${contents.missing} blocks are neither new nor in ${base}`)
+    if (batch.length === 0) throw invalid(`blocks neither new nor in ${base}: ${contents.missing}`)
     const blocks = await Promise.all(batch.map(async (cid) => ({ cid, bytes: await read(cid) })))
     for (const { cid, bytes } of blocks) {
       for (const link of (await distinctLinks(cid, bytes)).links) visit(link)

@@ -63,7 +63,7 @@ export async function openCar(stream: AsyncIterable<Uint8Array>, isOwn = false):
         if (contents.size > bounds.blocks) throw invalid(`more than ${bounds.blocks} blocks`)
         yield { cid, bytes }
       }
-      if (contents.missing > 0) throw invalid(`${contents.missing} blocks that it links to are missing`)
+      if (contents.missing > 0) throw invalid(missing(contents.missing))
       while ((await readChunk()) !== null); // the index of a version 2
     } catch (error) {
       throw asInvalid(error)
@@ -75,7 +75,7 @@ export async function openCar(stream: AsyncIterable<Uint8Array>, isOwn = false):
   try {
     const { roots } = await decoder.header()
     const [root] = roots
-    if (!root || roots.length > 1) throw invalid(`it has ${roots.length} roots, not one`)
+    if (!root || roots.length > 1) throw invalid(wrongRoots(roots.length))
     assertSupported(root)
     return { root, blocks: blocks(root) }
   } catch (error) {
@@ -83,6 +83,13 @@ export async function openCar(stream: AsyncIterable<Uint8Array>, isOwn = false):
     throw asInvalid(error)
   }
 }
+
+const missing = (blocks: number) =>
+  blocks === 1 ? 'a block that it links to is missing' : `${blocks} blocks that it links to are missing`
+
+const wrongRoots = (roots: number) =>
+  `it has ${roots === 0 ? 'no root' : `${roots} roots`}: a CAR with exactly one root can be imported, such as ` +
+  '`ipfs dag export <cid>` makes'
 
 const invalid = (message: string, cause?: unknown) =>
   new StorageError('invalid_object', `Not a valid CAR: ${message}`, { cause })

@@ -1,29 +1,32 @@
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagJson from '@ipld/dag-json'
 import * as dagPb from '@ipld/dag-pb'
+import * as dagJose from 'dag-jose'
 import type { BlockDecoder } from 'multiformats'
 import { CID } from 'multiformats/cid'
 import * as json from 'multiformats/codecs/json'
 import * as raw from 'multiformats/codecs/raw'
-import type { MultihashHasher } from 'multiformats/hashes/interface'
-import { sha256, sha512 } from 'multiformats/hashes/sha2'
-import { StorageError } from './port.ts'
+import { assertHash, digestOf, MAX_DIGEST } from './hashes.ts'
+import { StorageError, UnsupportedError } from './port.ts'
 
 /** Multihash code of a CID that carries its own bytes. Such blocks are neither stored nor retrieved. */
 const IDENTITY = 0x00
-/** Longest identity digest that is taken, as in Kubo. Longer ones would not fit into file names either. */
-const IDENTITY_LIMIT = 128
 
 /** The code of plain CBOR, whose tags name no links. */
 export const CBOR = 0x51
 
 const codecs = new Map<number, BlockDecoder<number, unknown>>(
-  [dagPb, raw, dagCbor, dagJson].map((codec) => [codec.code, codec as BlockDecoder<number, unknown>]),
+  [dagPb, raw, dagCbor, dagJson, dagJose].map((codec) => [
+    codec.code,
+    codec as BlockDecoder<number, unknown>,
+  ]),
 )
-const hashers = new Map<number, MultihashHasher>([sha256, sha512].map((hasher) => [hasher.code, hasher]))
 
 /** Codecs of blocks that are stored as they are: nobody looks into them. */
 const LEAF_CODECS = new Set<number>([raw.code, json.code, CBOR])
+
+/** Codecs by their names, for messages. */
+const CODEC_NAMES = 'raw, dag-pb, dag-cbor, dag-json, dag-jose, cbor, json'
 
 /** True for a codec whose blocks never have links. */
 export const isLeafCodec = (cid: CID): boolean => LEAF_CODECS.has(cid.code)
@@ -33,34 +36,24 @@ export function inlineBytes(cid: CID): Uint8Array | null {
   return cid.multihash.code === IDENTITY ? cid.multihash.digest : null
 }
 
-/** The hasher of a multihash code. @throws StorageError `invalid_object` where Berth cannot compute it. */
-export function hasherOf(code: number): MultihashHasher {
-  const hasher = hashers.get(code)
-  if (!hasher)
-    throw new StorageError('invalid_object', `Hash function 0x${code.toString(16)} is not supported`)
-  return hasher
-}
-
-/** Checks that blocks of this CID can be decoded and verified at all. @throws StorageError `invalid_object` */
+/** Checks that blocks of this CID can be decoded and verified at all. @throws UnsupportedError */
 export function assertSupported(cid: CID): void {
   if (!codecs.has(cid.code) && !isLeafCodec(cid)) {
-    throw new StorageError('invalid_object', `Codec 0x${cid.code.toString(16)} of ${cid} is not supported`)
+    const reason = `codec 0x${cid.code.toString(16)} is not supported (supported: ${CODEC_NAMES})`
+    throw new UnsupportedError(reason, { cid })
   }
-  const inline = inlineBytes(cid)
-  if (!inline) hasherOf(cid.multihash.code)
-  else if (inline.length > IDENTITY_LIMIT) {
-    throw new StorageError(
-      'invalid_object',
-      `Identity CID of ${inline.length} bytes, at most ${IDENTITY_LIMIT} are allowed`,
-    )
+  const { code, digest } = cid.multihash
+  if (code !== IDENTITY) assertHash({ code, length: digest.length }, cid)
+  else if (digest.length > MAX_DIGEST) {
+    const reason = `an identity CID of ${digest.length} bytes is not supported (at most ${MAX_DIGEST})`
+    throw new UnsupportedError(reason, { cid })
   }
 }
 
 /** True when `bytes` are the block that `cid` names. */
 export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
   const { code, digest } = cid.multihash
-  const computed = await hasherOf(code).digest(bytes, { truncate: digest.length })
-  return Buffer.from(computed.digest).equals(digest)
+  return Buffer.from(await digestOf({ code, length: digest.length }, bytes)).equals(digest)
 }
 
 /**

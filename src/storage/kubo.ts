@@ -2,6 +2,7 @@
 import type { CID } from 'multiformats/cid'
 import { isHeldUp } from '../db/database-errors.ts'
 import type { SharedLock } from '../db/shared-lock.ts'
+import { assertSupported } from './codecs.ts'
 import { checkNode, probeRoom, SAME_NODE } from './kubo/check.ts'
 import { KuboClient } from './kubo/client.ts'
 import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
@@ -142,7 +143,11 @@ export function createKuboStorage(options: KuboOptions): Storage {
       await stream.close()
     },
 
-    pin: (cid, options) => call(options.signal, (signal) => retrieveApart(cid, { ...options, signal })),
+    pin: (cid, options) =>
+      call(options.signal, async (signal) => {
+        assertSupported(cid)
+        return retrieveApart(cid, { ...options, signal })
+      }),
     unpin: (cid, { signal }) => call(signal, (combined) => pins.release(cid, combined)),
     isPinned: (cid, { signal }) => call(signal, (combined) => pins.has(cid, combined)),
     list: ({ signal }) => iterate(signal, (combined) => pins.list(combined)),

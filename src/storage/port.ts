@@ -17,8 +17,8 @@ export type Network = 'public' | 'private'
  * - `stalled`: no block arrived for `stallMs`. `blocks` says how many had arrived before. Try again later.
  * - `bad_host_node`: no host node could be reached, and routing (or its absence) says that nobody else provides the content; the message says why, of
  *   each, to anybody. Routing that does not answer says nothing. Final.
- * - `invalid_object`: a block's bytes do not decode as its codec says, the codec is unknown, or the block is larger than
- *   bitswap carries. Final.
+ * - `invalid_object`: a block's bytes do not decode as its codec says, or the block is larger than bitswap carries; an
+ *   {@link UnsupportedError} where the codec or the hash function is not supported. Final.
  * - `too_large`: the DAG is larger than `maxBytes`. Final.
  * - `not_found`: asked for local content that is not there.
  * - `aborted`: the caller's signal fired.
@@ -39,6 +39,15 @@ export class StorageError extends Error {
     super(message, options)
     this.name = 'StorageError'
     this.code = code
+  }
+}
+
+/** Content that Berth cannot verify or decode because of how its CID was made. `reason` says why, to anybody. */
+export class UnsupportedError extends StorageError {
+  readonly reason: string
+  constructor(reason: string, { cid, ...options }: ErrorOptions & { cid?: CID | undefined } = {}) {
+    super('invalid_object', cid ? `${cid}: ${reason}` : reason, options)
+    this.reason = reason
   }
 }
 

@@ -5,6 +5,7 @@ import { describe, it } from 'node:test'
 import { bases } from 'multiformats/basics'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
+import { create as createDigest } from 'multiformats/hashes/digest'
 import { identity } from 'multiformats/hashes/identity'
 import { assertError } from '../support/client.ts'
 import { inlineCid, missingCid, openContext } from './context.ts'
@@ -149,6 +150,30 @@ describe('a CID', () => {
   }
   for (const [what, text] of Object.entries(malformed)) {
     it(`a CID may not be ${what}`, () => refused({ cid: text }, /^cid: /))
+  }
+  const impossible: Record<string, [codec: number, hash: number, length: number, message: RegExp]> = {
+    'an identity CID of 200 bytes': [raw.code, identity.code, 200, /^cid: an identity CID of 200 bytes is/],
+    'a digest that is too short': [raw.code, 0x12, 10, /^cid: its digest of 10 bytes is shorter than 20$/],
+    'a digest that is too long': [
+      raw.code,
+      0x12,
+      40,
+      /^cid: its digest of 40 bytes is longer than the 32 of/,
+    ],
+    'the hash function md5': [
+      raw.code,
+      0xd5,
+      16,
+      /^cid: hash function 0xd5 is not supported \(supported: sha1,/,
+    ],
+    'the codec git-raw': [0x78, 0x11, 20, /^cid: codec 0x78 is not supported \(supported: raw, /],
+    'an identity CID that does not decode': [0x70, identity.code, 5, /^cid: Block \w+ does not decode: /],
+  }
+  for (const [what, [codec, hash, length, message]] of Object.entries(impossible)) {
+    it(`a CID may not be one of content that Berth cannot keep: ${what} [report: impossible content]`, () => {
+      const multihash = createDigest(hash, new Uint8Array(length).fill(0xff))
+      return refused({ cid: `${CID.createV1(codec, multihash)}` }, message)
+    })
   }
   for (const value of [undefined, null, 5, true, [`${v1}`], { '/': `${v1}` }]) {
     it(`a CID may not be ${JSON.stringify(value)}`, () => refused({ cid: value }, /^cid: /))

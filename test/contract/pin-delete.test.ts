@@ -2,16 +2,17 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
 import { assertError } from '../support/client.ts'
 import { until } from '../support/processes.ts'
-import { missingCid, openContext } from './context.ts'
+import { inlineCid, missingCid, openContext } from './context.ts'
 
 const QUEUE = '/v3/files/public/pin_by_cid'
 const FILES = '/v3/files/public'
 const NO_PIN = 'There is no such pin request'
 const NO_FILE = 'There is no such file'
 
-const { isPinned, provider, workspace } = await openContext()
+const { isPinned, provider, sql, workspace } = await openContext()
 const { api } = await workspace()
 const other = await workspace()
 const node = await provider()
@@ -73,6 +74,19 @@ describe('a pin request is withdrawn', () => {
     const { record, operation } = await api.pin({ cid, host_nodes }, { wait: 120 })
     assert.equal(record.status, 'invalid_object')
     await withdraw(record.id, operation)
+  })
+  it('a pin request of a CID that an older version accepted is withdrawn [report: impossible content]', async () => {
+    for (const cid of [inlineCid('x'.repeat(200)), CID.createV1(0x78, (await missingCid()).multihash)]) {
+      const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+      const { record: failing, operation: failed } = await api.pin({ cid: `${await missingCid()}` })
+      for (const { id } of [record, failing])
+        await sql('UPDATE file SET cid = $2, cid_v1 = $2 WHERE id = $1', [id, `${cid}`])
+      await withdraw(record.id, operation)
+      await sql(`UPDATE operation SET next_attempt_at = now() WHERE id = $1`, [failed])
+      assert.equal((await api.finished(failed)).state, 'failed')
+      assert.equal((await api.queued(failing.id))?.status, 'invalid_object')
+      await withdraw(failing.id, failed)
+    }
   })
   it('a pin request is not withdrawn as a request once it is pinned, nor as a file before', async () => {
     const id = await pinned(`${await node.file(randomBytes(10))}`)

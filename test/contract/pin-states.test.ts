@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
+import * as dagCbor from '@ipld/dag-cbor'
 import { soon } from '../support/client.ts'
 import { until } from '../support/processes.ts'
 import { inlineCid, missingCid, openContext } from './context.ts'
@@ -83,9 +84,10 @@ describe('a pin request', () => {
   it('a pin request is invalid_object when its root does not decode', async () => {
     await fails({ cid: `${await node.block(randomBytes(50))}`, host_nodes }, 'invalid_object', DECODE)
   })
-  it('a pin request is invalid_object when Berth knows no such codec', async () => {
-    const cid = `${await node.block(randomBytes(50), 0x300001)}`
-    await fails({ cid, host_nodes }, 'invalid_object', DECODE)
+  it('a pin request is invalid_object when an inner block has an unknown codec, and names it [report: impossible content]', async () => {
+    const inner = await missingCid(0x300001)
+    const cid = `${await node.block(dagCbor.encode({ inner }), dagCbor.code)}`
+    await fails({ cid, host_nodes }, 'invalid_object', /^A block of the content is not supported: .*0x300001/)
   })
 })
 

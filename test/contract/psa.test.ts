@@ -9,8 +9,6 @@ import { inlineCid, missingCid, openContext } from './context.ts'
 
 const PINS = '/psa/pins'
 const NOBODY = '0191f0f0-0000-7000-8000-000000000000'
-/** A codec that nobody can decode. */
-const UNKNOWN_CODEC = 0x300001
 
 const { anonymous, isPinned, provider, workspace } = await openContext()
 const { api, keyed } = await workspace()
@@ -86,7 +84,7 @@ describe('a pin', () => {
     assert.match(info.status_details, /^searching/)
   })
   it('a pin has failed, and says why, when it cannot be kept', async () => {
-    const cid = `${await node.block(Buffer.from('psa failure'), UNKNOWN_CODEC)}`
+    const cid = `${await node.block(Buffer.from('psa failure'))}`
     const { requestid } = await add({ cid, origins: [node.multiaddr] })
     const { info } = await reaches(requestid, 'failed')
     assert.match(info.status_details, /^invalid_object: A block/)
@@ -194,9 +192,13 @@ describe('a pin that is removed', () => {
 })
 
 describe('a failure', () => {
-  it('a failure of the Pinning Service API is 400 for a body that is no pin', async () => {
+  it('a failure of the Pinning Service API is 400 for a body that is no pin [report: impossible content]', async () => {
     await refused({}, /^cid: /)
     await refused({ cid: 'x' }, /^cid: not a CID/)
+    await refused(
+      { cid: `${inlineCid('x'.repeat(200))}` },
+      /^cid: an identity CID of 200 bytes is not supported/,
+    )
     await refused([], /^body: /)
     await refused({ cid: `${v1}`, name: 'x'.repeat(256) }, /^name: must have at most 255 characters$/)
     await refused({ cid: `${v1}`, meta: { a: 1 } }, /^meta.a: /)

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { openContext } from './context.ts'
+import { carHeader } from '../../src/storage/car.ts'
+import { inlineCid, missingCid, openContext } from './context.ts'
 import { begin, bytesOf, create, encodeMetadata, head, patch, sendAll, TUS } from './tus-client.ts'
 
 const GIB = 1_073_741_824
@@ -139,6 +140,20 @@ describe('an upload that is refused at the end', () => {
     assert.equal((await api.get(`/v3/files/public/${id}`)).status, 404)
     assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
     assert.equal((await head(location)).status, 404)
+  })
+  it('an upload is refused at the end with the reason when its CAR cannot be kept [report: impossible content]', async () => {
+    const cid = inlineCid('x'.repeat(200))
+    const cars: [car: Buffer<ArrayBuffer>, message: RegExp][] = [
+      [Buffer.from(carHeader(cid)), /^file: .*: an identity CID of 200 bytes is not supported/],
+      [
+        Buffer.from(carHeader(await missingCid())),
+        /^file: Not a valid CAR: a block that it links to is missing$/,
+      ],
+    ]
+    for (const [car, message] of cars) {
+      const { location } = await begin(api, car.length, { network: 'public', car: 'true' })
+      await assertRefused(await patch(location, 0, car), 400, message)
+    }
   })
   it('an upload is refused at the end when its group has gone meanwhile', async () => {
     const group_id = (await api.post('/v3/groups/private', { name: 'short-lived' })).body.data.id

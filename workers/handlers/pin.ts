@@ -23,7 +23,13 @@ import {
   RetryLater,
   type Run,
 } from '../../src/operations/handler.ts'
-import { type DagStat, type Network, type PinOptions, StorageError } from '../../src/storage/port.ts'
+import {
+  type DagStat,
+  type Network,
+  type PinOptions,
+  StorageError,
+  UnsupportedError,
+} from '../../src/storage/port.ts'
 import { ProgressReport } from '../progress-report.ts'
 import { defineHandler, type StorageWorkerServices } from '../services.ts'
 import { releaseUnlessKept } from './content.ts'
@@ -135,8 +141,16 @@ function explain(
 }
 
 const failureBy = (failure: Failure, message: string, cause?: unknown): OperationFailed => {
-  const publicMessage = failure === 'bad_host_node' ? message : FAILURES[failure]
-  return new OperationFailed(failure, message, { publicMessage, cause })
+  return new OperationFailed(failure, message, {
+    publicMessage: publicMessage(failure, message, cause),
+    cause,
+  })
+}
+
+function publicMessage(failure: Failure, message: string, cause: unknown): string {
+  if (failure === 'bad_host_node') return message
+  if (cause instanceof UnsupportedError) return `A block of the content is not supported: ${cause.message}`
+  return FAILURES[failure]
 }
 
 /** The named failure that an error of the storage stands for; undefined when another attempt may do better. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
-import { canonicalCid, parseCid } from '../../files/cid.ts'
+import { canonicalCid, parseCid, parseContentCid } from '../../files/cid.ts'
 import { retrieveContent } from '../../files/retrieve.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
@@ -128,7 +128,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       async handle({ principal, body, prefer, signal }) {
         const { name, description, envVars, fileId, skillCid } = body
         if (name.startsWith('@berth/')) throw badRequest('name: @berth is for skills that ship with Berth')
-        const cid = canonicalCid(parseCid(skillCid, 'skillCid'))
+        const cid = canonicalCid(parseContentCid(skillCid, 'skillCid'))
         const there = await findSkill(pool, principal.workspaceId, { cid })
         if (there) return { body: { success: true, skill: there } }
         const obtained = await obtain(principal, { cid, name }, { prefer, signal })
@@ -189,7 +189,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       operation: true,
       async handle({ principal, params, body, prefer, signal }) {
         const { skillId, name } = await requireSkill(principal.workspaceId, params.skillId)
-        const cid = canonicalCid(parseCid(body.skillCid, 'skillCid'))
+        const cid = canonicalCid(parseContentCid(body.skillCid, 'skillCid'))
         const obtained = await obtain(principal, { cid, name }, { prefer, signal })
         if ('pin' in obtained) return later(obtained.pin)
         const { about, network } = obtained.content

@@ -12,7 +12,7 @@ import {
   readPageToken,
   text,
 } from '../../http/shapes.ts'
-import { canonicalCid, parseCid } from '../cid.ts'
+import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
 import { type RemovalServices, removal } from '../remove.ts'
@@ -83,7 +83,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       entryWithChange: true,
       async handle({ principal, body, idempotencyKey, entry, ...asked }) {
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
-        const cid = parseCid(body.cid)
+        const cid = parseContentCid(body.cid)
         const hostNodes = body.host_nodes ?? []
         checkHostNodes(hostNodes, 'host_nodes', allowPrivateHostNodes)
         await admitPin()

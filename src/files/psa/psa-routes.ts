@@ -9,7 +9,7 @@ import { type Route, route } from '../../http/route.ts'
 import { shared } from '../../lib/shared.ts'
 import type { Operations } from '../../operations/operations.ts'
 import type { WorkerStatus } from '../../operations/worker-status.ts'
-import { canonicalCid, parseCid } from '../cid.ts'
+import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
 import { insertPin, type NewPin } from '../pins/pin-inserts.ts'
 import type { PinService } from '../pins/pin-requests.ts'
 import { removeFile } from '../remove.ts'
@@ -46,7 +46,7 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
     if (!plan.pinByCid) throw new ApiError(409, 'insufficient_funds', messages.pinByCidPlan)
     return {
       cid: body.cid,
-      canonical: canonicalCid(parseCid(body.cid)),
+      canonical: canonicalCid(parseContentCid(body.cid)),
       name: body.name ?? null,
       groupId: null,
       keyvalues: body.meta ?? {},

@@ -156,12 +156,15 @@ export async function onDisk<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Runs a file operation: null when the file is not there, any other failure is `unavailable`. */
+/**
+ * Runs a file operation: null when the file is not there, any other failure is `unavailable`. No file has a name that is
+ * too long, as that of a long CID would be.
+ */
 export async function ifThere<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call()
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null
+    if (hasCode(error, 'ENOENT', 'ENAMETOOLONG')) return null
     throw error instanceof StorageError ? error : diskError(error)
   }
 }

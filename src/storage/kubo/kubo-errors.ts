@@ -1,4 +1,4 @@
-import { NodeFullError, StorageError, type StorageErrorCode } from '../port.ts'
+import { NodeFullError, StorageError, type StorageErrorCode, UnsupportedError } from '../port.ts'
 
 /** An error that Kubo itself reported, with its own words. */
 export class KuboError extends Error {
@@ -14,8 +14,7 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
     /could not find|not found locally|failed to fetch all nodes|no link named|no link by that name/,
     'not_found',
   ],
-  [/could not choose a decoder|unrecognized object type/, 'invalid_object'],
-  [/hash functions? not allowed|digest too (large|small)/, 'invalid_object'],
+  [/unrecognized object type/, 'invalid_object'],
   // The codecs begin with these words; only pin/add puts its own `pin:` before them.
   [
     /^pin: (protobuf|cbor|decode\w+:|strconv|unmarshal error|malformed stream|structure mismatch|message structure)/,
@@ -31,6 +30,9 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
   [/unrecognized node type|protobuf: |proto:\s/, 'invalid_object'],
 ]
 
+/** Errors about the codec or the hash function of a CID. */
+const UNSUPPORTED = /could not choose a decoder|hash functions? not allowed|digest too (large|small)/
+
 /** Errors of a full disk below Kubo's blocks, or below the log of its datastore, where pins are. */
 const FULL = /no space left on device|disk quota exceeded/i
 
@@ -45,6 +47,7 @@ export function asStorageError(error: unknown): unknown {
   if (!(error instanceof KuboError)) return error
   const said = error.message.replace(QUOTED, '""')
   if (FULL.test(said)) return new NodeFullError('No space left: the disk of Kubo is full', { cause: error })
+  if (UNSUPPORTED.test(said)) return new UnsupportedError(`Kubo: ${error.message}`, { cause: error })
   const code = MEANINGS.find(([words]) => words.test(said))?.[1] ?? 'unavailable'
   return new StorageError(code, `Kubo: ${error.message}`, { cause: error })
 }

@@ -10,6 +10,7 @@ import { hollowCases } from './cases/hollow.ts'
 import { pathCases } from './cases/paths.ts'
 import { pinCases } from './cases/pin.ts'
 import { readCases } from './cases/read.ts'
+import { unsupportedCases } from './cases/unsupported.ts'
 import { untrustedDagCases } from './cases/untrusted.ts'
 import { startProvider } from './node-process.ts'
 
@@ -22,7 +23,7 @@ export interface Subject {
 /** Content in and out. */
 export const contentCases = [addCases, readCases, pathCases, carCases, hollowCases]
 /** Cases of what is kept and what is removed: GC takes as long as the store is large, so better in a store of its own. */
-export const keepingCases = [buildCases, untrustedDagCases, pinCases, gcCases]
+export const keepingCases = [buildCases, untrustedDagCases, pinCases, unsupportedCases, gcCases]
 
 /** The cases that every driver of the storage port has to pass, or some of them. */
 export function storageContract(

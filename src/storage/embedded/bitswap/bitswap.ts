@@ -1,7 +1,8 @@
 import type { Connection, Libp2p, PeerId, Stream } from '@libp2p/interface'
 import { CID } from 'multiformats/cid'
+import { create as createDigest } from 'multiformats/hashes/digest'
 import { encodingLength, decode as readVarint } from 'uint8-varint'
-import { hasherOf } from '../../codecs.ts'
+import { digestOf } from '../../hashes.ts'
 import type { BlockFolder } from '../blocks.ts'
 import { Frames } from './frames.ts'
 import { type BlockEntry, decodeMessage, type Message } from './message.ts'
@@ -213,9 +214,8 @@ export class Bitswap {
   async #arrived({ prefix, data }: BlockEntry, peer: Peer): Promise<void> {
     if (this.#wants.size === 0) return
     const [, , code, length] = varints(prefix)
-    if (code === undefined) return
-    const { bytes } = await hasherOf(code).digest(data, { ...(length !== undefined && { truncate: length }) })
-    const key = keyOf(bytes)
+    if (code === undefined || length === undefined) return
+    const key = keyOf(createDigest(code, await digestOf({ code, length }, data)).bytes)
     const want = this.#wants.get(key)
     if (!want) return
     this.#end(key, want)
