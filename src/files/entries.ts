@@ -8,6 +8,7 @@ import { type Route, route } from '../http/route.ts'
 import { network, pageOf, paging, pathId, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { isInnerShard } from '../storage/inner-shards.ts'
+import { pathFromShown, showName } from '../storage/names.ts'
 import type { Storages } from '../storage/open.ts'
 import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
 import { entryOf } from '../storage/unixfs.ts'
@@ -21,7 +22,7 @@ const MAX_NAMES = 1_048_576
 const MAX_PATH = 4096
 
 const entry = z.object({
-  name: z.string(),
+  name: z.string().describe('Percent-escaped if it is not UTF-8.'),
   cid: z.string(),
   type: z.enum(['file', 'directory', 'other']).describe('`other`: a link, or what is no file of UnixFS.'),
   size: z
@@ -95,12 +96,23 @@ function readOffset(token = '0'): number {
   throw badRequest('pageToken: not a token of this API')
 }
 
-/** The folder at a path. @throws ApiError 404 where nothing is there, 400 for what is no folder. */
+/**
+ * The folder at a path, whose names may be as they are shown.
+ * @throws ApiError 404 where nothing is there, 400 for what is no folder.
+ */
 async function findFolder({ storage, signal }: Look, root: CID, path: string): Promise<CID> {
-  const { cid, type } = await storage.resolve(root, { path, signal }).catch((error) => {
-    const isMissing = error instanceof StorageError && error.code === 'not_found' && path !== ''
-    throw isMissing ? notFound('path: does not exist') : asUnreadable(error)
-  })
+  const isMissing = (error: unknown) =>
+    error instanceof StorageError && error.code === 'not_found' && path !== ''
+  const raw = pathFromShown(path)
+  const { cid, type } = await storage
+    .resolve(root, { path, signal })
+    .catch((error) => {
+      if (raw === path || !isMissing(error)) throw error
+      return storage.resolve(root, { path: raw, signal })
+    })
+    .catch((error) => {
+      throw isMissing(error) ? notFound('path: does not exist') : asUnreadable(error)
+    })
   if (type !== 'directory') throw badRequest('path: not a folder')
   const block = await storage.block(cid, { signal })
   const isInner = await isInnerShard(storage, { cid, block }, signal).catch((error) => {
@@ -138,7 +150,7 @@ async function describe({ storage, signal }: Look, found: DirectoryEntry[]): Pro
   // A folder may have the same entry under all its names.
   const known = new Map<string, Promise<DagEntry>>()
   const one = async ({ name, cid, size }: DirectoryEntry): Promise<Entry> => {
-    const listed = { name, cid: `${cid}`, size }
+    const listed = { name: showName(name), cid: `${cid}`, size }
     if (cid.code === raw.code) return { ...listed, type: 'file' }
     const found = known.get(listed.cid) ?? storage.block(cid, { signal }).then((block) => entryOf(cid, block))
     known.set(listed.cid, found)

@@ -1,8 +1,12 @@
 import * as dagPb from '@ipld/dag-pb'
 import { LINKS_AT_ONCE, turn } from './dag-limits.ts'
+import { decodeName, encodeName } from './names.ts'
 
 const DATA = 1
 const LINK = 2
+/** Fields of a link. */
+const NAME = 2
+const TSIZE = 3
 const BYTES_WIRE_TYPE = 2
 
 /**
@@ -36,7 +40,7 @@ export class DagPbLinks {
 
   /** The first link of this name. Looks for the name's bytes first, so that others are not decoded. */
   async named(name: string): Promise<dagPb.PBLink | undefined> {
-    const sought = Buffer.from(name)
+    const sought = encodeName(name)
     const all = Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength)
     let index = 0
     for (let looks = 1; index < this.length; looks++) {
@@ -65,8 +69,29 @@ export class DagPbLinks {
 
   /** Links that follow each other are a block by themselves. */
   #decode(from: number, to: number): dagPb.PBLink[] {
-    return dagPb.decode(this.#bytes.subarray(this.#offsets[from], this.#offsets[to])).Links
+    const { Links } = dagPb.decode(this.#bytes.subarray(this.#offsets[from], this.#offsets[to]))
+    // The codec replaces what is not UTF-8, and drops a byte order mark.
+    for (const [index, link] of Links.entries()) {
+      const name = nameOf(this.#bytes, this.#offsets[from + index] as number)
+      if (name) link.Name = decodeName(name)
+    }
+    return Links
   }
+}
+
+/** The bytes of the name of the link at an offset, which the codec has decoded; undefined where it has none. */
+function nameOf(bytes: Uint8Array, offset: number): Uint8Array | undefined {
+  const length = readVarint(bytes, readVarint(bytes, offset).end)
+  const end = length.end + length.value
+  for (let at = length.end; at < end; ) {
+    const key = readVarint(bytes, at)
+    const value = readVarint(bytes, key.end)
+    const field = Math.floor(key.value / 8)
+    const to = field === TSIZE ? value.end : value.end + value.value
+    if (field === NAME) return bytes.subarray(value.end, to)
+    at = to
+  }
+  return undefined
 }
 
 /**

@@ -1,11 +1,13 @@
 /** Folders of UnixFS as they are unpacked: whoever made them may have written anything there. */
 import * as dagPb from '@ipld/dag-pb'
+import type { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { inlineBytes } from './codecs.ts'
 import { BYTES_PER_BLOCK, FREE_BLOCKS } from './dag-limits.ts'
 import { belowRoot } from './dag-parts.ts'
 import { Visited } from './embedded/frontier.ts'
+import { decodeName } from './names.ts'
 import type { ReadBlock } from './path.ts'
 import { type Block, type Storage, StorageError } from './port.ts'
 import { listDirectory } from './unixfs.ts'
@@ -35,6 +37,14 @@ export interface FolderEntry {
   content(): AsyncIterable<Uint8Array>
 }
 
+/** An entry as an archive has it. A path may have names that are no text, see `names.ts`; that of the folder itself is empty. */
+export interface ArchiveEntry extends Omit<FolderEntry, 'type'> {
+  type: FolderEntry['type'] | 'directory'
+  /** Permissions, and when it was changed, where the node says so. */
+  mode?: number | undefined
+  mtime?: UnixFS['mtime']
+}
+
 interface Options {
   signal: AbortSignal
 }
@@ -42,6 +52,8 @@ interface Options {
 interface WalkOptions extends Options {
   /** Files, links and folders above which it is given up; 500,000 unless told. */
   maxEntries?: number | undefined
+  /** Names may be any that do not leave the folder. */
+  isArchive?: boolean
 }
 
 /** An entry before it is opened. */
@@ -62,13 +74,26 @@ interface Found {
 export async function* walkFolder(
   storage: Storage,
   cid: CID,
-  { signal, maxEntries }: WalkOptions,
+  { signal, maxEntries }: Omit<WalkOptions, 'isArchive'>,
 ): AsyncGenerator<FolderEntry> {
+  for await (const { type, ...entry } of walkAll(storage, cid, { signal, maxEntries }))
+    if (type !== 'directory') yield { type, ...entry }
+}
+
+/**
+ * A directory with all in it for an archive: the directory itself, then as {@link walkFolder}, with the directories, each
+ * before what is in it, and with names that only some file systems have. Whoever unpacks it sees to those.
+ * @throws StorageError as `walkFolder`.
+ */
+export const walkArchive = (storage: Storage, cid: CID, { signal }: Options): AsyncGenerator<ArchiveEntry> =>
+  walkAll(storage, cid, { signal, isArchive: true })
+
+async function* walkAll(storage: Storage, cid: CID, options: WalkOptions): AsyncGenerator<ArchiveEntry> {
+  const { signal } = options
   await using stream = new DagStream(storage, cid, signal)
   const read: ReadBlock = (block) => stream.read(block)
   try {
-    for await (const found of walk(storage, cid, read, { signal, maxEntries }))
-      yield await open(found, read, signal)
+    for await (const found of walk(storage, cid, read, options)) yield await open(found, read, signal)
     await stream.end()
   } catch (error) {
     throw asWalkError(error, signal)
@@ -87,7 +112,8 @@ export async function listPaths(
   const paths: string[] = []
   const read: ReadBlock = (block) => storage.block(block, { signal })
   try {
-    for await (const { path } of walk(storage, cid, read, { signal })) {
+    for await (const { path, root } of walk(storage, cid, read, { signal })) {
+      if (root?.node.unixfs.isDirectory()) continue
       paths.push(path)
       if (paths.length === max) break
     }
@@ -165,33 +191,36 @@ async function* walk(
   storage: Storage,
   root: CID,
   read: ReadBlock,
-  { signal, maxEntries = ENTRIES_LIMIT }: WalkOptions,
+  { signal, maxEntries = ENTRIES_LIMIT, isArchive = false }: WalkOptions,
 ): AsyncGenerator<Found> {
   let count = 0
-  async function* inside(
-    folder: CID,
-    bytes: Uint8Array,
-    prefix: string,
-    depth: number,
-  ): AsyncGenerator<Found> {
+  async function* inside(path: string, folder: CID, bytes: Uint8Array, depth: number): AsyncGenerator<Found> {
     if (depth > DEPTH_LIMIT) throw invalid(`${folder} is nested too deep`)
+    const prefix = path && `${path}/`
     const entries = new Map<string, CID>()
     // Shards are not read with the rest: a directory is checked before anything in it is passed on.
     const readShard: ReadBlock = async (cid) => (cid.equals(folder) ? bytes : storage.block(cid, { signal }))
     for await (const { name, cid } of listDirectory(folder, readShard, signal)) {
-      assertEntryName(name)
+      if (isArchive) assertInside(name)
+      else assertEntryName(name)
       if (entries.has(name)) throw invalid(`${prefix}${name} is there twice`)
       if (++count > maxEntries) throw tooLarge(`more than ${maxEntries} entries`)
       entries.set(name, cid)
     }
     for (const [name, cid] of entries) {
-      const path = `${prefix}${name}`
-      const found = { path, cid, root: cid.code === raw.code ? null : await readNode(cid, read) }
-      if (!found.root?.node.unixfs.isDirectory()) yield found
-      else yield* inside(cid, found.root.bytes, `${path}/`, depth + 1)
+      const found = {
+        path: `${prefix}${name}`,
+        cid,
+        root: cid.code === raw.code ? null : await readNode(cid, read),
+      }
+      yield found
+      if (found.root?.node.unixfs.isDirectory()) yield* inside(found.path, cid, found.root.bytes, depth + 1)
     }
   }
-  yield* inside(root, await read(root), '', 1)
+  const bytes = await read(root)
+  const node = isArchive && root.code === dagPb.code ? decodeUnixFs(bytes) : null
+  if (node?.unixfs.isDirectory()) yield { path: '', cid: root, root: { bytes, node } }
+  yield* inside('', root, bytes, 1)
 }
 
 async function readNode(cid: CID, read: ReadBlock): Promise<NonNullable<Found['root']>> {
@@ -202,22 +231,34 @@ async function readNode(cid: CID, read: ReadBlock): Promise<NonNullable<Found['r
 }
 
 /** Opens an entry: a file of one block is read. */
-async function open({ path, cid, root }: Found, read: ReadBlock, signal: AbortSignal): Promise<FolderEntry> {
+async function open({ path, cid, root }: Found, read: ReadBlock, signal: AbortSignal): Promise<ArchiveEntry> {
   if (!root) {
     const bytes = await read(cid)
     return { path, type: 'file', size: bytes.length, content: () => once(bytes) }
   }
   const { unixfs, fileSize: size } = root.node
+  const about = { path, ...metadataOf(unixfs) }
+  if (unixfs.isDirectory()) return { ...about, type: 'directory', size: 0, content: nothing }
   if (unixfs.type === 'symlink') {
     const bytes = unixfs.data ?? new Uint8Array()
     if (bytes.length > TARGET_BYTES) throw invalid(`${path} is a symbolic link that is too long`)
-    const target = Buffer.from(bytes).toString()
-    return { path, type: 'symlink', size: bytes.length, target, content: () => once(bytes) }
+    const target = decodeName(bytes)
+    return { ...about, type: 'symlink', size: bytes.length, target, content: () => once(bytes) }
   }
   if (size === Number.MAX_SAFE_INTEGER) throw invalid(`${path} has no size`)
   const readHere: ReadBlock = async (block) => (block.equals(cid) ? root.bytes : read(block))
-  return { path, type: 'file', size, content: () => exactly(contentOf(cid, readHere, signal), size, path) }
+  return {
+    ...about,
+    type: 'file',
+    size,
+    content: () => exactly(contentOf(cid, readHere, signal), size, path),
+  }
 }
+
+/** What an archive has of a node beside its content. */
+export const metadataOf = ({ mode, mtime }: UnixFS): Pick<ArchiveEntry, 'mode' | 'mtime'> => ({ mode, mtime })
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 /** The bytes of a file, part by part. */
 async function* contentOf(root: CID, read: ReadBlock, signal: AbortSignal): AsyncGenerator<Uint8Array> {
@@ -265,11 +306,15 @@ const NAME_BYTES = 255
  * @throws StorageError `invalid_object`
  */
 export function assertEntryName(name: string): void {
-  const isUsual = name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name)
-  if (isUsual && !/^\.git$/i.test(name) && name.isWellFormed() && Buffer.byteLength(name) <= NAME_BYTES)
-    return
-  throw new StorageError(
-    'invalid_object',
-    `A file cannot have the name ${JSON.stringify(name.slice(0, 300))}`,
-  )
+  assertInside(name)
+  if (!/^\.git$/i.test(name) && name.isWellFormed() && Buffer.byteLength(name) <= NAME_BYTES) return
+  throw noName(name)
 }
+
+/** Checks a name that must not leave its folder. @throws StorageError `invalid_object` */
+function assertInside(name: string): void {
+  if (name === '' || name === '.' || name === '..' || /[/\0]/.test(name)) throw noName(name)
+}
+
+const noName = (name: string) =>
+  new StorageError('invalid_object', `A file cannot have the name ${JSON.stringify(name.slice(0, 300))}`)

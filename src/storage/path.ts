@@ -4,6 +4,7 @@ import { murmur364 } from '@multiformats/murmur3'
 import { CID } from 'multiformats/cid'
 import { assertSupported, decodeObject, isLeafCodec } from './codecs.ts'
 import { OBJECT_PATH_BYTES, turn } from './dag-limits.ts'
+import { encodeName } from './names.ts'
 import { StorageError } from './port.ts'
 import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
 
@@ -83,7 +84,7 @@ async function findInShards(
   read: ReadBlock,
   signal: AbortSignal,
 ): Promise<CID | null> {
-  const digest = await murmur364.encode(Buffer.from(name))
+  const digest = await murmur364.encode(encodeName(name))
   const hash = Buffer.from(digest).readBigUInt64BE()
   let cid = root
   let node = rootNode

@@ -164,6 +164,7 @@ export interface DagEntry {
 
 /** An entry of a directory; `size` as its directory declares it, with the DAG's own overhead. */
 export interface DirectoryEntry {
+  /** See `names.ts`: it need not be text. */
   name: string
   cid: CID
   size: number

@@ -1,5 +1,6 @@
 /** A folder as a stream that `git fast-import` makes one commit of (git-fast-import(1)). */
 import type { FolderEntry } from '../../src/storage/folder.ts'
+import { encodeName } from '../../src/storage/names.ts'
 
 /** A folder that cannot be the tree of an agent. */
 export class UnfitFolder extends Error {
@@ -29,7 +30,7 @@ export async function* fastImport(
   yield Buffer.from('\n')
   let bytes = 0
   for await (const entry of entries) {
-    const target = entry.type === 'symlink' ? Buffer.from(entry.target ?? '') : undefined
+    const target = entry.type === 'symlink' ? encodeName(entry.target ?? '') : undefined
     const size = target?.length ?? entry.size
     bytes += size
     if (bytes > options.maxBytes) throw new UnfitFolder(`it has more than ${options.maxBytes} bytes`)

@@ -7,6 +7,7 @@ import { canonicalCid, parseCid } from '../../files/cid.ts'
 import { LABEL_LENGTH } from '../../files/gateway-domain.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
 import type { InnerCids } from '../../storage/inner-cids.ts'
+import { nameFromUrl } from '../../storage/names.ts'
 import { follow, InsideObject } from '../../storage/path.ts'
 import { type DagEntry, type Network, type Storage, StorageError } from '../../storage/port.ts'
 import { entryOf } from '../../storage/unixfs.ts'
@@ -15,7 +16,7 @@ import type { KeptContent, KeptLookups } from './kept.ts'
 export interface ContentPath {
   network: Network
   cid: CID
-  /** The names below the CID, decoded. */
+  /** The names below the CID, see `names.ts`. */
   names: string[]
   /** At the host of its CID, which is an origin of its own. */
   isAtOwnHost: boolean
@@ -45,25 +46,23 @@ export function parseContentPath({ pathname }: URL, hostCid?: string): ContentPa
     throw notFound('A gateway has content only: /ipfs/<cid>, and /files/<cid> with a signature')
   }
   if (hostCid) checkLabel(hostCid)
-  const names = rest.split('/').filter(Boolean).map(decode)
-  // A name in a directory has neither a slash nor a NUL: the path leads nowhere.
-  if (names.some((name) => /[/\0]/.test(name))) throw notFound('path: no entry has such a name')
+  // An encoded slash is one too, as in Kubo: no name has a slash in it.
+  const path = rest.replaceAll(/%2f/gi, '/')
+  const names = path.split('/').filter(Boolean).map(decode)
+  if (names.some((name) => name === '.' || name === '..')) throw notFound('path: no entry has such a name')
   return {
     network: root === 'ipfs' ? 'public' : 'private',
     cid: parseCid(decode(first)),
     names,
     isAtOwnHost: hostCid !== undefined,
-    endsInSlash: hostCid && rest === '/' ? undefined : rest.endsWith('/'),
+    endsInSlash: hostCid && path === '/' ? undefined : path.endsWith('/'),
     ipfsPath: `/ipfs/${first}${rest}`,
   }
 }
 
 function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch (error) {
-    throw badRequest(`path: ${(error as Error).message}`)
-  }
+  if (/%(?![0-9a-f]{2})/i.test(segment)) throw badRequest('path: URI malformed')
+  return nameFromUrl(segment)
 }
 
 /** Files of a workspace that are looked through for a CID within them: the newest. */

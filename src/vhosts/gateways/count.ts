@@ -2,6 +2,7 @@ import type { Request, Response } from 'express'
 import type { RequestCounts } from '../../files/analytics/request-counts.ts'
 import { canonicalCid } from '../../files/cid.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
+import { showName } from '../../storage/names.ts'
 import type { ContentPath } from './content.ts'
 import type { KeptContent } from './kept.ts'
 
@@ -24,7 +25,7 @@ export function countAnswer(
       gatewayId,
       cid: canonicalCid(cid),
       // A name that leads nowhere is made up.
-      fileName: status < 400 || status === CUT_SHORT ? (names.at(-1) ?? name ?? '') : '',
+      fileName: status < 400 || status === CUT_SHORT ? showName(names.at(-1) ?? name ?? '') : '',
       userAgent: req.get('user-agent'),
       referrer: req.get('referer'),
       status,

@@ -1,6 +1,7 @@
 import type { CID } from 'multiformats/cid'
 import { escapeHtml } from '../../http/docs/html.ts'
 import { formatBytes } from '../../lib/disk.ts'
+import { nameToUrl, showName } from '../../storage/names.ts'
 import type { DirectoryEntry, Storage } from '../../storage/port.ts'
 import { PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
 import type { Representation } from './respond.ts'
@@ -42,7 +43,7 @@ export function listingRepresentation(
     etag: `"DirIndex-2${links?.byCid ? 'c' : ''}_CID-${cid}"`,
     headers: PAGE_HEADERS,
     async *read(_from, _to, signal) {
-      yield Buffer.from(`${pageHead(`Index of /${[root, ...names].join('/')}`)}
+      yield Buffer.from(`${pageHead(`Index of /${[root, ...names.map(showName)].join('/')}`)}
 <h1>Index of /${root}/${breadcrumbs(names, links)}</h1>
 <table><thead><tr><th scope="col">Name${links?.byCid ? '<th scope="col">CID' : ''}<th scope="col">Size<tbody>
 `)
@@ -65,24 +66,25 @@ export function listingRepresentation(
 /** The path to the directory, each name of which leads to where it is, unless there are very many. */
 function breadcrumbs(names: string[], links: ListingLinks | null): string {
   const all = names.map((name, index) => {
-    if (!links || names.length > LINKED_NAMES) return escapeHtml(name)
+    if (!links || names.length > LINKED_NAMES) return escapeHtml(showName(name))
     const path = names
       .slice(0, index + 1)
-      .map(encodeURIComponent)
+      .map(nameToUrl)
       .join('/')
-    return `<a href="${href(`${links.paths}/${path}`, links.query)}">${escapeHtml(name)}</a>`
+    return `<a href="${href(`${links.paths}/${path}`, links.query)}">${escapeHtml(showName(name))}</a>`
   })
   return all.join('/')
 }
 
 function row({ name, cid, size }: DirectoryEntry, links: ListingLinks | null): string {
   if (name.length > MAX_NAME) {
-    const cut = escapeHtml(name.slice(0, MAX_NAME).toWellFormed())
+    const beginning = name.slice(0, MAX_NAME)
+    const cut = escapeHtml(name.isWellFormed() ? beginning.toWellFormed() : showName(beginning))
     return `<tr><td><bdi>${cut}…</bdi>${links?.byCid ? `<td>${cidLink(cid, '', links)}` : ''}<td>${formatBytes(size)}\n`
   }
-  const label = escapeHtml(name)
+  const label = escapeHtml(showName(name))
   if (!links) return `<tr><td><bdi>${label}</bdi><td>${formatBytes(size)}\n`
-  const encoded = encodeURIComponent(name)
+  const encoded = nameToUrl(name)
   const named = `<bdi><a href="${href(`${links.here}/${encoded}`, links.query)}">${label}</a></bdi>`
   return `<tr><td>${named}${links.byCid ? `<td>${cidLink(cid, encoded, links)}` : ''}<td>${formatBytes(size)}\n`
 }

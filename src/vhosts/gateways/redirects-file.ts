@@ -4,6 +4,7 @@
  */
 import type { CID } from 'multiformats/cid'
 import { ApiError } from '../../errors.ts'
+import { decodeName, nameFromUrl, nameToUrl } from '../../storage/names.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 
 const NAME = '_redirects'
@@ -60,7 +61,8 @@ async function readRules(storage: Storage, site: CID, signal: AbortSignal): Prom
     throw error
   }
   if (size > MAX_BYTES) throw unreadable(`redirects file size cannot exceed ${MAX_BYTES} bytes`)
-  return Buffer.concat(chunks).toString()
+  const lines = Buffer.concat(chunks).toString('latin1').split('\n')
+  return lines.map((line) => decodeName(Buffer.from(line, 'latin1'))).join('\n')
 }
 
 /** Where the first rule leads that fits a path. */
@@ -90,7 +92,7 @@ function parseRule(line: string, fault: (message: string) => ApiError): Rule {
   const hasSplat = from.endsWith('/*')
   const path = hasSplat ? from.slice(0, -1) : from
   if (path.includes('*')) throw fault('an asterisk must be the whole last segment')
-  const segments = path.split('/').filter(Boolean).map(decoded)
+  const segments = path.split('/').filter(Boolean).map(nameFromUrl)
   const placeholders = segments.filter((segment) => segment.startsWith(':'))
   if (new Set(placeholders).size < placeholders.length) throw fault('a placeholder comes twice')
   const isAddress = /^https?:\/\//i.test(to) && URL.canParse(to)
@@ -113,9 +115,7 @@ function match({ from, hasSplat }: Rule, names: string[]): Map<string, string[]>
 }
 
 function follow({ to, status }: Rule, values: Map<string, string[]>, search: URLSearchParams): Outcome {
-  const encoded = new Map(
-    values.entries().map(([name, value]) => [name, value.map(encodeURIComponent).join('/')]),
-  )
+  const encoded = new Map(values.entries().map(([name, value]) => [name, value.map(nameToUrl).join('/')]))
   let length = 0
   const location = to.replace(PLACEHOLDER, (placeholder, name) => {
     const value = encoded.get(name) ?? placeholder
@@ -126,7 +126,7 @@ function follow({ to, status }: Rule, values: Map<string, string[]>, search: URL
   })
   if (REDIRECTS.includes(status)) return { status, location: withQuery(location, search) }
   const [path = ''] = location.split(/[?#]/)
-  return { status, names: path.split('/').filter(Boolean).map(decoded) }
+  return { status, names: path.split('/').filter(Boolean).map(nameFromUrl) }
 }
 
 /** The location with the query of the request, which overrides its own. */
@@ -137,14 +137,6 @@ function withQuery(location: string, search: URLSearchParams): string {
   for (const name of new Set(search.keys())) merged.delete(name)
   for (const [name, value] of search) merged.append(name, value)
   return `${path}?${merged}${hash}`
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
 }
 
 const unreadable = (fault: string) =>

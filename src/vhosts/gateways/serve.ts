@@ -6,6 +6,7 @@ import * as raw from 'multiformats/codecs/raw'
 import { ApiError, notFound } from '../../errors.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
 import { isInnerShard } from '../../storage/inner-shards.ts'
+import { showName } from '../../storage/names.ts'
 import type { Storage } from '../../storage/port.ts'
 import { bytesOfFile } from '../../storage/unixfs.ts'
 import { decodeUnixFs } from '../../storage/unixfs-node.ts'
@@ -156,7 +157,7 @@ async function unixFsRepresentation(
     bytes: bytesOfFile(file.entry.cid, file.block),
   }
   const form = await fileRepresentation(res, storage, details, signal)
-  const shownName = fileName ?? `${file.entry.cid}`
+  const shownName = file.name === null ? (kept.name ?? `${file.entry.cid}`) : showName(file.name)
   // A directory has the tag of its own CID, also where its index is sent.
   const original = {
     ...form,

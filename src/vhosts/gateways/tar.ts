@@ -1,21 +1,30 @@
 /** Files and folders as a tar (POSIX pax), as they come. */
+import * as dagPb from '@ipld/dag-pb'
 import { badRequest } from '../../errors.ts'
-import { type FolderEntry, walkFolder } from '../../storage/folder.ts'
+import { type ArchiveEntry, metadataOf, walkArchive } from '../../storage/folder.ts'
+import { encodeName, encodePath } from '../../storage/names.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
+import { decodeUnixFs } from '../../storage/unixfs-node.ts'
 import type { Walked } from './content.ts'
 import { namedDisposition } from './file.ts'
 import { MEDIA_TYPES } from './formats.ts'
 import type { Representation } from './respond.ts'
 
 const BLOCK = 512
+const NANOSECONDS = 1_000_000_000n
 const NAME_BYTES = 100
-/** Largest size that the header's field has room for: above, a pax record has it. */
-const SIZE_LIMIT = 0o77777777777
+/** Largest number that the header's fields for size and time have room for: above, a pax record has it. */
+const NUMBER_LIMIT = 0o77777777777
 
 const TYPES = { file: '0', symlink: '2', directory: '5', pax: 'x' } as const
+/** Modes of what has none. */
+const MODES = { file: 0o644, symlink: 0o777, directory: 0o755 } as const
 
-/** A file, or a folder with all in it, below the name of its CID. What has a name that leaves the folder is refused. */
-export function tarRepresentation(storage: Storage, { entry }: Walked, url: URL): Representation {
+/**
+ * A file, or a folder with all in it, below the name of its CID: with names, modes and times as they are. A folder with a
+ * name that leaves it is refused.
+ */
+export function tarRepresentation(storage: Storage, { entry, block }: Walked, url: URL): Representation {
   const { cid, type, size } = entry
   return {
     etag: `W/"${cid}.x-tar"`,
@@ -25,15 +34,17 @@ export function tarRepresentation(storage: Storage, { entry }: Walked, url: URL)
     },
     read(_from, _to, signal) {
       const content = () => storage.cat(cid, { signal })
-      const file: FolderEntry = { path: '', type: 'file', size: size ?? 0, content }
-      return tarOf(`${cid}`, type === 'directory' ? walkFolder(storage, cid, { signal }) : [file])
+      const node = cid.code === dagPb.code ? decodeUnixFs(block) : null
+      const about = node ? metadataOf(node.unixfs) : {}
+      const file: ArchiveEntry = { ...about, path: '', type: 'file', size: size ?? 0, content }
+      return tarOf(`${cid}`, type === 'directory' ? walkArchive(storage, cid, { signal }) : [file])
     },
   }
 }
 
 async function* tarOf(
   root: string,
-  entries: AsyncIterable<FolderEntry> | Iterable<FolderEntry>,
+  entries: AsyncIterable<ArchiveEntry> | Iterable<ArchiveEntry>,
 ): AsyncGenerator<Uint8Array> {
   try {
     yield* pack(root, entries)
@@ -45,65 +56,88 @@ async function* tarOf(
 
 async function* pack(
   root: string,
-  entries: AsyncIterable<FolderEntry> | Iterable<FolderEntry>,
+  entries: AsyncIterable<ArchiveEntry> | Iterable<ArchiveEntry>,
 ): AsyncGenerator<Uint8Array> {
-  for await (const { path, type, size, target = '', content } of entries) {
-    const length = type === 'file' ? size : 0
-    yield* header(path ? `${root}/${path}` : root, type, length, target)
-    if (type === 'symlink') continue
-    yield* content()
-    yield Buffer.alloc((BLOCK - (length % BLOCK)) % BLOCK)
+  for await (const entry of entries) {
+    yield* header(root, entry)
+    if (entry.type !== 'file') continue
+    yield* entry.content()
+    yield Buffer.alloc((BLOCK - (entry.size % BLOCK)) % BLOCK)
   }
   yield Buffer.alloc(2 * BLOCK)
 }
 
 /** The header of an entry; before it a pax header, where a field has no room for its value or it is not ASCII. */
-function* header(
-  name: string,
-  type: keyof typeof TYPES,
-  size: number,
-  target: string,
-): Generator<Uint8Array> {
+function* header(root: string, entry: ArchiveEntry): Generator<Uint8Array> {
+  const { path, type, mode = MODES[type], mtime } = entry
+  const name = encodePath(path ? `${root}/${path}` : root)
+  const target = encodeName(entry.target ?? '')
+  const size = type === 'file' ? entry.size : 0
+  const seconds = Number(mtime?.secs ?? 0)
+  const isWhole = !mtime?.nsecs && seconds >= 0 && seconds <= NUMBER_LIMIT
   const records = [
     ...(fits(name) ? [] : [record('path', name)]),
     ...(fits(target) ? [] : [record('linkpath', target)]),
-    ...(size <= SIZE_LIMIT ? [] : [record('size', `${size}`)]),
+    ...(size <= NUMBER_LIMIT ? [] : [record('size', Buffer.from(`${size}`))]),
+    ...(isWhole ? [] : [record('mtime', Buffer.from(decimal(mtime)))]),
   ]
   if (records.length > 0) {
     const all = Buffer.concat(records)
-    yield ustar('pax', 'pax', all.length, '')
+    yield ustar({ type: 'pax', name: Buffer.from('pax'), size: all.length })
     yield Buffer.concat([all, Buffer.alloc((BLOCK - (all.length % BLOCK)) % BLOCK)])
   }
-  yield ustar(name, type, Math.min(size, SIZE_LIMIT), target)
+  yield ustar({ type, name, size, target, mode, seconds: isWhole ? seconds : 0 })
 }
 
-const fits = (text: string) => /^[\x20-\x7e]*$/.test(text) && text.length <= NAME_BYTES
+const fits = (text: Buffer) => text.length <= NAME_BYTES && text.every((byte) => byte >= 0x20 && byte <= 0x7e)
+
+/** A time in seconds, with a fraction. */
+function decimal({ secs, nsecs = 0 }: NonNullable<ArchiveEntry['mtime']> = { secs: 0n }): string {
+  const nanoseconds = secs * NANOSECONDS + BigInt(nsecs)
+  const [sign, absolute] = nanoseconds < 0n ? ['-', -nanoseconds] : ['', nanoseconds]
+  return `${sign}${absolute / NANOSECONDS}.${`${absolute % NANOSECONDS}`.padStart(9, '0')}`
+}
 
 /** `<length> <key>=<value>\n`, where the length counts itself. */
-function record(key: string, value: string): Buffer {
-  const rest = Buffer.byteLength(` ${key}=${value}\n`)
+function record(key: string, value: Buffer): Buffer {
+  const rest = ` ${key}=\n`.length + value.length
   let length = rest
   while (length !== rest + `${length}`.length) length = rest + `${length}`.length
-  return Buffer.from(`${length} ${key}=${value}\n`)
+  return Buffer.concat([Buffer.from(`${length} ${key}=`), value, Buffer.from('\n')])
 }
 
-function ustar(name: string, type: keyof typeof TYPES, size: number, target: string): Buffer {
+interface Fields {
+  type: keyof typeof TYPES
+  name: Buffer
+  size: number
+  target?: Buffer
+  mode?: number
+  seconds?: number
+}
+
+function ustar({ type, name, size, target, mode = MODES.file, seconds = 0 }: Fields): Buffer {
   const block = Buffer.alloc(BLOCK)
+  const text = (bytes: Buffer) =>
+    bytes
+      .subarray(0, NAME_BYTES)
+      .toString('latin1')
+      .replace(/[^\x20-\x7e]/g, '_')
+  const octal = (value: number, digits: number) => value.toString(8).padStart(digits, '0')
   const fields: [offset: number, text: string][] = [
-    [0, name.slice(0, NAME_BYTES).replace(/[^\x20-\x7e]/g, '_')],
-    [100, '0000644'],
+    [0, text(name)],
+    [100, octal(mode, 7)],
     [108, '0000000'],
     [116, '0000000'],
-    [124, size.toString(8).padStart(11, '0')],
-    [136, '00000000000'],
+    [124, octal(Math.min(size, NUMBER_LIMIT), 11)],
+    [136, octal(seconds, 11)],
     // Blanks stand for the checksum while it is made.
     [148, ' '.repeat(8)],
     [156, TYPES[type]],
-    [157, target.slice(0, NAME_BYTES).replace(/[^\x20-\x7e]/g, '_')],
+    [157, target ? text(target) : ''],
     [257, 'ustar\x0000'],
   ]
   for (const [offset, text] of fields) block.write(text, offset, 'latin1')
   const sum = block.reduce((total, byte) => total + byte, 0)
-  block.write(`${sum.toString(8).padStart(6, '0')}\0`, 148, 'latin1')
+  block.write(`${octal(sum, 6)}\0`, 148, 'latin1')
   return block
 }
