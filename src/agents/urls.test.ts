@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadConfig } from '../config.ts'
-import { agentsApiUrl, agentUrls } from './urls.ts'
+import { agentsApiUrl, agentUrls, originOf } from './urls.ts'
 
 describe('the URLs of an agent', () => {
   const cases: [env: Record<string, string>, baseUrl: string, wsUrl: string][] = [
@@ -34,4 +34,15 @@ describe('the URLs of an agent', () => {
     assert.equal(api.href, 'https://agents.example/')
     assert.equal(`${api.protocol}//x0000001.${api.host}`, agentUrls(config, 'x0000001').baseUrl)
   })
+})
+
+describe('the address of Berth', () => {
+  for (const [env, origin] of [
+    [{}, 'http://localhost:3000'],
+    [{ HOST: '0.0.0.0', PORT: '80' }, 'http://localhost'],
+    [{ HOST: '::1' }, 'http://[::1]:3000'],
+    [{ PUBLIC_URL: 'https://berth.example/' }, 'https://berth.example'],
+  ] as const)
+    it(`the address of Berth is ${origin} with ${JSON.stringify(env)}`, () =>
+      assert.equal(originOf(loadConfig(env)), origin))
 })

@@ -1,16 +1,13 @@
 /** Addresses of Berth and its agents for clients, as far as the settings tell. */
 import type { Config } from '../config.ts'
+import { shownHost } from '../lib/net/shown-host.ts'
 
 type Addresses = Pick<Config, 'PUBLIC_URL' | 'HOST' | 'PORT' | 'BERTH_AGENT_DOMAIN'>
-
-/** Addresses that mean every one of this machine: nobody can connect to them. */
-const ANY_ADDRESS = new Set(['0.0.0.0', '::', '[::]'])
 
 /** `PUBLIC_URL`, or where the web process listens. */
 function publicUrl({ PUBLIC_URL, HOST, PORT }: Addresses): URL {
   if (PUBLIC_URL) return new URL(PUBLIC_URL)
-  const host = HOST.includes(':') && !HOST.startsWith('[') ? `[${HOST}]` : HOST
-  return new URL(`http://${ANY_ADDRESS.has(HOST) ? 'localhost' : host}:${PORT}`)
+  return new URL(`http://${shownHost(HOST)}:${PORT}`)
 }
 
 /** Where clients reach Berth, without a slash at the end. */

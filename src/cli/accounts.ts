@@ -1,4 +1,5 @@
 /** `npx berth keys`, `workspaces` and `users`. */
+import { join } from 'node:path'
 import { KeyService } from '../accounts/keys.ts'
 import {
   findMember,
@@ -14,6 +15,7 @@ import { changeWorkspace, createWorkspace, findWorkspace, listWorkspaces } from 
 import { originOf } from '../agents/urls.ts'
 import { notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
+import { lockHolder } from '../lib/process/process-lock.ts'
 import { loadSigningKey } from '../lib/signing-keys.ts'
 import { audited } from './audited.ts'
 import { type Database, withDatabase } from './database.ts'
@@ -140,12 +142,15 @@ export function createWorkspaceCommand(
   })
 }
 
-/** Prints a link that signs a member in to the dashboard. */
+/** Prints a link that signs a member in to the dashboard, on the host that `npm start` prints. */
 export function loginLink({ workspace, user }: { workspace: string; user?: string }): Promise<void> {
   return withDatabase(async ({ prisma, pool, config }) => {
     const { id: workspaceId } = await findWorkspace(prisma, workspace)
     const userId = user ? await findMember(prisma, workspaceId, user) : await findOwner(prisma, workspaceId)
-    console.log(await createLoginLink(pool, originOf(config), { workspaceId, userId }))
+    // `npm start` may have been given another port than this command.
+    const running = await lockHolder(join(config.BERTH_DATA_DIR, 'berth.lock'))
+    const origin = running?.url ? new URL(running.url).origin : originOf(config)
+    console.log(await createLoginLink(pool, origin, { workspaceId, userId }))
   })
 }
 

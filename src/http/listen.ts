@@ -1,5 +1,6 @@
 import { createServer, type RequestListener } from 'node:http'
 import { bind } from '../lib/net/bind.ts'
+import { shownHost } from '../lib/net/shown-host.ts'
 import { isWebSocket } from '../lib/net/websocket.ts'
 import { serveUpgrades, toOriginForm } from './upgrade.ts'
 
@@ -24,8 +25,6 @@ const HEADERS_MS = 20_000
 const LATE_MS = 5000
 /** Longer than the minute for which proxies keep a connection: the one who sends must be the first to drop it. */
 const KEEP_ALIVE_MS = 75_000
-/** Addresses that a person on this machine reaches as localhost. */
-const LOCAL = ['0.0.0.0', '::', '127.0.0.1']
 
 /** Counts a connection from an address. @returns forgets it. @throws for one too many, which is closed. */
 type Admit = (address: string | undefined) => () => void
@@ -62,7 +61,7 @@ export async function listen(
   serveUpgrades(server, app)
   const bound = await bind(server, { host, port, settings: { host: 'HOST', port: 'PORT' } })
   return {
-    url: `http://${LOCAL.includes(host) ? 'localhost' : host}:${bound}`,
+    url: `http://${shownHost(host)}:${bound}`,
     close: () =>
       new Promise((resolve) => {
         const idle = setInterval(() => server.closeIdleConnections(), IDLE_MS)

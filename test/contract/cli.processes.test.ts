@@ -207,6 +207,12 @@ describe('npm start', () => {
     )
     await until('the first one goes on', async () => (await fetch(`${url}/readyz`)).status === 200)
   })
+  it('npm start and berth login-link print the same host, whatever PORT the command has', async () => {
+    const output = (await startOnce(env)).output
+    const [, announced] = /process \d+, (http:\/\/localhost:\d+)/.exec(output) ?? []
+    const { stdout } = await runCli({ ...env, PORT: '0' }, 'login-link', '-w', ws)
+    assert.equal(new URL(stdout).origin, announced)
+  })
   it('npm start on a port that is taken names the variable', async () => {
     const taken = {
       ...env,

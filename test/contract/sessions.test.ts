@@ -17,7 +17,7 @@ describe('a login link', () => {
     const { name } = await workspace()
     const printed = await berth('login-link', '-w', name)
     assert.match(printed, /^http.*\/login#token=login_[\w-]{43}$/)
-    assert.equal(new URL(printed).origin, new URL(url).origin)
+    assert.equal(new URL(printed).port, new URL(url).port)
   })
   it('a link is spent once, of many who try at the same time', async () => {
     const token = await (await workspace()).loginToken()

@@ -76,6 +76,17 @@ export async function acquireLock(path: string, url: string | null = null): Prom
 
 const content = (holder: LockHolder) => `${JSON.stringify(holder)}\n`
 
+/** The living process that holds a lock; undefined if none does. */
+export async function lockHolder(path: string): Promise<LockHolder | undefined> {
+  return livingHolder((await readIfExists(path)) ?? '')
+}
+
+async function livingHolder(text: string): Promise<LockHolder | undefined> {
+  // A lock file is never half written: one that does not parse was not made by Berth, and holds nothing.
+  const holder = parseJson(text) as LockHolder | undefined
+  return holder && (await isAlive(holder)) ? holder : undefined
+}
+
 /** Tries once to make `own` the lock file. False when another start is replacing a dead holder's just now. */
 async function tryAcquire(path: string, own: string): Promise<boolean> {
   if (await tryLink(own, path)) return true
@@ -115,8 +126,7 @@ async function tryLink(own: string, path: string): Promise<boolean> {
 async function isStale(path: string): Promise<boolean> {
   const text = await readIfExists(path)
   if (text === null) return false
-  // A lock file is never half written: one that does not parse was not made by Berth, and holds nothing.
-  const holder = parseJson(text) as LockHolder | undefined
-  if (holder && (await isAlive(holder))) throw new AlreadyRunning(holder)
+  const holder = await livingHolder(text)
+  if (holder) throw new AlreadyRunning(holder)
   return true
 }
