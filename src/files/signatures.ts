@@ -19,19 +19,25 @@ const signature = z
   .regex(/^0x([0-9a-fA-F]{2}){64,2048}$/, 'must be 0x and 64 to 2048 bytes in hexadecimal')
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be 0x and 20 bytes in hexadecimal')
 
-const record = z.object({
+export const signatureRecord = z.object({
   cid: z.string().describe('As it was asked for.'),
   signature: z.string(),
   address: z.string().describe('The wallet that signed, as its owner says.'),
 })
-const success = { status: 200, description: 'The signature.', body: z.object({ data: record }) }
+const success = { status: 200, description: 'The signature.', body: z.object({ data: signatureRecord }) }
+
+/** The signature of a workspace's content, or null. @param cid as it is to be shown. */
+export async function findSignature(
+  prisma: PrismaClient,
+  content: { workspaceId: string; network: string; cidV1: string },
+  cid: string,
+): Promise<z.output<typeof signatureRecord> | null> {
+  const found = await prisma.cidSignature.findUnique({ where: { workspaceId_network_cidV1: content } })
+  return found && { cid, signature: found.signature, address: found.address }
+}
 
 /** Signatures of the content of a workspace. */
 export function signatureRoutes(prisma: PrismaClient): Route[] {
-  const read = async (where: { workspaceId: string; network: string; cidV1: string }, cid: string) => {
-    const found = await prisma.cidSignature.findUnique({ where: { workspaceId_network_cidV1: where } })
-    return found && { cid, signature: found.signature, address: found.address }
-  }
   const unsigned = () => notFound('cid: has no signature')
   return [
     route({
@@ -54,7 +60,7 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
         const file = { ...content, status: 'pinned', removedAt: null }
         if (!(await prisma.file.count({ where: file }))) throw notFound('cid: not a file of this workspace')
         await prisma.cidSignature.createMany({ data: { ...content, ...body }, skipDuplicates: true })
-        const data = await read(content, cid)
+        const data = await findSignature(prisma, content, cid)
         if (!data) throw unsigned()
         if (data.signature !== body.signature || data.address !== body.address)
           throw new ApiError(409, 'signed', 'cid: has a signature already')
@@ -73,7 +79,11 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
       success,
       errors: [404],
       async handle({ principal: { workspaceId }, params: { network, cid } }) {
-        const data = await read({ workspaceId, network, cidV1: canonicalCid(parseCid(cid)) }, cid)
+        const data = await findSignature(
+          prisma,
+          { workspaceId, network, cidV1: canonicalCid(parseCid(cid)) },
+          cid,
+        )
         if (!data) throw unsigned()
         return { body: { data } }
       },

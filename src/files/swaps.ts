@@ -31,7 +31,7 @@ const swapRequest = z
   .meta(oneOrMore('swap_cid', 'swapCid'))
 
 /** A change of a swap (contract 2.2). */
-const swapEntry = z.object({
+export const swapEntry = z.object({
   mapped_cid: z.string().nullable().describe('What the CID was swapped to; null where the swap was removed.'),
   created_at: z.string().describe('UTC, with microseconds.'),
 })
@@ -185,7 +185,7 @@ interface Original {
 const HISTORY = 1000
 
 /** The changes of a swap, the newest first; none where the CID was never swapped. */
-async function swapHistory(db: Queryable, original: Original): Promise<SwapEntry[]> {
+export async function swapHistory(db: Queryable, original: Original): Promise<SwapEntry[]> {
   return (await listSwaps.run(db, ...values(original), HISTORY)).rows
 }
 

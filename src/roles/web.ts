@@ -32,6 +32,7 @@ import { Ownership } from '../domains/ownership.ts'
 import { eventRoutes } from '../events/event-routes.ts'
 import { EventTail } from '../events/tail.ts'
 import { analyticsRoutes } from '../files/analytics/analytics-routes.ts'
+import { detailRoutes } from '../files/details.ts'
 import { entryRoutes } from '../files/entries.ts'
 import { fileRoutes } from '../files/files.ts'
 import { gatewayRoutes } from '../files/gateways/gateway-routes.ts'
@@ -212,6 +213,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...fileRoutes({ pool, prisma, operations, searches }),
     ...olderRoutes({ pool, searches, operations, pins, admitPin, allowPrivateHostNodes }),
     ...entryRoutes({ prisma, storages, bounds }),
+    ...detailRoutes({ pool, prisma }),
     ...groupRoutes({ pool, prisma, searches }),
     ...swapRoutes({ pool, gateways }),
     ...signatureRoutes(prisma),

@@ -106,6 +106,58 @@ describe('a pin request is withdrawn', () => {
       assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN))
 })
 
+describe('a failed pin request that is retried', () => {
+  const retry = (id: string, client = api) => client.post(`/v0/files/public/pin_by_cid/${id}/retry`, {})
+  it('a failed pin request that is retried keeps its id and all that it was asked with, and is pinned', async () => {
+    const late = await provider()
+    const cid = `${await late.file(randomBytes(100))}`
+    await late.stop()
+    const request = { cid, name: 'late', keyvalues: { a: '1' }, host_nodes: [late.multiaddr] }
+    const failed = await api.pin(request, { wait: 120 })
+    assert.equal(failed.record.status, 'bad_host_node')
+    await sql('UPDATE file SET host_nodes = $2, cid = $3, cid_v1 = $3 WHERE id = $1', [
+      failed.record.id,
+      [node.multiaddr],
+      `${await node.file(randomBytes(100))}`,
+    ])
+    const { status, headers, body } = await retry(failed.record.id)
+    assert.equal(status, 200)
+    const { id, name, keyvalues, status: state } = body.data
+    assert.deepEqual([id, name, keyvalues, state], [failed.record.id, 'late', { a: '1' }, 'prechecking'])
+    const operation = headers.get('operation-id') ?? ''
+    assert.notEqual(operation, failed.operation)
+    assert.equal((await api.finished(operation)).state, 'succeeded')
+    assert.equal((await api.get(`${FILES}/${id}`)).body.data.name, 'late')
+    assertError(await retry(id), 404, NO_PIN)
+  })
+  it('a failed pin request that is retried by many at the same time answers each with one of its operations', async () => {
+    const cid = `${await node.block(randomBytes(20))}`
+    const { record } = await api.pin({ cid, host_nodes }, { wait: 120 })
+    assert.equal(record.status, 'invalid_object')
+    const replies = await Promise.all(Array.from({ length: 4 }, () => retry(record.id)))
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [200, 200, 200, 200],
+    )
+    const [first] = replies
+    await api.finished(first?.headers.get('operation-id') ?? '')
+    const { body } = await api.get('/v0/operations', { target: record.id, kind: 'pin.add' })
+    const known = body.data.operations.map(({ id }: { id: string }) => id)
+    // A request that arrives after the failure starts another one.
+    for (const { headers } of replies) assert.ok(known.includes(headers.get('operation-id')))
+    await api.delete(`${QUEUE}/${record.id}`)
+  })
+  it('a pin request that is under way is not started again by a retry, nor is one of another workspace', async () => {
+    const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    const { status, headers } = await retry(record.id)
+    assert.deepEqual([status, headers.get('operation-id')], [200, operation])
+    assertError(await retry(record.id, other.api), 404, NO_PIN)
+    await api.delete(`${QUEUE}/${record.id}`)
+    assertError(await retry(record.id), 404, NO_PIN)
+    assertError(await retry('x'), 404, NO_PIN)
+  })
+})
+
 describe('the content of a deleted file', () => {
   it('the content of a deleted file is released', async () => {
     const cid = await node.file(randomBytes(100))

@@ -35,6 +35,27 @@ async function newFile(client = api): Promise<CID> {
   return cid
 }
 
+describe('the details of a file', () => {
+  it('the details of a file have its signature and swaps, null and none for most files', async () => {
+    const own = await workspace()
+    const [first, second] = [await newFile(own.api), await newFile(own.api)]
+    const { id } = (await own.api.get('/v3/files/public', { cid: `${first}` })).body.data.files[0]
+    const details = (client = own.api, network = 'public') => client.get(`/v0/files/${network}/${id}/details`)
+    assert.deepEqual((await details()).body.data, { signature: null, swaps: [] })
+    const signed = { signature: `0x${'ab'.repeat(65)}`, address: `0x${'12'.repeat(20)}` }
+    assert.equal((await own.api.post(`/v3/files/public/signature/${first}`, signed)).status, 200)
+    const { body } = await swap(first, second, own.api)
+    assert.deepEqual((await details()).body.data, {
+      signature: { cid: `${first}`, ...signed },
+      swaps: [body.data],
+    })
+    await sql('UPDATE gateway SET hot_swaps = false WHERE workspace_id = $1', [own.id])
+    assert.deepEqual((await details()).body.data.swaps, [])
+    for (const missing of [await details(other.api), await details(own.api, 'private')])
+      assertError(missing, 404, 'There is no such file')
+  })
+})
+
 describe('the first swap of a workspace', () => {
   it('the first swap of a workspace installs the plugin in its gateway, and no later one does', async () => {
     const { api, ...fresh } = await workspace()

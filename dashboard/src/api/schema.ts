@@ -71,6 +71,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/files/public/pin_by_cid/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry a failed pin request
+         * @description Starts a new operation for the same request, with all that it was asked with. A request that is under way stays unchanged; `Operation-Id` then names its operation.
+         *
+         *     Scope: `org:files:write`.
+         */
+        post: operations["retryPinByCid"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/psa/pins": {
         parameters: {
             query?: never;
@@ -347,6 +369,28 @@ export interface paths {
          *     Scope: `org:files:read`.
          */
         get: operations["listEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/files/{network}/{id}/details": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a file's signature and swaps
+         * @description Both in one request, which also succeeds for a file that has neither.
+         *
+         *     Scope: `org:files:read`.
+         */
+        get: operations["getFileDetails"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4990,6 +5034,88 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    retryPinByCid: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @example wait=30
+                 */
+                Prefer?: string;
+                /**
+                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @example import-2026-11-21-0001
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The pin record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Operation-Id": components["headers"]["Operation-Id"];
+                    Location: components["headers"]["Location"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "name": "Spring catalogue",
+                     *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "keyvalues": {
+                     *           "season": "spring"
+                     *         },
+                     *         "group_id": null,
+                     *         "status": "prechecking",
+                     *         "date_queued": "2026-11-21T10:58:03.485934Z",
+                     *         "hose_nodes": [],
+                     *         "host_nodes": []
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            id: string;
+                            name: string | null;
+                            cid: string;
+                            keyvalues: {
+                                [key: string]: string;
+                            };
+                            group_id: string | null;
+                            /** @enum {string} */
+                            status: "prechecking" | "backfilled" | "searching" | "retrieving" | "expired" | "over_free_limit" | "over_max_size" | "invalid_object" | "bad_host_node" | "pinned";
+                            date_queued: string;
+                            hose_nodes: string[];
+                            host_nodes: string[];
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            507: components["responses"]["507"];
+        };
+    };
     psaListPins: {
         parameters: {
             query?: {
@@ -6568,6 +6694,78 @@ export interface operations {
                                 size: number;
                             }[];
                             next_page_token: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getFileDetails: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The IPFS network. */
+                network: "public" | "private";
+                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The details. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "signature": {
+                     *           "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd97251dab4d435cc9c4c7bcf331d4017ca2de07485ad6a15ce60d3700cee802787bc7ede0c112c7843f702bb1e71b750911b",
+                     *           "address": "0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc"
+                     *         },
+                     *         "swaps": [
+                     *           {
+                     *             "mapped_cid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *             "created_at": "2026-11-21T11:20:44.061733Z"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @description Null if the content is not signed. */
+                            signature: {
+                                /** @description As it was asked for. */
+                                cid: string;
+                                signature: string;
+                                /** @description The wallet that signed, as its owner says. */
+                                address: string;
+                            } | null;
+                            /** @description Newest first, up to 1000. Empty if the CID was never swapped, or no gateway of the workspace has the hot swaps plugin. */
+                            swaps: {
+                                /** @description What the CID was swapped to; null where the swap was removed. */
+                                mapped_cid: string | null;
+                                /** @description UTC, with microseconds. */
+                                created_at: string;
+                            }[];
                         };
                     };
                 };

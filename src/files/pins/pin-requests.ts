@@ -1,12 +1,13 @@
 /** Pin requests: accepted, listed and withdrawn. The work itself is `workers/handlers/pin.ts`. */
+import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import { notFound } from '../../errors.ts'
 import type { EntryOfChange } from '../../http/audit.ts'
 import type { Principal } from '../../http/principal.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
-import { findRepeated, fingerprintOf } from '../../operations/enqueue.ts'
+import { findRepeated, fingerprintOf, insertOperation } from '../../operations/enqueue.ts'
 import { type Accepted, groupNotFound, type NewPin, PinInserts } from './pin-inserts.ts'
-import { PIN_COLUMNS, type PinRecord } from './pin-record.ts'
+import { FAILURES, PIN_COLUMNS, type PinRecord } from './pin-record.ts'
 
 export interface PinFilter {
   status?: string | undefined
@@ -47,6 +48,21 @@ export class PinService {
     const found = accepted ?? (key && (await this.#repeated(caller, key.idempotencyKey, key.fingerprint)))
     if (!found) throw groupNotFound()
     return found
+  }
+
+  /**
+   * Starts a failed request again, by one statement; the caller has the operation dispatched. A request that is under way is
+   * returned unchanged, so that a repeat is harmless.
+   * @returns undefined if the workspace has no such request that is not pinned yet.
+   */
+  async retry(workspaceId: string, id: string): Promise<Accepted | undefined> {
+    const read = async (text: string, values: unknown[]) =>
+      (await this.#pool.query<PinRecord & { operationId: string }>(text, values)).rows[0]
+    const started =
+      (await read(RETRY, [id, workspaceId, FAILURES, uuidv7()])) ?? (await read(UNDER_WAY, [id, workspaceId]))
+    if (!started) return undefined
+    const { operationId, ...record } = started
+    return { record, operationId }
   }
 
   /** The record of an accepted pin, whatever became of it; undefined when it was withdrawn. */
@@ -92,6 +108,23 @@ function hash(pin: NewPin): Buffer {
   const sorted = { ...pin, keyvalues: Object.entries(pin.keyvalues).sort() }
   return fingerprintOf(`pin.add ${JSON.stringify(sorted)}`)
 }
+
+const RETRY = `
+  WITH again AS (
+    UPDATE file SET status = 'prechecking'
+    WHERE id = $1 AND workspace_id = $2 AND network = 'public' AND removed_at IS NULL AND status = ANY ($3::text[])
+    RETURNING workspace_id, ${PIN_COLUMNS}
+  ), started AS (
+    ${insertOperation('pin.add', { id: '$4::uuid', workspaceId: 'workspace_id', targetId: 'again.id', from: 'FROM again' })}
+  )
+  SELECT again.id, name, cid, keyvalues, group_id, status, date_queued, hose_nodes, host_nodes, started.id AS "operationId"
+  FROM again JOIN started ON started.target_id = again.id`
+
+const UNDER_WAY = `
+  SELECT ${PIN_COLUMNS}, (SELECT operation.id FROM operation WHERE target_id = file.id AND kind = 'pin.add'
+    ORDER BY operation.id DESC LIMIT 1) AS "operationId"
+  FROM file
+  WHERE id = $1 AND workspace_id = $2 AND network = 'public' AND removed_at IS NULL AND status <> 'pinned'`
 
 const QUEUED = `workspace_id = $1 AND network = 'public' AND status <> 'pinned' AND removed_at IS NULL
   AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR cid_v1 = $3)`

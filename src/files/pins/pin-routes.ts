@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { badRequest, forbidden, messages } from '../../errors.ts'
-import { type Route, route } from '../../http/route.ts'
+import { badRequest, forbidden, messages, notFound } from '../../errors.ts'
+import { type Route, type RouteResponse, route } from '../../http/route.ts'
 import {
   cid,
   nextPageToken,
@@ -12,10 +12,12 @@ import {
   readPageToken,
   text,
 } from '../../http/shapes.ts'
+import type { Asked } from '../../operations/operations.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
 import { type RemovalServices, removal } from '../remove.ts'
+import type { Accepted } from './pin-inserts.ts'
 import { PIN_STATUSES, pinRecord } from './pin-record.ts'
 import type { PinService } from './pin-requests.ts'
 
@@ -62,9 +64,17 @@ export interface PinRouteServices extends RemovalServices {
 }
 
 const TAG = 'Pin by CID'
+const NO_PIN = 'There is no such pin request'
 
 export function pinRoutes(services: PinRouteServices): Route[] {
   const { pins, operations, admitPin, allowPrivateHostNodes } = services
+  /** The record of a pin that was started, after the wait that `Prefer` asks for. */
+  const answer = async ({ record, operationId }: Accepted, asked: Asked): Promise<RouteResponse> => {
+    const { headers } = await operations.started('pin.add', operationId, { ...asked, waitMs: 0 })
+    if (!asked.prefer.waitMs) return { headers, body: { data: record } }
+    const latest = await pins.find(asked.principal.workspaceId, record.id)
+    return { headers, body: { data: latest ?? record } }
+  }
   return [
     route({
       method: 'post',
@@ -87,7 +97,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
         const hostNodes = body.host_nodes ?? []
         checkHostNodes(hostNodes, 'host_nodes', allowPrivateHostNodes)
         await admitPin()
-        const { record, operationId } = await pins.accept(
+        const accepted = await pins.accept(
           principal,
           {
             cid: body.cid,
@@ -99,14 +109,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
           },
           { idempotencyKey, entry },
         )
-        const { headers } = await operations.started('pin.add', operationId, {
-          principal,
-          ...asked,
-          waitMs: 0,
-        })
-        if (!asked.prefer.waitMs) return { headers, body: { data: record } }
-        const latest = await pins.find(principal.workspaceId, record.id)
-        return { headers, body: { data: latest ?? record } }
+        return answer(accepted, { principal, ...asked })
       },
     }),
     route({
@@ -155,7 +158,29 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       success: { status: 200, description: 'Withdrawn.', body: nothing },
       errors: [404],
       operation: true,
-      handle: removal(services, 'unpinned', 'There is no such pin request'),
+      handle: removal(services, 'unpinned', NO_PIN),
+    }),
+    route({
+      method: 'post',
+      path: '/v0/files/public/pin_by_cid/:id/retry',
+      id: 'retryPinByCid',
+      tag: TAG,
+      summary: 'Retry a failed pin request',
+      description:
+        'Starts a new operation for the same request, with all that it was asked with. A request that is under way ' +
+        'stays unchanged; `Operation-Id` then names its operation.',
+      scope: 'org:files:write',
+      params: z.object({ id: pathId }),
+      success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },
+      errors: [404, 507],
+      operation: true,
+      async handle({ principal, params: { id }, ...asked }) {
+        if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
+        await admitPin()
+        const accepted = await pins.retry(principal.workspaceId, id)
+        if (!accepted) throw notFound(NO_PIN)
+        return answer(accepted, { principal, ...asked })
+      },
     }),
   ]
 }

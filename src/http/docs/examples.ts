@@ -166,6 +166,7 @@ export const examples: Record<string, Example> = {
   },
   listPinByCid: { response: { data: { jobs: [{ ...pin, status: 'retrieving' }], next_page_token: '' } } },
   cancelPinByCid: deleted,
+  retryPinByCid: { response: { data: pin } },
 
   psaListPins: { response: { count: 1, results: [psaPin] } },
   psaAddPin: { request: psaPin.pin, response: psaPin },
@@ -225,6 +226,7 @@ export const examples: Record<string, Example> = {
 
   listFiles: { response: { data: { files: [file], next_page_token: '' } } },
   getFile: { response: { data: file } },
+  getFileDetails: { response: { data: { signature: { cid: CID, ...signed }, swaps: [swap] } } },
   listEntries: {
     response: {
       data: {

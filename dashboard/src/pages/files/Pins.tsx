@@ -66,10 +66,9 @@ interface PinRecord {
   cid: string
   status: string
   date_queued: string
-  host_nodes: string[]
 }
 
-function Pin({ pin: { id, name, cid, status, date_queued, host_nodes } }: { pin: PinRecord }) {
+function Pin({ pin: { id, name, cid, status, date_queued } }: { pin: PinRecord }) {
   const queries = useQueryClient()
   const isUnderWay = UNDER_WAY.has(status)
   const withdraw = useMutation({
@@ -77,11 +76,8 @@ function Pin({ pin: { id, name, cid, status, date_queued, host_nodes } }: { pin:
     onSettled: () => queries.invalidateQueries(),
   })
   const again = useMutation({
-    async mutationFn() {
-      await unwrap(api.DELETE('/v3/files/public/pin_by_cid/{id}', { params: { path: { id } } }))
-      const body = { cid, host_nodes, ...(name && { name }) }
-      await unwrap(api.POST('/v3/files/public/pin_by_cid', { body }))
-    },
+    mutationFn: () =>
+      unwrap(api.POST('/v0/files/public/pin_by_cid/{id}/retry', { params: { path: { id } } })),
     onSettled: () => queries.invalidateQueries(),
   })
   return (

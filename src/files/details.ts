@@ -1,0 +1,49 @@
+/** What the content of a file has besides its record: a signature and swaps. Most files have neither, which is no error. */
+import { z } from 'zod'
+import type { Pool } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { network, pathId } from '../http/shapes.ts'
+import { findSignature, signatureRecord } from './signatures.ts'
+import { swapEntry, swapHistory } from './swaps.ts'
+
+const details = z.object({
+  signature: signatureRecord.nullable().describe('Null if the content is not signed.'),
+  swaps: z
+    .array(swapEntry)
+    .describe(
+      'Newest first, up to 1000. Empty if the CID was never swapped, or no gateway of the workspace has the hot swaps plugin.',
+    ),
+})
+
+export function detailRoutes({ pool, prisma }: { pool: Pool; prisma: PrismaClient }): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/v0/files/:network/:id/details',
+      id: 'getFileDetails',
+      tag: 'Files',
+      summary: "Get a file's signature and swaps",
+      description: 'Both in one request, which also succeeds for a file that has neither.',
+      scope: 'org:files:read',
+      params: z.object({ network, id: pathId }),
+      success: { status: 200, description: 'The details.', body: z.object({ data: details }) },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { network, id } }) {
+        const file = await prisma.file.findFirst({
+          where: { id, workspaceId, network, status: 'pinned', removedAt: null },
+          select: { cid: true, cidV1: true },
+        })
+        if (!file) throw notFound('There is no such file')
+        const { cid, cidV1 } = file
+        const [signature, swapping] = await Promise.all([
+          findSignature(prisma, { workspaceId, network, cidV1 }, cid),
+          prisma.gateway.count({ where: { workspaceId, hotSwaps: true }, take: 1 }),
+        ])
+        const swaps = swapping ? await swapHistory(pool, { workspaceId, network, canonical: cidV1 }) : []
+        return { body: { data: { signature, swaps } } }
+      },
+    }),
+  ]
+}
