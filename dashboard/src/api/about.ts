@@ -13,7 +13,7 @@ const KEYS: Record<string, QueryKey[]> = {
   pin: FILES,
   quota: FILES,
   group: [['groups'], ['files'], ['file']],
-  swap: [['swaps'], ['file']],
+  swap: [['file']],
   domain: [['gateways']],
   key: [['keys']],
   member: [['members'], ['me']],

@@ -35,6 +35,7 @@ export function FilePage() {
       >
         ← {texts.files.title}
       </Link>
+      {!file && (error ? <PageHead title={words.lost} /> : <h1 className="sr-only">{texts.loading}</h1>)}
       <Problem error={error} />
       {file && <OneFile key={file.id} file={file} network={network} />}
     </>
@@ -67,7 +68,7 @@ function OneFile({ file, network }: { file: FileRecord; network: Network }) {
           <Facts file={file} network={network} />
           <Links file={file} network={network} />
           <Pairs file={file} network={network} />
-          <Signature cid={file.cid} network={network} />
+          <Signature file={file} network={network} />
         </div>
       </div>
       {open === 'delete' && <Delete file={file} network={network} onClose={() => setOpen(undefined)} />}
@@ -88,6 +89,7 @@ function Rename({ file, network, onDone }: { file: FileRecord; network: Network;
       onKeyDown={(event) => event.key === 'Escape' && onDone()}
       className="mb-6 space-y-2"
     >
+      <h1 className="sr-only">{words.renameTitle(file.name ?? texts.files.unnamed)}</h1>
       <div className="flex flex-wrap gap-2">
         <input
           aria-label={texts.files.columns.name}

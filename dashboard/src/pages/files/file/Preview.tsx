@@ -4,7 +4,7 @@ import { api, unwrap } from '../../../api/client.ts'
 import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { addressOf, type FileRecord, type Network, useGateways } from '../files.ts'
-import { useHistory } from './swap-history.ts'
+import { useDetails } from './details.ts'
 import { Folder } from './tree/Folder.tsx'
 
 const Archive = lazy(async () => ({ default: (await import('./tree/Archive.tsx')).Archive }))
@@ -38,9 +38,9 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
   const { id, mime_type, cid, name } = file
   const { gateways, data } = useGateways()
   const gateway = gateways.find(({ restrict }) => network === 'private' || !restrict)
-  const swaps = useHistory(network, cid)
+  const details = useDetails(network, file)
   // Behind a swap the same CID has other content, which browsers keep for a minute: they ask anew for another address.
-  const swapped = swaps.data?.[0]?.created_at
+  const swapped = details.data?.swaps[0]?.created_at
   const form = formOf(file)
   const open = gateway && network === 'public' ? `${addressOf(gateway.host)}/ipfs/${cid}` : undefined
   const locate = async () => {
@@ -48,7 +48,7 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
     const { data } = await unwrap(api.GET('/v0/files/private/{id}/link', { params: { path: { id } } }))
     return data
   }
-  const isReadable = gateway !== undefined && !swaps.isLoading
+  const isReadable = gateway !== undefined && !details.isLoading
   const [isBroken, setBroken] = useState(false)
   const read = { cid, name: name ?? cid, version: swapped, locate }
   const address = useQuery({

@@ -1,29 +1,20 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { api, RequestError, unwrap } from '../../../api/client.ts'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { api, unwrap } from '../../../api/client.ts'
 import { Copy } from '../../../parts/copy.tsx'
 import { AskedButton } from '../../../parts/forms.tsx'
 import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import type { Network } from '../files.ts'
+import type { FileRecord, Network } from '../files.ts'
+import { useDetails } from './details.ts'
 
 const words = texts.files.signature
 
-/** The signature of a CID; nothing where it has none. */
-export function Signature({ cid, network }: { cid: string; network: Network }) {
+/** The signature of a file's CID; nothing if it has none. */
+export function Signature({ file, network }: { file: FileRecord; network: Network }) {
   const queries = useQueryClient()
-  const params = { path: { network, cid } }
+  const params = { path: { network, cid: file.cid } }
   const path = '/v3/files/{network}/signature/{cid}' as const
-  const { data } = useQuery({
-    queryKey: ['signature', network, cid],
-    queryFn: async () => {
-      try {
-        return (await unwrap(api.GET(path, { params }))).data
-      } catch (error) {
-        if (error instanceof RequestError && error.status === 404) return null
-        throw error
-      }
-    },
-  })
+  const data = useDetails(network, file).data?.signature
   const remove = useMutation({
     mutationFn: () => unwrap(api.DELETE(path, { params })),
     onSuccess: () => queries.invalidateQueries(),

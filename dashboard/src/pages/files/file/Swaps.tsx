@@ -7,17 +7,17 @@ import { Time } from '../../../parts/time.tsx'
 import { Button, Card, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { FileRecord, Network } from '../files.ts'
-import { useHistory } from './swap-history.ts'
+import { useDetails } from './details.ts'
 
 const words = texts.files.swaps
 
 /** The content that gateways serve in place of a CID, and that of earlier swaps. */
-export function Swaps({ file: { cid }, network }: { file: FileRecord; network: Network }) {
+export function Swaps({ file, network }: { file: FileRecord; network: Network }) {
   const queries = useQueryClient()
   const [target, setTarget] = useState('')
-  const history = useHistory(network, cid)
+  const details = useDetails(network, file)
   const mayChange = useMayChange()
-  const params = { path: { network, cid } }
+  const params = { path: { network, cid: file.cid } }
   const path = '/v3/files/{network}/swap/{cid}' as const
   const swap = useMutation({
     mutationFn: (to: string | null) =>
@@ -33,7 +33,7 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
     event.preventDefault()
     swap.mutate(target.trim())
   }
-  const entries = history.data ?? []
+  const entries = details.data?.swaps ?? []
   const current = entries[0]?.mapped_cid
   return (
     <Card title={words.title}>
@@ -64,7 +64,7 @@ export function Swaps({ file: { cid }, network }: { file: FileRecord; network: N
         </form>
       )}
       <div className="mt-3">
-        <Problem error={swap.error ?? history.error} />
+        <Problem error={swap.error ?? details.error} />
       </div>
       {entries.length > 0 && (
         <ol aria-label={words.history} className="mt-3 divide-y divide-line border-line border-t text-sm">

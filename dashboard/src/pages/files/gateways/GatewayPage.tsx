@@ -27,6 +27,7 @@ export function GatewayPage() {
       <Link to="/dashboard/files/gateways" className="mb-2 inline-block text-soft text-sm hover:text-ink">
         ← {words.title}
       </Link>
+      {!gateway && (error ? <PageHead title={words.lost} /> : <h1 className="sr-only">{texts.loading}</h1>)}
       <Problem error={error} />
       {gateway && (
         <>
