@@ -127,20 +127,36 @@ export function PageHead({
   )
 }
 
-export function Empty({ title, hint, children }: { title: string; hint?: string; children?: ReactNode }) {
+export function Empty({
+  title,
+  hint,
+  changes = false,
+  children,
+}: {
+  title: string
+  hint?: string
+  /** The hint says what to change: left out for who may change nothing here. */
+  changes?: boolean
+  children?: ReactNode
+}) {
+  const mayChange = useMayChange()
+  const isHinted = hint && (mayChange || !changes)
   return (
     <div className="rounded-xl border border-line border-dashed px-6 py-14 text-center">
       <p className="font-medium">{title}</p>
-      {hint && <p className="mt-1 text-soft text-sm">{hint}</p>}
+      {isHinted && <p className="mt-1 text-soft text-sm">{hint}</p>}
       {children && <div className="mt-4 flex justify-center gap-2">{children}</div>}
     </div>
   )
 }
 
-/** In the place of a list that is being read; it shows only where that takes a moment. */
-export function Loading() {
+/** In place of a list that is being read. It shows only if that takes a moment, unless the reading always takes longer. */
+export function Loading({ atOnce = false }: { atOnce?: boolean }) {
   return (
-    <div role="status" className="late space-y-3 rounded-xl border border-line bg-card p-4">
+    <div
+      role="status"
+      className={`space-y-3 rounded-xl border border-line bg-card p-4 ${atOnce ? '' : 'late'}`}
+    >
       <span className="sr-only">{texts.loading}</span>
       {['w-2/5', 'w-3/5', 'w-1/2'].map((width) => (
         <div key={width} className={`h-4 rounded bg-line motion-safe:animate-pulse ${width}`} />

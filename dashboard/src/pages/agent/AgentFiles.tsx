@@ -33,6 +33,7 @@ export function AgentFiles() {
     onSettled: () => queries.invalidateQueries({ queryKey: ['agents', agentId, 'files'] }),
   })
   const drop = (event: DragEvent) => {
+    if (!mayChange) return
     event.preventDefault()
     upload.mutate([...event.dataTransfer.files])
   }
@@ -42,7 +43,7 @@ export function AgentFiles() {
   }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: files may also be chosen by the button
-    <div onDragOver={(event) => event.preventDefault()} onDrop={drop} className="space-y-3">
+    <div onDragOver={(event) => mayChange && event.preventDefault()} onDrop={drop} className="space-y-3">
       <div className="flex flex-wrap items-center gap-2">
         <Button changes onClick={() => setNew(true)}>
           {words.create}
@@ -51,7 +52,7 @@ export function AgentFiles() {
           {upload.isPending ? words.uploading : words.upload}
         </Button>
         {mayChange && <input ref={input} type="file" multiple hidden onChange={send} />}
-        <p className="text-soft text-sm">{words.uploadHint(UPLOADS)}</p>
+        {mayChange && <p className="text-soft text-sm">{words.uploadHint(UPLOADS)}</p>}
       </div>
       <Problem error={upload.error} />
       <div className="grid overflow-hidden rounded-xl border border-line bg-card md:h-[68dvh] md:grid-cols-[17rem_1fr]">
@@ -66,7 +67,7 @@ export function AgentFiles() {
             <FileView key={chosen} agentId={agentId} path={chosen} onGone={close} />
           ) : (
             <div className="p-6">
-              <Empty title={words.none} hint={words.noneHint} />
+              <Empty changes title={words.none} hint={words.noneHint} />
             </div>
           )}
         </div>

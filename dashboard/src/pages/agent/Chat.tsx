@@ -32,14 +32,25 @@ export function Chat() {
       void navigate({ to: '.', search: { conversation: chosen }, replace: true })
   }, [data, conversation, chosen, navigate])
   const begin = () => void navigate({ to: '.', search: { conversation: crypto.randomUUID() } })
-  if (!data) return agent && error ? <EngineAway error={error} agent={agent} /> : <Loading />
+  if (!data && agent && error) return <EngineAway error={error} agent={agent} />
   return (
     <div className="grid gap-4 md:grid-cols-[13rem_1fr]">
-      <Conversations agentId={agentId} chosen={chosen} conversations={known} onNew={begin} />
-      <Conversation key={chosen} agentId={agentId} conversationId={chosen} />
+      <Conversations agentId={agentId} chosen={chosen} conversations={data?.conversations} onNew={begin} />
+      {data || conversation ? (
+        <Conversation key={chosen} agentId={agentId} conversationId={chosen} />
+      ) : (
+        <section aria-label={texts.chat.title} className={FRAME}>
+          <div className="p-4 md:p-6">
+            <Loading atOnce />
+          </div>
+        </section>
+      )}
     </div>
   )
 }
+
+const FRAME =
+  'flex h-[calc(100dvh-26rem)] min-h-80 min-w-0 flex-col rounded-xl border border-line bg-card md:h-[calc(100dvh-14rem)] md:min-h-96'
 
 function Conversation({ agentId, conversationId }: { agentId: string; conversationId: string }) {
   const { history, messages, reply, isBusy, say, readMore } = useConversation(agentId, conversationId)
@@ -60,10 +71,7 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
   const place = useStayAtEnd()
   const mayChange = useMayChange()
   return (
-    <section
-      aria-label={texts.chat.title}
-      className="flex h-[calc(100dvh-26rem)] min-h-80 min-w-0 flex-col rounded-xl border border-line bg-card md:h-[calc(100dvh-14rem)] md:min-h-96"
-    >
+    <section aria-label={texts.chat.title} className={FRAME}>
       <div
         ref={place}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
@@ -78,10 +86,11 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
             <Button onClick={readMore}>{texts.chat.earlier}</Button>
           </div>
         )}
+        {history.isPending && !reply.said && <Loading atOnce />}
         {isEmpty && (
           <div className="grid h-full place-content-center text-center">
             <p className="font-medium">{texts.chat.empty}</p>
-            <p className="mt-1 text-soft text-sm">{texts.chat.emptyHint}</p>
+            {mayChange && <p className="mt-1 text-soft text-sm">{texts.chat.emptyHint}</p>}
           </div>
         )}
         <ol className="mx-auto max-w-3xl space-y-5">

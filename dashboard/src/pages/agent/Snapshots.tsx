@@ -102,7 +102,7 @@ export function Snapshots() {
       )}
       <Problem error={error ?? take.error ?? undo.error} />
       {data && snapshots.length === 0 && (
-        <Empty title={words.empty} hint={words.emptyHint}>
+        <Empty changes title={words.empty} hint={words.emptyHint}>
           {button}
         </Empty>
       )}

@@ -24,7 +24,7 @@ export function Usage() {
   if (error) {
     const isDown = error instanceof RequestError && error.status === 503
     return isDown && agent?.status === 'not_running' ? (
-      <Empty title={words.notRunning} hint={words.notRunningHint} />
+      <Empty changes title={words.notRunning} hint={words.notRunningHint} />
     ) : (
       <Problem error={error} />
     )

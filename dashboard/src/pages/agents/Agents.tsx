@@ -39,7 +39,7 @@ export function Agents() {
       <Walls />
       {!data && !error && <Loading />}
       {data && agents.length === 0 && (
-        <Empty title={texts.agents.empty} hint={texts.agents.emptyHint}>
+        <Empty changes title={texts.agents.empty} hint={texts.agents.emptyHint}>
           {create}
         </Empty>
       )}

@@ -1,9 +1,13 @@
-import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { Button } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
-const LINE_PX = 24
-const MOST_LINES = 8
+/** Sets the height of a box to that of its text; its style says how high it may become. */
+function fit(box: HTMLTextAreaElement | null): void {
+  if (!box) return
+  box.style.height = 'auto'
+  box.style.height = `${box.scrollHeight + box.offsetHeight - box.clientHeight}px`
+}
 
 /** Where a message is written: Enter sends it, Shift+Enter begins a line. While the agent replies, it can be stopped. */
 export function Composer({
@@ -19,10 +23,14 @@ export function Composer({
   const [text, setText] = useState('')
   const box = useRef<HTMLTextAreaElement>(null)
   const isEmpty = text.trim() === ''
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height of the box depends on the text
+  useLayoutEffect(() => fit(box.current), [text])
   useEffect(() => {
-    const lines = Math.min(text.split('\n').length, MOST_LINES)
-    if (box.current) box.current.style.height = `${lines * LINE_PX + 20}px`
-  }, [text])
+    // Lines break elsewhere when the window gets another width.
+    const onResize = () => fit(box.current)
+    addEventListener('resize', onResize)
+    return () => removeEventListener('resize', onResize)
+  }, [])
   const send = () => {
     if (isEmpty || isBusy) return
     setText('')
@@ -49,7 +57,7 @@ export function Composer({
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={onKey}
-        className="min-h-11 flex-1 resize-none rounded-lg border border-line bg-page px-3 py-2.5 text-sm placeholder:truncate"
+        className="max-h-52 min-h-11 flex-1 resize-none rounded-lg border border-line bg-page px-3 py-2.5 text-sm placeholder:truncate"
       />
       {isBusy ? (
         <Button className="min-h-11" onClick={onStop}>

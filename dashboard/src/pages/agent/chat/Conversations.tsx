@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { FormDialog } from '../../../parts/forms.tsx'
 import { Time } from '../../../parts/time.tsx'
-import { Button } from '../../../parts/ui.tsx'
+import { Button, Loading } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { conversationsKey } from './conversation.ts'
 
@@ -24,7 +24,8 @@ export function Conversations({
 }: {
   agentId: string
   chosen: string
-  conversations: Listed[]
+  /** Undefined until they are read. */
+  conversations: Listed[] | undefined
   onNew: () => void
 }) {
   const [isGoing, setGoing] = useState<Listed>()
@@ -33,8 +34,9 @@ export function Conversations({
       <Button changes className="mb-3 w-full" onClick={onNew}>
         {texts.chat.begin}
       </Button>
+      {!conversations && <Loading atOnce />}
       <ul className="max-h-28 space-y-1 overflow-y-auto md:max-h-[60dvh]">
-        {conversations.map((one) => (
+        {conversations?.map((one) => (
           <li key={one.conversationId} className="group flex items-center gap-1">
             <Link
               to="/dashboard/agents/$agentId"

@@ -43,7 +43,7 @@ export function PortRoutes({ agentId }: { agentId: string }) {
     <Section title={t.title} hint={t.hint} actions={data && data.mappings.length > 0 && create}>
       <Problem error={error ?? (edited ? null : save.error)} />
       {data?.mappings.length === 0 && (
-        <Empty title={t.empty} hint={t.emptyHint}>
+        <Empty changes title={t.empty} hint={t.emptyHint}>
           {create}
         </Empty>
       )}

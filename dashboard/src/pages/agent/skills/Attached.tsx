@@ -19,7 +19,7 @@ export function Attached({ agentId, onAdd }: { agentId: string; onAdd: () => voi
     <Section title={t.attached} hint={t.attachedHint}>
       <Problem error={error ?? updates.error} />
       {data?.skills.length === 0 && (
-        <Empty title={t.empty} hint={t.emptyHint}>
+        <Empty changes title={t.empty} hint={t.emptyHint}>
           <Button changes look="main" onClick={onAdd}>
             {t.views.hub}
           </Button>

@@ -6,7 +6,7 @@ import { Choice, Search } from '../../../parts/choice.tsx'
 import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
 import { Button, Empty, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { attachSkill, useAttached } from './skills.ts'
+import { attachSkill, type LibrarySkill, useAttached, useLibrary } from './skills.ts'
 
 const t = texts.skills
 type Sort = keyof typeof t.sorts
@@ -27,6 +27,7 @@ export function Hub({ agentId }: { agentId: string }) {
     placeholderData: (before) => before,
   })
   const attached = useAttached(agentId)
+  const library = useLibrary()
   const skills = data?.pages.flatMap((page) => page.skills) ?? []
   return (
     <Section title={t.views.hub} hint={t.hubHint}>
@@ -48,6 +49,7 @@ export function Hub({ agentId }: { agentId: string }) {
               key={skill.hubSkillId}
               agentId={agentId}
               skill={skill}
+              inLibrary={library.data?.skills.find((one) => one.slug === skill.slug)}
               isAttached={attached.data?.skills.some((one) => one.slug === skill.slug) ?? false}
             />
           ))}
@@ -62,18 +64,31 @@ export function Hub({ agentId }: { agentId: string }) {
   )
 }
 
-function HubRow({ agentId, skill, isAttached }: { agentId: string; skill: HubSkill; isAttached: boolean }) {
+function HubRow({
+  agentId,
+  skill,
+  inLibrary,
+  isAttached,
+}: {
+  agentId: string
+  skill: HubSkill
+  /** The same skill, once it is installed. */
+  inLibrary: LibrarySkill | undefined
+  isAttached: boolean
+}) {
   const { slug, description, longDescription, version, installCount, authorName, envVars } = skill
   const install = useChange(() =>
     unwrap(api.POST('/v0/clawhub/{slug}/install', { params: { path: { slug } } })),
   )
   const attach = useChange(() => attachSkill(agentId, slug))
+  const isNewer = inLibrary && version !== null && inLibrary.version !== version
+  const isInstalled = inLibrary !== undefined && !isNewer
   return (
     <Row
       actions={
         <>
-          <Button changes disabled={install.isPending || install.isSuccess} onClick={() => install.mutate()}>
-            {install.isSuccess ? t.installed : t.install}
+          <Button changes disabled={install.isPending || isInstalled} onClick={() => install.mutate()}>
+            {isInstalled ? t.installed : isNewer ? t.updateTo(version) : t.install}
           </Button>
           <Button changes disabled={isAttached || attach.isPending} onClick={() => attach.mutate()}>
             {isAttached ? t.isAttached : t.attach}

@@ -1,4 +1,3 @@
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
@@ -9,17 +8,14 @@ import { Menu, MenuItem } from '../../../parts/menu.tsx'
 import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
 import { Button, Empty, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { attachSkill, useAttached } from './skills.ts'
+import { attachSkill, type LibrarySkill, useAttached, useLibrary } from './skills.ts'
 
 const t = texts.skills
 const SEARCHED_FROM = 8
 
-const readLibrary = () => unwrap(api.GET('/v0/skills', { params: { query: { limit: 1000 } } }))
-type Skill = Awaited<ReturnType<typeof readLibrary>>['skills'][number]
-
 /** The skills of the workspace. */
 export function Library({ agentId }: { agentId: string }) {
-  const { data, error } = useQuery({ queryKey: ['skills'], queryFn: readLibrary })
+  const { data, error } = useLibrary()
   const attached = useAttached(agentId)
   const [search, setSearch] = useState('')
   const [isAdding, setAdding] = useState(false)
@@ -41,7 +37,7 @@ export function Library({ agentId }: { agentId: string }) {
         </div>
       )}
       {data && skills.length === 0 && (
-        <Empty title={t.libraryEmpty} hint={t.libraryEmptyHint}>
+        <Empty changes title={t.libraryEmpty} hint={t.libraryEmptyHint}>
           {add}
         </Empty>
       )}
@@ -62,7 +58,15 @@ export function Library({ agentId }: { agentId: string }) {
   )
 }
 
-function LibraryRow({ agentId, skill, isAttached }: { agentId: string; skill: Skill; isAttached: boolean }) {
+function LibraryRow({
+  agentId,
+  skill,
+  isAttached,
+}: {
+  agentId: string
+  skill: LibrarySkill
+  isAttached: boolean
+}) {
   const { skillId, skillCid, name, version, description, envVars } = skill
   const [isGoing, setGoing] = useState(false)
   const attach = useChange(() => attachSkill(agentId, skillCid))

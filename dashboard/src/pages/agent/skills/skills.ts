@@ -9,6 +9,12 @@ export const useAttached = (agentId: string) =>
     queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/skills', { params: { path: { agentId } } })),
   })
 
+const readLibrary = () => unwrap(api.GET('/v0/skills', { params: { query: { limit: 1000 } } }))
+export type LibrarySkill = Awaited<ReturnType<typeof readLibrary>>['skills'][number]
+
+/** The skills of the workspace. */
+export const useLibrary = () => useQuery({ queryKey: ['skills'], queryFn: readLibrary })
+
 export const useUpdates = (agentId: string) =>
   useQuery({
     queryKey: ['agents', agentId, 'skills', 'updates'],

@@ -70,7 +70,7 @@ export function Keys() {
             <Button onClick={clear}>{texts.clearFilters}</Button>
           </Empty>
         ) : (
-          <Empty title={t.empty} hint={t.emptyHint} />
+          <Empty changes title={t.empty} hint={t.emptyHint} />
         ))}
       {items && items.length > 0 && (
         <Table label={t.title} columns={Object.values(t.columns)}>

@@ -70,7 +70,7 @@ export function Operations() {
             <Button onClick={() => void go({ search: {}, replace: true })}>{texts.clearFilters}</Button>
           </Empty>
         ) : (
-          <Empty title={t.empty} hint={t.emptyHint} />
+          <Empty changes title={t.empty} hint={t.emptyHint} />
         ))}
       {items && items.length > 0 && (
         <Table
