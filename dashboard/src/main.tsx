@@ -3,11 +3,13 @@ import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { RequestError } from './api/client.ts'
+import { guardDrops } from './parts/drops.ts'
 import { router } from './routes.tsx'
 import { applyTheme } from './shell/theme.ts'
 import './styles.css'
 
 applyTheme()
+guardDrops()
 
 /** Statuses of a session that has ended, or has gone on in another workspace: the shell asks who is signed in where. */
 const OTHER_SESSION = [401, 403]

@@ -219,6 +219,10 @@ export const texts = {
     upload: {
       title: 'Upload',
       drop: (network: string) => `Drop files or folders here: they become ${network.toLowerCase()}`,
+      dropped: (name: string) => `Upload ${name}?`,
+      things: (n: number) => `${n.toLocaleString('en')} files and folders`,
+      droppedHint: 'Anyone can read public files. Private files are read by links that expire.',
+      network: 'Network',
       files: 'Choose files',
       folder: 'Choose a folder',
       largest: (size: string) => `Up to ${size} each`,
@@ -266,6 +270,8 @@ export const texts = {
       failed: (n: number, all: number, reason: string) => `${n} of ${all} were not changed: ${reason}`,
     },
     file: {
+      lost: 'This file cannot be shown',
+      renameTitle: (name: string) => `Rename ${name}`,
       rename: 'Rename',
       save: 'Save',
       facts: 'File',
@@ -347,6 +353,7 @@ export const texts = {
       name: 'Name (optional)',
       nodes: 'Nodes that have it (optional, one a line)',
       empty: 'No pins under way',
+      nodeExample: '/dns4/node.example.org/tcp/4001/p2p/12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA',
       emptyHint: 'What was pinned is among the files. Pins on their way, and those that failed, are here.',
       goesOn: 'The pin goes on if you close this.',
       open: 'Open the file',
@@ -395,6 +402,7 @@ export const texts = {
       removeHint: (name: string) => `${name} goes; its files stay, in no group.`,
     },
     gateways: {
+      lost: 'This gateway cannot be shown',
       title: 'Gateways',
       hint: 'Hosts that serve the files of this workspace, and nothing else.',
       create: 'New gateway',

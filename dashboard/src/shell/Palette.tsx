@@ -8,6 +8,7 @@ import { useRights } from '../api/me.ts'
 import { useWorkspaces } from '../api/workspaces.ts'
 import { useAgents } from '../pages/agents/agents.ts'
 import { operateTabs } from '../pages/operate/tabs.ts'
+import { cidIn } from '../parts/cid.ts'
 import { shorten } from '../parts/format.ts'
 import { texts } from '../texts.ts'
 
@@ -66,8 +67,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
           placeholder={t.paletteHint}
           className="w-full border-line border-b bg-transparent px-5 py-4 outline-none placeholder:text-soft"
         />
-        <Command.List className="max-h-[50vh] overflow-y-auto p-2 text-sm">
-          <Command.Empty className="px-3 py-8 text-center text-soft">{t.nothing}</Command.Empty>
+        {/* Beside the list: a list of options has nothing but options. */}
+        <Command.Empty role="status" className="px-3 py-8 text-center text-soft text-sm">
+          {t.nothing}
+        </Command.Empty>
+        <Command.List className="max-h-[50vh] overflow-y-auto text-sm not-empty:p-2">
           <Found go={go} typed={typed} />
           <Group heading={t.actions} rows={actions} go={go} />
           <Group heading={t.pages} rows={pages} go={go} />
@@ -106,12 +110,21 @@ function Group({
 /** The agents and files whose names have what is typed. */
 function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
   const name = useDeferredValue(typed.trim())
+  const cid = cidIn(name)
+  const pins = useQuery({
+    queryKey: ['pins', 'palette', cid],
+    enabled: cid !== undefined,
+    queryFn: async () => {
+      const params = { query: { cid: cid ?? '', limit: MOST } }
+      return (await unwrap(api.GET('/v3/files/public/pin_by_cid', { params }))).data.jobs
+    },
+  })
   const agents = useAgents()
   const files = useQuery({
     queryKey: ['files', 'palette', name],
     enabled: name.length > 1,
     queryFn: async () => {
-      const query = { name, limit: MOST }
+      const query = { ...(cid ? { cid } : { name }), limit: MOST }
       const found = await Promise.all(
         (['public', 'private'] as const).map(async (network) => {
           const { data } = await unwrap(
@@ -130,6 +143,8 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
       )
     : []
   const found = name.length > 1 ? (files.data ?? []) : []
+  /** A CID may be spelled in many ways: what was typed counts as a name of what was found. */
+  const keywords = cid ? [`${typed} `] : []
   return (
     <>
       {named.length > 0 && (
@@ -152,10 +167,26 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
             <Item
               key={id}
               value={`${name} ${id}`}
+              keywords={keywords}
               onSelect={() => go(`/dashboard/files/${network}/${id}`)}
               note={shorten(cid)}
             >
               {name ?? texts.files.unnamed}
+            </Item>
+          ))}
+        </Command.Group>
+      )}
+      {cid && pins.data && pins.data.length > 0 && (
+        <Command.Group heading={texts.files.tabs.pins} className={GROUP}>
+          {pins.data.map(({ id, name, cid, status }) => (
+            <Item
+              key={id}
+              value={`${name} ${id}`}
+              keywords={keywords}
+              onSelect={() => go('/dashboard/files/pins')}
+              note={texts.files.pins.states[status] ?? status}
+            >
+              {name ?? shorten(cid)}
             </Item>
           ))}
         </Command.Group>
@@ -166,17 +197,20 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
 
 function Item({
   value,
+  keywords = [],
   onSelect,
   note,
   children,
 }: {
   value: string
+  /** Further words by which it is found. */
+  keywords?: string[]
   onSelect: () => void
   note?: string
   children: ReactNode
 }) {
   return (
-    <Command.Item value={value} onSelect={onSelect} className={ITEM}>
+    <Command.Item value={value} keywords={keywords} onSelect={onSelect} className={ITEM}>
       <span className="min-w-0 truncate">{children}</span>
       {note && <code className="shrink-0 text-soft text-xs">{note}</code>}
     </Command.Item>

@@ -14,6 +14,7 @@ import { Help } from './Help.tsx'
 import { useKeys } from './keys.ts'
 import { LinkNotice } from './LinkNotice.tsx'
 import { ThemeSwitch } from './ThemeSwitch.tsx'
+import { Uploads } from './Uploads.tsx'
 import { WorkspaceChoice } from './WorkspaceChoice.tsx'
 
 const PAGES = [
@@ -51,7 +52,13 @@ export function Shell() {
     showWorkspace(first.current)
   }, [workspaceId, isOut])
   if (isOut) return <Login />
-  if (!me.data) return <main className="p-8">{me.error ? <Problem error={me.error} /> : texts.loading}</main>
+  if (!me.data)
+    return (
+      <main className="p-8">
+        <h1 className="sr-only">{texts.name}</h1>
+        {me.error ? <Problem error={me.error} /> : texts.loading}
+      </main>
+    )
   return (
     <div className="min-h-dvh pb-16 md:grid md:grid-cols-[14rem_minmax(0,1fr)] md:pb-0">
       <a
@@ -60,12 +67,12 @@ export function Shell() {
       >
         {texts.skip}
       </a>
-      <Frame {...me.data.data} />
-      <main id="content" tabIndex={-1} className="mx-auto w-full min-w-0 max-w-7xl p-4 outline-none md:p-8">
-        <ForMembers>
+      <ForMembers>
+        <Frame {...me.data.data} />
+        <main id="content" tabIndex={-1} className="mx-auto w-full min-w-0 max-w-7xl p-4 outline-none md:p-8">
           <Outlet />
-        </ForMembers>
-      </main>
+        </main>
+      </ForMembers>
       <LinkNotice />
     </div>
   )
@@ -93,7 +100,7 @@ function Frame({
   })
   return (
     <>
-      <header className="sticky top-0 z-20 flex items-center gap-3 border-line border-b bg-card px-4 py-2.5 md:h-dvh md:min-w-0 md:flex-col md:items-stretch md:border-r md:border-b-0 md:p-4">
+      <header className="sticky top-0 z-20 flex flex-wrap items-center gap-3 border-line border-b bg-card px-4 py-2.5 md:h-dvh md:min-w-0 md:flex-col md:flex-nowrap md:items-stretch md:border-r md:border-b-0 md:p-4">
         <Link to="/dashboard" className="flex items-center gap-2.5 font-semibold text-lg md:mb-2 md:px-2">
           <img src="/dashboard/icon.svg" alt="" className="size-7" />
           <span className="max-md:sr-only">{texts.name}</span>
@@ -126,6 +133,7 @@ function Frame({
             </Link>
           ))}
         </nav>
+        <Uploads />
         <div className="flex items-center gap-1 text-sm md:mt-auto md:flex-col md:items-stretch md:gap-2">
           <WorkspaceChoice name={workspace.name} />
           <Link

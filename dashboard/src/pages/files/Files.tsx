@@ -2,6 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
+import { cidIn } from '../../parts/cid.ts'
 import { useMayChange } from '../../parts/rights.tsx'
 import { useTyped } from '../../parts/typed.ts'
 import { Button, Empty, Loading, Problem } from '../../parts/ui.tsx'
@@ -36,6 +37,7 @@ export function Files() {
     // From where the page is about to be: what was chosen a moment ago may not be drawn yet.
     void navigate({ search: (before: FileSearch) => ({ ...before, ...changes }), replace: true })
   }
+  const cid = name && cidIn(name)
   const clear = () => set({ name: undefined, group: undefined, type: undefined })
   const list = useInfiniteQuery({
     queryKey: ['files', network, name, group, type, order],
@@ -43,7 +45,7 @@ export function Files() {
     queryFn: ({ pageParam: pageToken }) => {
       const query = {
         ...{ limit: PAGE, order },
-        ...(name && { name }),
+        ...(cid ? { cid } : name && { name }),
         ...(group && { group }),
         ...(type && { mimeType: type }),
         ...(pageToken && { pageToken }),

@@ -54,7 +54,7 @@ export function PinDialog({ onClose }: { onClose: () => void }) {
       )}
       <TextArea
         label={words.nodes}
-        placeholder="/ip4/203.0.113.7/tcp/4001/p2p/12D3Koo…"
+        placeholder={words.nodeExample}
         value={form.nodes}
         onChange={set('nodes')}
       />

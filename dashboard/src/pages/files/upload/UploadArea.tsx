@@ -1,14 +1,13 @@
-import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
-import { api, unwrap } from '../../../api/client.ts'
+import { hasFiles } from '../../../parts/drops.ts'
 import { bytes } from '../../../parts/format.ts'
 import { Icon } from '../../../parts/icon.tsx'
 import { Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import type { Network } from '../files.ts'
 import { type Chosen, readDrop, readInput } from './dropped.ts'
+import { useTake } from './take.ts'
 import { UploadList } from './UploadList.tsx'
-import { add } from './uploads.ts'
 
 const words = texts.files.upload
 
@@ -23,17 +22,7 @@ export function UploadArea({
   /** Where there is nothing else to see. */
   isLarge: boolean
 }) {
-  const me = useQuery({ queryKey: ['me'], queryFn: () => unwrap(api.GET('/v0/me')) })
-  const usage = useQuery({ queryKey: ['usage'], queryFn: () => unwrap(api.GET('/v3/usage')) })
-  const [error, setError] = useState<Error | null>(null)
-  const limits = usage.data?.data
-  const workspaceId = me.data?.data.workspace.id
-  const take = (chosen: Chosen[]) => {
-    if (!workspaceId) return
-    const problem = refusal(chosen, limits)
-    setError(problem ? new Error(problem) : null)
-    if (!problem) add(chosen, { network, groupId, workspaceId })
-  }
+  const { take, error, setError, limits } = useTake({ network, groupId })
   const isOver = useDrop((transfer) => readDrop(transfer).then(take, setError))
   return (
     <div className="space-y-3">
@@ -71,27 +60,6 @@ export function UploadArea({
   )
 }
 
-interface Limits {
-  bytes: number
-  limit_bytes: number | null
-  max_file_bytes: number | null
-}
-
-/** Why the plan would refuse what was chosen. */
-function refusal(chosen: Chosen[], limits: Limits | undefined): string | undefined {
-  if (!chosen.length) return undefined
-  const sizes = chosen.map(({ files }) => files.reduce((sum, { file }) => sum + file.size, 0))
-  const empty = chosen.find(({ files }) => files.length === 0)
-  if (empty) return words.emptyFolder(empty.name)
-  if (!limits) return undefined
-  const { limit_bytes, max_file_bytes } = limits
-  const large = chosen[sizes.findIndex((size) => max_file_bytes !== null && size > max_file_bytes)]
-  if (large && max_file_bytes !== null) return words.tooLarge(large.name, bytes(max_file_bytes))
-  const all = sizes.reduce((sum, size) => sum + size, 0)
-  const left = limit_bytes === null ? Number.POSITIVE_INFINITY : limit_bytes - limits.bytes
-  return all > left ? words.noRoom(bytes(all), bytes(Math.max(left, 0))) : undefined
-}
-
 /** Takes what is dropped anywhere on the page. @returns whether something is held above it. */
 function useDrop(onDrop: (transfer: DataTransfer) => unknown) {
   const [isOver, setOver] = useState(false)
@@ -100,24 +68,25 @@ function useDrop(onDrop: (transfer: DataTransfer) => unknown) {
     latest.current = onDrop
   })
   useEffect(() => {
-    // Otherwise the browser opens the file in place of the page.
     const over = (event: DragEvent) => {
+      if (!hasFiles(event)) return
       event.preventDefault()
-      setOver(event.dataTransfer?.types.includes('Files') ?? false)
+      setOver(true)
     }
     const leave = (event: DragEvent) => event.relatedTarget === null && setOver(false)
     const drop = (event: DragEvent) => {
+      if (!hasFiles(event)) return
       event.preventDefault()
       setOver(false)
-      if (event.dataTransfer?.types.includes('Files')) latest.current(event.dataTransfer)
+      latest.current(event.dataTransfer)
     }
-    addEventListener('dragover', over)
-    addEventListener('dragleave', leave)
-    addEventListener('drop', drop)
+    document.addEventListener('dragover', over)
+    document.addEventListener('dragleave', leave)
+    document.addEventListener('drop', drop)
     return () => {
-      removeEventListener('dragover', over)
-      removeEventListener('dragleave', leave)
-      removeEventListener('drop', drop)
+      document.removeEventListener('dragover', over)
+      document.removeEventListener('dragleave', leave)
+      document.removeEventListener('drop', drop)
     }
   }, [])
   return isOver

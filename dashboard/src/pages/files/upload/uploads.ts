@@ -5,7 +5,6 @@ import { texts } from '../../../texts.ts'
 import type { Network } from '../files.ts'
 import type { Chosen } from './dropped.ts'
 import type { PackAnswer, PackRequest } from './pack.worker.ts'
-import { prepare } from './send.ts'
 
 /** Uploads whose bytes are on their way together; the others wait for their turn. */
 const AT_ONCE = 3
@@ -184,7 +183,10 @@ async function send(job: Job): Promise<void> {
         resolve()
       },
     }
-    prepare({ ...view, cid: view.cid ?? '', type, body }, told).then(
+    const sending = { ...view, cid: view.cid ?? '', type, body }
+    // Loaded by the first upload: every page imports this module.
+    const upload = import('./send.ts').then(({ prepare }) => prepare(sending, told))
+    upload.then(
       (upload) => {
         job.upload = upload
         if (job.view.state === 'sending') upload.start()

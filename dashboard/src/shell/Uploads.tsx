@@ -1,0 +1,60 @@
+import { Link, useLocation } from '@tanstack/react-router'
+import { lazy, Suspense, useCallback, useRef, useState } from 'react'
+import { Bar } from '../pages/files/Bar.tsx'
+import { type Chosen, readDrop } from '../pages/files/upload/dropped.ts'
+import { isActive, useUploads } from '../pages/files/upload/uploads.ts'
+import { useStrayDrops } from '../parts/drops.ts'
+import { useMayChange } from '../parts/rights.tsx'
+import { texts } from '../texts.ts'
+
+const words = texts.files.upload
+const LIST = '/dashboard/files'
+
+const DropDialog = lazy(async () => ({
+  default: (await import('../pages/files/upload/DropDialog.tsx')).DropDialog,
+}))
+
+/** How the uploads are, on pages without their list, and what takes files that are dropped on these. */
+export function Uploads() {
+  const uploads = useUploads()
+  const isListed = useLocation().pathname.replace(/\/$/, '') === LIST
+  const [dropped, setDropped] = useState<Chosen[]>([])
+  const take = useCallback((transfer: DataTransfer) => {
+    readDrop(transfer).then(setDropped, () => {})
+  }, [])
+  useStrayDrops(useMayChange() ? take : undefined)
+  const underWay = uploads.filter(isActive)
+  const failed = uploads.filter(({ state }) => state === 'failed').length
+  const done = uploads.filter(({ state }) => state === 'done').length
+  /** How many were done when the list was last shown. */
+  const seen = useRef(0)
+  if (isListed) seen.current = done
+  const isShown = !isListed && (underWay.length > 0 || failed > 0 || done > seen.current)
+  const all = underWay.reduce((sum, { bytes }) => sum + bytes, 0)
+  const sent = underWay.reduce(
+    (sum, { bytes, share, state }) => sum + (state === 'packing' ? 0 : bytes * share),
+    0,
+  )
+  return (
+    <>
+      {isShown && (
+        <Link
+          to={LIST}
+          className="order-last w-full rounded-lg border border-line bg-tint px-3 py-1.5 text-sm hover:border-accent md:order-none md:mt-3"
+        >
+          <span role="status" className={failed > 0 ? 'text-bad' : ''}>
+            {underWay.length > 0 ? words.underWay(done, uploads.length) : words.ended(done, uploads.length)}
+          </span>
+          {underWay.length > 0 && (
+            <Bar label={words.list} value={all > 0 ? sent / all : 0} className="mt-1.5 block w-full" />
+          )}
+        </Link>
+      )}
+      {dropped.length > 0 && (
+        <Suspense>
+          <DropDialog chosen={dropped} onClose={() => setDropped([])} />
+        </Suspense>
+      )}
+    </>
+  )
+}
