@@ -59,7 +59,8 @@ export function CodeEditor({
         syntaxHighlighting(colors),
         look,
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ 'aria-label': label }),
+        // What scrolls must be reachable by keyboard, which axe knows of a tabindex alone.
+        EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
         keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),
         EditorView.updateListener.of(({ docChanged, state }) => {
           if (docChanged) changed.current(state.doc.toString())

@@ -28,7 +28,8 @@ export function Menu({
           <circle cx="13" cy="8" r="1.4" />
         </svg>
       </Dropdown.Trigger>
-      <Dropdown.Portal>
+      {/* Within the page's landmark, also for those who go from landmark to landmark. */}
+      <Dropdown.Portal container={document.getElementById('content')}>
         <Dropdown.Content
           align="end"
           sideOffset={4}

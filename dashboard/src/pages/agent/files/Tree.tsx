@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { bytes } from '../../../parts/format.ts'
+import { moveInTree, TREE_ROW } from '../../../parts/tree-keys.ts'
 import { Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
@@ -28,7 +29,7 @@ export function Folder({ path, ...choice }: Choice & { path: string }) {
   )
   if (entries.length === 0) return <p className="px-2 py-1 text-soft text-sm">{words.emptyFolder}</p>
   return (
-    <ul>
+    <ul {...(path === '' && { onKeyDown: moveInTree })}>
       {entries.map(({ name, type, size }) => (
         <li key={name}>
           {type === 'directory' ? (
@@ -50,7 +51,13 @@ function SubFolder({ name, ...rest }: Choice & { name: string; path: string }) {
   const [isOpen, setOpen] = useState(rest.chosen?.startsWith(`${rest.path}/`) ?? false)
   return (
     <>
-      <button type="button" className={ROW} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <button
+        type="button"
+        {...TREE_ROW}
+        className={ROW}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
         <span aria-hidden className="w-3 text-soft text-xs">
           {isOpen ? '▾' : '▸'}
         </span>
@@ -67,7 +74,13 @@ function SubFolder({ name, ...rest }: Choice & { name: string; path: string }) {
 
 function File({ name, size, path, chosen, onChoose }: Choice & { name: string; size: number; path: string }) {
   return (
-    <button type="button" className={ROW} aria-current={chosen === path} onClick={() => onChoose(path)}>
+    <button
+      type="button"
+      {...TREE_ROW}
+      className={ROW}
+      aria-current={chosen === path}
+      onClick={() => onChoose(path)}
+    >
       <span className="ml-4 flex-1 truncate">{name}</span>
       <span className="text-soft text-xs">{bytes(size)}</span>
     </button>

@@ -89,7 +89,8 @@ export function openEditor({
         highlightSelectionMatches(),
         syntaxHighlighting(colours),
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ 'aria-label': label }),
+        // What scrolls must be reachable by keyboard, which axe knows of a tabindex alone.
+        EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
         look,
         // Tab leaves the editor: nobody is kept in it who has no mouse.
         keymap.of([

@@ -2,6 +2,7 @@ import type { QueryKey } from '@tanstack/react-query'
 import { useState } from 'react'
 import { usePages } from '../../../../api/pages.ts'
 import { bytes, shorten } from '../../../../parts/format.ts'
+import { moveInTree, TREE_ROW } from '../../../../parts/tree-keys.ts'
 import { Button, Problem } from '../../../../parts/ui.tsx'
 import { texts } from '../../../../texts.ts'
 
@@ -55,7 +56,7 @@ export function Tree({
   return (
     <div className={depth > 0 && depth <= DEEPEST ? 'ml-3 border-line border-l pl-2' : ''}>
       {!items && !error && <p className="py-1 text-soft text-sm">{texts.loading}</p>}
-      <ul aria-label={label}>
+      <ul aria-label={label} {...(depth === 0 && { onKeyDown: moveInTree })}>
         {items?.map((entry, index) => (
           <Node
             // biome-ignore lint/suspicious/noArrayIndexKey: a folder may have a name twice
@@ -99,6 +100,7 @@ function Node({
         {type === 'directory' ? (
           <button
             type="button"
+            {...TREE_ROW}
             aria-expanded={isOpen}
             onClick={() => setOpen(!isOpen)}
             className="flex min-w-0 flex-1 items-baseline gap-2 text-left font-medium hover:text-accent"
@@ -115,6 +117,7 @@ function Node({
           <span className="min-w-0 flex-1 pl-5">
             {source.addressOf && type === 'file' ? (
               <a
+                {...TREE_ROW}
                 href={source.addressOf(path)}
                 target="_blank"
                 rel="noreferrer"
@@ -123,7 +126,9 @@ function Node({
                 {shown}
               </a>
             ) : (
-              shown
+              <span {...TREE_ROW} tabIndex={-1}>
+                {shown}
+              </span>
             )}
           </span>
         )}
