@@ -47,6 +47,35 @@ describe('chat', () => {
     await log.getByText('Nothing was said yet').waitFor()
     await look('chat-empty')
   })
+  it('a conversation that is being opened says so at once', async () => {
+    const held = Promise.withResolvers<void>()
+    const reads = /\/conversations/
+    await page.route(reads, async (route) => {
+      await held.promise
+      await route.continue()
+    })
+    await page.reload()
+    const chat = page.getByRole('region', { name: 'Chat' })
+    await chat.getByRole('status').getByText('Loading…').waitFor()
+    await look('chat-opening')
+    held.resolve()
+    await log.getByText('Nothing was said yet').waitFor()
+    await chat.getByRole('status').getByText('Loading…').waitFor({ state: 'detached' })
+    await page.unroute(reads)
+  })
+  it('the box for a message grows with what is written, up to a bound, and shrinks again', async () => {
+    const height = () => box.evaluate((one) => one.clientHeight)
+    const one = await height()
+    await box.fill('words without a line break '.repeat(20))
+    const many = await height()
+    assert.ok(many > 2 * one, `${one} px, then ${many} px`)
+    assert.equal(await box.evaluate((one) => one.scrollHeight), many)
+    await box.fill('a line\n'.repeat(60))
+    const most = await height()
+    assert.ok(most < 300 && most >= many, `${most} px`)
+    await box.fill('')
+    assert.equal(await height(), one)
+  })
   it('a reply comes as markdown, and is there after a reload', async () => {
     await say(
       '**Three** books, all on [ships](https://example.org/ships):\n\n| a | b |\n|---|---|\n| 1 | 2 |',

@@ -1,165 +1,18 @@
-/** The pages of files, against a real Berth: uploads of folders, the list, a file, pins, groups and gateways. */
+/** The pages of files, against a real Berth: the list, a file, pins, groups and gateways. */
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
+import { base36 } from 'multiformats/bases/base36'
+import { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
 import { until } from '../../test/support/processes.ts'
-import { HOST_MS, noteShown, openDashboard } from './support.ts'
+import { HOST_MS, noteShown, openDashboard, sender } from './support.ts'
 
-const { url, env, own, page, complaints, signIn, look, sql } = await openDashboard()
+const { url, own, page, complaints, signIn, look, sql } = await openDashboard()
 const { api } = own
+const send = sender(url, api)
 await signIn()
 
-const MIB = 1_048_576
-const KIB = 1024
 const ROWS = 10_000
-const folder = await mkdtemp(join(tmpdir(), 'berth-folder-'))
-after(() => rm(folder, { recursive: true }))
-
-/** Sends files as a form, as any other client does. */
-async function send(files: { name: string; bytes: Uint8Array | string }[], fields: Record<string, string>) {
-  const form = new FormData()
-  for (const [name, value] of Object.entries(fields)) form.set(name, value)
-  for (const { name, bytes } of files) form.append('file', new Blob([bytes as BlobPart]), name)
-  const headers = { authorization: `Bearer ${api.key}` }
-  const answer = await fetch(`${url}/v3/files`, { method: 'POST', body: form, headers })
-  const body = (await answer.json()) as { data: { id: string; cid: string } }
-  assert.equal(answer.status, 200, JSON.stringify(body))
-  return body.data
-}
-
-/** Drops it on the page, beside the area that says so. */
-const drop = async (path: string) => {
-  const client = await page.context().newCDPSession(page)
-  const box = await page.getByRole('heading', { name: 'Files' }).boundingBox()
-  assert.ok(box)
-  const at = { x: box.x + box.width / 2, y: box.y + box.height / 2 }
-  const data = { items: [], files: [path], dragOperationsMask: 1 }
-  for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
-    await client.send('Input.dispatchDragEvent', { type, ...at, data })
-  await client.detach()
-}
-
-describe('uploads', () => {
-  it('a folder of 2,000 files is dropped, paused, cut off, gone on with, and has the CID of the server’s own import', async () => {
-    const files = Array.from({ length: 2000 }, (_, i) => ({
-      // Names so long that the folder has to be sharded.
-      name: `${i}-${'n'.repeat(100)}.bin`,
-      bytes: Buffer.alloc(4 * KIB, `${own.id} ${i} `),
-    }))
-    files.push({ name: 'inner/large.bin', bytes: Buffer.alloc(3 * MIB + 1, own.id) })
-    files.push({ name: 'inner/deeper/empty.bin', bytes: Buffer.alloc(0) })
-    await mkdir(join(folder, 'site/inner/deeper'), { recursive: true })
-    await Promise.all(files.map(({ name, bytes }) => writeFile(join(folder, 'site', name), bytes)))
-    const expected = await send(
-      files.map(({ name, bytes }) => ({ name: `site/${name}`, bytes })),
-      { network: 'private' },
-    )
-
-    await page.getByRole('link', { name: 'Files', exact: true }).click()
-    await page.getByText('No files yet').waitFor()
-    await page.getByText(/stored/).waitFor()
-    await look('files-none')
-    const network = await page.context().newCDPSession(page)
-    const limit = (uploadThroughput: number, offline = false) =>
-      network.send('Network.emulateNetworkConditions', {
-        ...{ offline, latency: 0, downloadThroughput: -1, uploadThroughput },
-      })
-    // So slow that it is under way for long enough to be paused on any machine.
-    await limit(MIB / 4)
-    await drop(join(folder, 'site'))
-    const progress = page.getByRole('progressbar', { name: 'Progress of site' })
-    const share = () => progress.evaluate((bar) => (bar as HTMLProgressElement).value)
-    await page.getByText(/^Sending [1-9]/).waitFor()
-    const row = page.getByRole('region', { name: 'Uploads' })
-    await row.getByText(expected.cid.slice(0, 10)).waitFor()
-    await page.getByRole('button', { name: 'Pause site' }).click()
-    await row.getByText('Paused').waitFor()
-    await look('files-paused')
-    const paused = await share()
-    assert.ok(paused > 0 && paused < 1, `${paused}`)
-    await limit(MIB, true)
-    await page.getByRole('button', { name: 'Resume site' }).click()
-    await row.getByText('Offline: goes on by itself').waitFor()
-    assert.equal(await share(), paused)
-    // It is gone when all is sent.
-    const bar = await progress.elementHandle()
-    await limit(MIB)
-    await page.waitForFunction(
-      ([bar, before]) => (bar as HTMLProgressElement).value > Number(before),
-      [bar, paused],
-    )
-    await limit(-1)
-    await row.getByText('Done, with the CID that was computed here').waitFor()
-    await network.detach()
-    const { body } = await api.get('/v3/files/public', { name: 'site' })
-    const [file] = body.data.files
-    assert.deepEqual(
-      [file.cid, file.number_of_files, file.mime_type],
-      [expected.cid, files.length, 'directory'],
-    )
-    await row.getByRole('link', { name: 'Open' }).click()
-    await page.getByRole('heading', { name: 'site' }).waitFor()
-    await page.getByText(expected.cid, { exact: true }).waitFor()
-  })
-  it('files of a private network are sent one by one, and again after a reload from where they were', async () => {
-    await page.goto(`${url}/dashboard/files?network=private`)
-    const network = await page.context().newCDPSession(page)
-    const limit = (uploadThroughput: number) =>
-      network.send('Network.emulateNetworkConditions', {
-        ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput },
-      })
-    const path = join(folder, 'film.bin')
-    await writeFile(path, Buffer.alloc(6 * MIB, `film of ${own.id}`))
-    await limit(MIB / 4)
-    const input = page.getByLabel('Choose files')
-    const begun = page.waitForResponse((answer) => answer.request().method() === 'POST')
-    await input.setInputFiles(path)
-    await page.getByText(/^Sending [1-9]/).waitFor()
-    // What the browser has sent may still be on its way. HEAD would have the upload make way for it.
-    const id = (await begun).headers().location?.split('/').at(-2)
-    const arrived = join(`${env.BERTH_DATA_DIR}`, 'uploads', `${id}`)
-    await until('some of it has arrived', async () => (await stat(arrived)).size > 0)
-    await page.getByRole('button', { name: 'Pause film.bin' }).click()
-    await page.getByText('Paused').waitFor()
-    page.once('dialog', (dialog) => dialog.accept())
-    await page.reload()
-    await limit(-1)
-    const sent: string[] = []
-    page.on('request', (request) =>
-      sent.push(`${request.method()} ${request.headers()['upload-offset'] ?? ''}`),
-    )
-    await input.setInputFiles(path)
-    await page.getByText('Done, with the CID that was computed here').waitFor()
-    page.removeAllListeners('request')
-    assert.ok(!sent.some((one) => one.startsWith('POST') || one === 'PATCH 0'), sent.join())
-    await network.detach()
-  })
-  it('what the plan would refuse is said before anything is sent', async () => {
-    await sql(
-      `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, max_file_bytes)
-       VALUES ('files-small', true, true, true, 1000000)`,
-    )
-    const onPlan = async (plan: string) => {
-      await sql('UPDATE workspace SET plan = $2 WHERE id = $1', [own.id, plan])
-      // Else web processes read it within seconds.
-      await sql(`SELECT pg_notify('berth_api_key', $1)`, [own.id])
-    }
-    await onPlan('files-small')
-    after(() => onPlan('unlimited'))
-    await page.goto(`${url}/dashboard/files`)
-    await until('the page says so', async () => {
-      await page.reload()
-      await page.getByText(/stored/).waitFor()
-      return page.getByText(/^Up to 1 MB each/).isVisible()
-    })
-    await page.getByLabel('Choose files').setInputFiles(join(folder, 'film.bin'))
-    await page.getByRole('alert').getByText('film.bin is larger than the 1 MB').waitFor()
-    await onPlan('unlimited')
-  })
-})
 
 describe('the list', () => {
   it('10,000 files scroll, of which only those in sight are in the page', async () => {
@@ -301,11 +154,41 @@ describe('a file', () => {
     await dialog.getByRole('button', { name: 'Remove' }).click()
     await page.getByText('A name of your own can lead here').waitFor()
   })
+  it('a file is found by its CID in any spelling, and by an address with it, in the list and in the palette', async () => {
+    const { cid } = await send([{ name: 'found.txt', bytes: `found of ${own.id}` }], { network: 'private' })
+    await page.goto(`${url}/dashboard/files?network=private`)
+    for (const pasted of [
+      ` ${cid} `,
+      `ipfs://${CID.parse(cid).toString(base36)}/`,
+      `https://a.example/ipfs/${cid}?a`,
+    ]) {
+      await page.getByRole('searchbox').fill(pasted)
+      await page.getByRole('link', { name: 'found.txt' }).waitFor()
+      await page.keyboard.press('Control+k')
+      await page.getByPlaceholder('Go to a page').fill(pasted)
+      await page.getByRole('option', { name: 'found.txt' }).waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('searchbox').fill('film')
+      await page.getByRole('link', { name: 'found.txt' }).waitFor({ state: 'detached' })
+    }
+  })
+  it('a file that is not there says so under a heading', async () => {
+    await page.goto(`${url}/dashboard/files/public/00000000-0000-7000-8000-000000000000`)
+    await page.getByRole('heading', { name: 'This file cannot be shown' }).waitFor()
+    await look('file-lost')
+  })
   it('its name, metadata and links are changed and made, it is swapped and swapped back', async () => {
     const first = await send([{ name: 'first.txt', bytes: `first of ${own.id}` }], { network: 'public' })
     const second = await send([{ name: 'second.txt', bytes: `second of ${own.id}` }], { network: 'public' })
+    const missing: string[] = []
+    page.on('response', (answer) => answer.status() === 404 && missing.push(answer.url()))
     await page.goto(`${url}/dashboard/files/public/${first.id}`)
+    await page.frameLocator('iframe').getByText(`first of ${own.id}`).waitFor()
+    await page.waitForLoadState('networkidle')
+    assert.deepEqual(missing, [])
+    page.removeAllListeners('response')
     await page.getByRole('button', { name: 'Rename' }).click()
+    await look('file-rename')
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: 'Rename' }).click()
     await page.getByLabel('Name').fill('renamed.txt')

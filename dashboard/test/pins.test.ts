@@ -5,6 +5,7 @@ import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { identity } from 'multiformats/hashes/identity'
 import { sha256 } from 'multiformats/hashes/sha2'
+import { until } from '../../test/support/processes.ts'
 import { openDashboard } from './support.ts'
 
 const { url, own, page, complaints, signIn, look } = await openDashboard()
@@ -22,9 +23,9 @@ describe('pins by CID', () => {
     const missing = await sha256.digest(Buffer.from(own.id))
     await dialog.getByLabel('CID').fill(`${CID.createV1(raw.code, missing)}`)
     await dialog.getByLabel('Name').fill('cannot be found')
-    await dialog
-      .getByLabel('Nodes that have it')
-      .fill('/ip4/127.0.0.1/tcp/1/p2p/12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA')
+    const nodes = dialog.getByLabel('Nodes that have it')
+    // What the field shows is what it takes.
+    await nodes.fill(`${await nodes.getAttribute('placeholder')}`)
     await dialog.getByRole('button', { name: 'Pin a CID' }).click()
     // The dialog follows the pin.
     await dialog.getByText('cannot be found').waitFor()
@@ -33,9 +34,25 @@ describe('pins by CID', () => {
     await dialog.getByRole('button', { name: 'Close' }).click()
     await page.getByText('None of the nodes that were named').waitFor()
     await look('pins')
+    const [failed] = (await own.api.get('/v3/files/public/pin_by_cid')).body.data.jobs
+    const changes: string[] = []
+    page.on('request', (request) => {
+      if (request.method() !== 'GET') changes.push(`${request.method()} ${new URL(request.url()).pathname}`)
+    })
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await until('it has another operation', async () => {
+      const { body } = await own.api.get('/v0/operations', { target: failed.id, kind: 'pin.add' })
+      return body.data.operations.length === 2
+    })
+    assert.deepEqual(changes, [`POST /v0/files/public/pin_by_cid/${failed.id}/retry`])
+    page.removeAllListeners('request')
+    await page.getByText('None of the nodes that were named').waitFor()
     await page.goto(`${url}/dashboard/operate/operations`)
-    await page.getByRole('link', { name: 'cannot be found' }).click()
+    await page.getByRole('link', { name: 'cannot be found' }).first().click()
     await page.waitForURL(`${url}/dashboard/files/pins`)
+    await page.keyboard.press('Control+k')
+    await page.getByPlaceholder('Go to a page').fill(failed.cid)
+    await page.getByRole('option', { name: 'cannot be found' }).click()
     await page.getByRole('button', { name: 'Remove' }).click()
     await page.getByText('No pins under way').waitFor()
   })

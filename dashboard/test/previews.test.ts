@@ -260,6 +260,20 @@ describe('the tree of a folder', () => {
       await ranNothing()
     }
     await look('file-folder')
+    const has = (name: string) =>
+      page.waitForFunction((name) => document.activeElement?.textContent?.includes(name), name)
+    await folderNamed('deep').focus()
+    await page.keyboard.press('ArrowDown')
+    await has('<b>deepest.txt')
+    await page.keyboard.press('ArrowLeft')
+    await has('deep')
+    await page.keyboard.press('ArrowLeft')
+    await rows('Contents of deep').first().waitFor({ state: 'detached' })
+    await page.keyboard.press('End')
+    await has('large.bin')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    await has('deep')
   })
   it('a folder of many entries shows some, and more when asked', async () => {
     const files = Array.from({ length: 130 }, (_, i) => ({ name: `many/${i}.txt`, content: `${i}` }))

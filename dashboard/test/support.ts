@@ -20,6 +20,10 @@ const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 
 /** All rules, and once more those that depend on colours. */
 const RULES = { light: undefined, dark: ['color-contrast', 'link-in-text-block'] }
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+]
 
 interface Axe {
   axe: {
@@ -45,7 +49,7 @@ export interface Dashboard extends Context {
    * events may be newer than what it has read.
    */
   untilAged(): Promise<void>
-  /** Checks that the page has no violation of accessibility, in either colour scheme, and takes its pictures. */
+  /** Checks that the page has no violation of accessibility, wide or narrow, in either colour scheme, and takes pictures. */
   look(name: string): Promise<void>
 }
 
@@ -117,21 +121,22 @@ export async function openDashboard({
 
   async function look(name: string): Promise<void> {
     if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      const found = await page.evaluate(async (rules) => {
-        const { axe } = globalThis as unknown as Axe
-        const { violations } = await axe.run(rules ? { runOnly: rules } : {})
-        return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
-      }, RULES[colorScheme])
-      assert.deepEqual(found, [], `${name}, ${colorScheme}`)
-      if (shots) await page.screenshot({ path: join(shots, `${name}-${colorScheme}.png`) })
+    const before = page.viewportSize()
+    for (const size of SIZES) {
+      await page.setViewportSize(size)
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme })
+        const found = await page.evaluate(async (rules) => {
+          const { axe } = globalThis as unknown as Axe
+          const { violations } = await axe.run(rules ? { runOnly: rules } : {})
+          return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+        }, RULES[colorScheme])
+        assert.deepEqual(found, [], `${name}, ${colorScheme}, ${size.width} px`)
+        if (shots) await page.screenshot({ path: join(shots, `${name}-${size.width}-${colorScheme}.png`) })
+      }
     }
     await page.emulateMedia({ colorScheme: 'light' })
-    if (!shots) return
-    await page.setViewportSize({ width: 390, height: 780 })
-    await page.screenshot({ path: join(shots, `${name}-phone.png`) })
-    await page.setViewportSize({ width: 1280, height: 800 })
+    if (before) await page.setViewportSize(before)
   }
   return { ...context, own, browser, page, complaints, asked, newPage, link, signIn, untilAged, look }
 }
@@ -195,3 +200,47 @@ export function actionsOn(page: Page) {
     },
   }
 }
+
+/** Drags a file from the machine to the middle of an element, and drops it there. */
+export async function dropFile(page: Page, place: Locator, path: string): Promise<void> {
+  const client = await page.context().newCDPSession(page)
+  const box = await place.boundingBox()
+  assert.ok(box)
+  const at = { x: box.x + box.width / 2, y: box.y + box.height / 2 }
+  const data = { items: [], files: [path], dragOperationsMask: 1 }
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
+    await client.send('Input.dispatchDragEvent', { type, ...at, data })
+  await client.detach()
+}
+
+/** The colours of a line of pixels across an element, as `r,g,b`. */
+export async function colorsAcross(place: Locator): Promise<string[]> {
+  const picture = (await place.screenshot()).toString('base64')
+  // The page's policy has no pictures of `data:`.
+  const blank = await place.page().context().newPage()
+  const colors = await blank.evaluate(async (picture) => {
+    const bytes = Uint8Array.from(atob(picture), (char) => char.charCodeAt(0))
+    const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }))
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height)
+    const paint = canvas.getContext('2d')
+    paint?.drawImage(bitmap, 0, 0)
+    const { data } = paint?.getImageData(0, Math.floor(bitmap.height / 2), bitmap.width, 1) ?? { data: [] }
+    return Array.from({ length: bitmap.width }, (_, x) => [...data.slice(4 * x, 4 * x + 3)].join())
+  }, picture)
+  await blank.close()
+  return colors
+}
+
+/** @returns what sends files as a form, as any other client does. */
+export const sender =
+  (url: string, { key }: { key: string }) =>
+  async (files: { name: string; bytes: Uint8Array | string }[], fields: Record<string, string>) => {
+    const form = new FormData()
+    for (const [name, value] of Object.entries(fields)) form.set(name, value)
+    for (const { name, bytes } of files) form.append('file', new Blob([bytes as BlobPart]), name)
+    const headers = { authorization: `Bearer ${key}` }
+    const answer = await fetch(`${url}/v3/files`, { method: 'POST', body: form, headers })
+    const body = (await answer.json()) as { data: { id: string; cid: string } }
+    assert.equal(answer.status, 200, JSON.stringify(body))
+    return body.data
+  }
