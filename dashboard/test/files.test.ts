@@ -154,7 +154,7 @@ describe('a file', () => {
     await dialog.getByRole('button', { name: 'Remove' }).click()
     await page.getByText('A name of your own can lead here').waitFor()
   })
-  it('a file is found by its CID in any spelling, and by an address with it, in the list and in the palette', async () => {
+  it('the list and the palette find a file by its CID in any spelling, and by an address', async () => {
     const { cid } = await send([{ name: 'found.txt', bytes: `found of ${own.id}` }], { network: 'private' })
     await page.goto(`${url}/dashboard/files?network=private`)
     for (const pasted of [

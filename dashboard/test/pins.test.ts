@@ -24,7 +24,7 @@ describe('pins by CID', () => {
     await dialog.getByLabel('CID').fill(`${CID.createV1(raw.code, missing)}`)
     await dialog.getByLabel('Name').fill('cannot be found')
     const nodes = dialog.getByLabel('Nodes that have it')
-    // What the field shows is what it takes.
+    // The field accepts its own example.
     await nodes.fill(`${await nodes.getAttribute('placeholder')}`)
     await dialog.getByRole('button', { name: 'Pin a CID' }).click()
     // The dialog follows the pin.

@@ -127,7 +127,7 @@ describe('uploads', () => {
     assert.ok(!sent.some((one) => one.startsWith('POST') || one === 'PATCH 0'), sent.join())
     await network.detach()
   })
-  it('a file that is dropped on another page is uploaded to the network that is chosen, and said to be there', async () => {
+  it('a file dropped on another page goes to the network that is chosen', async () => {
     const path = join(folder, 'photo.txt')
     await writeFile(path, `a photo of ${own.id}`)
     await page.goto(`${url}/dashboard`)
@@ -140,7 +140,7 @@ describe('uploads', () => {
     assert.equal(page.url(), `${url}/dashboard`)
     assert.equal((await api.get('/v3/files/private', { name: 'photo.txt' })).body.data.files.length, 1)
   })
-  it('a file that a viewer drops leaves the page as it is', async () => {
+  it('a file dropped by a viewer does not replace the page', async () => {
     const { name } = await own.member('viewer')
     const on = await newPage()
     await signIn(on, name)
@@ -165,7 +165,7 @@ describe('uploads', () => {
     await page.getByLabel('Choose files').setInputFiles(join(folder, 'film.bin'))
     await page.getByRole('alert').getByText('film.bin is larger than the 1 MB').waitFor()
   })
-  it('a meter of which little is used looks empty in either colour scheme', async () => {
+  it('a meter at half a percent looks empty in either colour scheme', async () => {
     await sql(`UPDATE plan SET storage_bytes = 1e15 WHERE name = 'files-small'`)
     await page.goto(`${url}/dashboard`)
     const meter = page.locator('main meter')

@@ -1,4 +1,4 @@
-/** What the content of a file has besides its record: a signature and swaps. Most files have neither, which is no error. */
+/** The signature and the swaps of a file. Most files have neither, so their absence is not an error. */
 import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'

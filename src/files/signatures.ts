@@ -26,7 +26,7 @@ export const signatureRecord = z.object({
 })
 const success = { status: 200, description: 'The signature.', body: z.object({ data: signatureRecord }) }
 
-/** The signature of a workspace's content, or null. @param cid as it is to be shown. */
+/** The signature of a workspace's content, or null. @param cid the spelling to return. */
 export async function findSignature(
   prisma: PrismaClient,
   content: { workspaceId: string; network: string; cidV1: string },

@@ -106,9 +106,9 @@ describe('a pin request is withdrawn', () => {
       assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN))
 })
 
-describe('a failed pin request that is retried', () => {
+describe('a retry of a pin request', () => {
   const retry = (id: string, client = api) => client.post(`/v0/files/public/pin_by_cid/${id}/retry`, {})
-  it('a failed pin request that is retried keeps its id and all that it was asked with, and is pinned', async () => {
+  it('a retried pin request keeps its id, name and metadata, and is pinned', async () => {
     const late = await provider()
     const cid = `${await late.file(randomBytes(100))}`
     await late.stop()
@@ -130,7 +130,7 @@ describe('a failed pin request that is retried', () => {
     assert.equal((await api.get(`${FILES}/${id}`)).body.data.name, 'late')
     assertError(await retry(id), 404, NO_PIN)
   })
-  it('a failed pin request that is retried by many at the same time answers each with one of its operations', async () => {
+  it('concurrent retries of a pin request each return one of its operations', async () => {
     const cid = `${await node.block(randomBytes(20))}`
     const { record } = await api.pin({ cid, host_nodes }, { wait: 120 })
     assert.equal(record.status, 'invalid_object')
@@ -147,7 +147,7 @@ describe('a failed pin request that is retried', () => {
     for (const { headers } of replies) assert.ok(known.includes(headers.get('operation-id')))
     await api.delete(`${QUEUE}/${record.id}`)
   })
-  it('a pin request that is under way is not started again by a retry, nor is one of another workspace', async () => {
+  it('a retry does not restart a pin request under way or one of another workspace', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     const { status, headers } = await retry(record.id)
     assert.deepEqual([status, headers.get('operation-id')], [200, operation])

@@ -1,6 +1,6 @@
 import { CID } from 'multiformats/cid'
 
-/** The CID that was pasted, alone or in an address such as `ipfs://…` or `https://…/ipfs/…`; undefined if there is none. */
+/** The CID in a pasted text, which may be an address such as `ipfs://…` or `https://…/ipfs/…`; undefined if there is none. */
 export const cidIn = (text: string): string | undefined =>
   text
     .trim()

@@ -59,7 +59,7 @@ export function CodeEditor({
         syntaxHighlighting(colors),
         look,
         EditorView.lineWrapping,
-        // What scrolls must be reachable by keyboard, which axe knows of a tabindex alone.
+        // The keyboard reaches this scroller. axe recognizes only elements with a tabindex.
         EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
         keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),
         EditorView.updateListener.of(({ docChanged, state }) => {

@@ -67,7 +67,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           placeholder={t.paletteHint}
           className="w-full border-line border-b bg-transparent px-5 py-4 outline-none placeholder:text-soft"
         />
-        {/* Beside the list: a list of options has nothing but options. */}
+        {/* Next to the list, which may contain only options. */}
         <Command.Empty role="status" className="px-3 py-8 text-center text-soft text-sm">
           {t.nothing}
         </Command.Empty>
@@ -203,7 +203,7 @@ function Item({
   children,
 }: {
   value: string
-  /** Further words by which it is found. */
+  /** More words that find it. */
   keywords?: string[]
   onSelect: () => void
   note?: string

@@ -89,7 +89,7 @@ export function openEditor({
         highlightSelectionMatches(),
         syntaxHighlighting(colours),
         EditorView.lineWrapping,
-        // What scrolls must be reachable by keyboard, which axe knows of a tabindex alone.
+        // The keyboard reaches this scroller. axe recognizes only elements with a tabindex.
         EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
         look,
         // Tab leaves the editor: nobody is kept in it who has no mouse.

@@ -1,1 +1,0 @@
-import{P as e}from"./me-X53UoPqZ.js";var t=e();function n({label:e,value:n,className:r=``}){return(0,t.jsx)(`progress`,{"aria-label":e,...n!==void 0&&{value:n},className:`h-1.5 appearance-none overflow-hidden rounded-full bg-line [&::-moz-progress-bar]:bg-accent [&::-webkit-progress-bar]:bg-line [&::-webkit-progress-value]:bg-accent ${r}`})}export{n as t};

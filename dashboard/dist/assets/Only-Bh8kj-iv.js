@@ -1,1 +1,0 @@
-import{P as e,n as t,r as n}from"./me-X53UoPqZ.js";import{j as r}from"./index-SL6GJRBI.js";var i=e(),{owners:a,ownersHint:o,admins:s,adminsHint:c}=n.operate;function l({who:e,children:n}){let{isOwner:l,isInstanceAdmin:u}=t();return e===`owners`?l?n:(0,i.jsx)(r,{title:a,hint:o}):u?n:(0,i.jsx)(r,{title:s,hint:c})}export{l as t};

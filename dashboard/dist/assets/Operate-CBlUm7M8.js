@@ -1,1 +1,0 @@
-import{F as e,q as t}from"./index-SL6GJRBI.js";import{P as n,n as r,r as i}from"./me-X53UoPqZ.js";import{t as a}from"./tabs-CWGF_iWb.js";import{t as o}from"./tabs-DqQhSYGV.js";var s=n();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(e,{title:i.operate.title}),(0,s.jsx)(a,{label:i.operate.title,tabs:[...o(r())]}),(0,s.jsx)(t,{})]})}export{c as Operate};

@@ -1,1 +1,0 @@
-import{a as e,c as t,s as n}from"./me-X53UoPqZ.js";import{Z as r}from"./index-SL6GJRBI.js";function i(){let{agentId:i}=r({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=t({queryKey:[`agents`,i],queryFn:()=>n(e.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

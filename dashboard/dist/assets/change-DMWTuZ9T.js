@@ -1,1 +1,0 @@
-import{et as e}from"./index-SL6GJRBI.js";import{N as t}from"./me-X53UoPqZ.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

@@ -1,1 +1,0 @@
-import{P as e,r as t}from"./me-X53UoPqZ.js";import{k as n}from"./index-SL6GJRBI.js";var r=e();function i({hasMore:e,isReading:i,readMore:a}){return e?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(n,{disabled:i,onClick:a,children:t.operate.older})}):null}export{i as t};

@@ -1,1 +1,0 @@
-import{a as e,c as t,s as n}from"./me-X53UoPqZ.js";function r(){let{data:r,error:i}=t({queryKey:[`plans`],queryFn:()=>n(e.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};

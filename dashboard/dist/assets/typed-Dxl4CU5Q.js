@@ -1,1 +1,0 @@
-import{F as e,R as t}from"./me-X53UoPqZ.js";var n=t(e(),1),r=250;function i(e,t){let[i,a]=(0,n.useState)(e),o=(0,n.useRef)(e);return(0,n.useEffect)(()=>{e!==o.current&&(o.current=e,a(e))},[e]),(0,n.useEffect)(()=>{let e=i.trim();if(e===o.current)return;let n=setTimeout(()=>{o.current=e,t(e)},r);return()=>clearTimeout(n)}),[i,a]}export{i as t};

@@ -1,1 +1,0 @@
-import{F as e,R as t}from"./me-X53UoPqZ.js";var n=t(e(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};
