@@ -37,19 +37,19 @@ export function Uploads() {
   )
   return (
     <>
-      {isShown && (
-        <Link
-          to={LIST}
-          className="order-last w-full rounded-lg border border-line bg-tint px-3 py-1.5 text-sm hover:border-accent md:order-none md:mt-3"
-        >
-          <span role="status" className={failed > 0 ? 'text-bad' : ''}>
+      <div role="status" className="order-last w-full empty:hidden md:order-none md:mt-3">
+        {isShown && (
+          <Link
+            to={LIST}
+            className={`block rounded-lg border border-line bg-tint px-3 py-1.5 text-sm hover:border-accent ${failed > 0 ? 'text-bad' : ''}`}
+          >
             {underWay.length > 0 ? words.underWay(done, uploads.length) : words.ended(done, uploads.length)}
-          </span>
-          {underWay.length > 0 && (
-            <Bar label={words.list} value={all > 0 ? sent / all : 0} className="mt-1.5 block w-full" />
-          )}
-        </Link>
-      )}
+            {underWay.length > 0 && (
+              <Bar label={words.list} value={all > 0 ? sent / all : 0} className="mt-1.5 block w-full" />
+            )}
+          </Link>
+        )}
+      </div>
       {dropped.length > 0 && (
         <Suspense>
           <DropDialog chosen={dropped} onClose={() => setDropped([])} />
