@@ -121,13 +121,12 @@ function WhenFields({ value, onChange }: { value: When; onChange: (when: When) =
                 key={day}
                 type="button"
                 aria-pressed={days.includes(day)}
-                aria-label={t.days[day]}
                 onClick={() =>
                   set({ days: days.includes(day) ? days.filter((one) => one !== day) : [...days, day] })
                 }
-                className="min-w-11 rounded-lg border border-line px-2 py-1.5 text-sm aria-pressed:border-accent aria-pressed:bg-tint aria-pressed:text-accent"
+                className="rounded-lg border border-line px-2.5 py-1.5 text-sm aria-pressed:border-accent aria-pressed:bg-tint aria-pressed:text-accent"
               >
-                {t.days[day]?.slice(0, 3)}
+                {t.days[day]}
               </button>
             ))}
           </fieldset>

@@ -59,6 +59,7 @@ export function UploadList() {
 
 function Row({ upload }: { upload: UploadView }) {
   const { key, name, state, share, cid, error, fileId, network, files, isFolder } = upload
+  const again = state === 'failed' ? words.retry : words.resume
   return (
     <li className="px-4 py-3 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
@@ -90,8 +91,8 @@ function Row({ upload }: { upload: UploadView }) {
           </Button>
         )}
         {(state === 'paused' || state === 'failed' || state === 'offline') && (
-          <Button aria-label={`${words.resume} ${name}`} onClick={() => resume(key)}>
-            {state === 'failed' ? words.retry : words.resume}
+          <Button aria-label={`${again} ${name}`} onClick={() => resume(key)}>
+            {again}
           </Button>
         )}
         {state !== 'done' && (
