@@ -102,6 +102,15 @@ describe('an agent in the dashboard', () => {
       found.filter((button) => !harmless.test(button)),
       [],
     )
+    // Hints to make something are for those who may.
+    for (const [path, empty, hint] of [
+      ['/operate/keys', 'No API keys yet', 'Make one'],
+      [`${agent}/skills`, 'No skills yet', 'Take one'],
+    ] as const) {
+      await on.goto(`${url}/dashboard${path}`)
+      await on.locator('main').getByText(empty).waitFor()
+      assert.equal(await on.locator('main').getByText(hint).count(), 0, path)
+    }
     await on.context().close()
   })
   it('a skill of the hub is attached, seen with its version, and detached', async () => {

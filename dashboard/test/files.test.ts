@@ -184,7 +184,6 @@ describe('a file', () => {
     page.on('response', (answer) => answer.status() === 404 && missing.push(answer.url()))
     await page.goto(`${url}/dashboard/files/public/${first.id}`)
     await page.frameLocator('iframe').getByText(`first of ${own.id}`).waitFor()
-    await page.waitForLoadState('networkidle')
     assert.deepEqual(missing, [])
     page.removeAllListeners('response')
     await page.getByRole('button', { name: 'Rename' }).click()

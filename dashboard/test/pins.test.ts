@@ -25,7 +25,8 @@ describe('pins by CID', () => {
     await dialog.getByLabel('Name').fill('cannot be found')
     const nodes = dialog.getByLabel('Nodes that have it')
     // The field accepts its own example.
-    await nodes.fill(`${await nodes.getAttribute('placeholder')}`)
+    const away = '/ip4/127.0.0.1/tcp/1/p2p/12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA'
+    await nodes.fill(`${await nodes.getAttribute('placeholder')}\n${away}`)
     await dialog.getByRole('button', { name: 'Pin a CID' }).click()
     // The dialog follows the pin.
     await dialog.getByText('cannot be found').waitFor()

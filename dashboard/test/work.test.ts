@@ -123,7 +123,7 @@ describe("an agent's files", () => {
   it('the arrow keys go through the tree, and open and close its folders', async () => {
     const has = (name: string) =>
       page.waitForFunction((name) => document.activeElement?.textContent?.includes(name), name)
-    await page.getByRole('button', { name: 'notes' }).focus()
+    await page.getByRole('button', { name: 'notes', exact: true }).focus()
     await page.keyboard.press('ArrowRight')
     await page.getByRole('button', { name: 'plan.md' }).waitFor()
     await page.keyboard.press('ArrowRight')
