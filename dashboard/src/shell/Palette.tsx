@@ -63,7 +63,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
         <Command.Input
           ref={input}
           value={typed}
-          onValueChange={setTyped}
+          // The list compares spaces too, which come with a CID that is pasted.
+          onValueChange={(text) => setTyped(cidIn(text) ? text.trim() : text)}
           placeholder={t.paletteHint}
           className="w-full border-line border-b bg-transparent px-5 py-4 outline-none placeholder:text-soft"
         />
@@ -144,7 +145,7 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
     : []
   const found = name.length > 1 ? (files.data ?? []) : []
   /** A CID may be spelled in many ways: what was typed counts as a name of what was found. */
-  const keywords = cid ? [`${typed} `] : []
+  const spelled = cid ? typed : ''
   return (
     <>
       {named.length > 0 && (
@@ -166,8 +167,7 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
           {found.slice(0, MOST).map(({ id, name, cid, network }) => (
             <Item
               key={id}
-              value={`${name} ${id}`}
-              keywords={keywords}
+              value={`${name} ${id} ${spelled}`}
               onSelect={() => go(`/dashboard/files/${network}/${id}`)}
               note={shorten(cid)}
             >
@@ -181,8 +181,7 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
           {pins.data.map(({ id, name, cid, status }) => (
             <Item
               key={id}
-              value={`${name} ${id}`}
-              keywords={keywords}
+              value={`${name} ${id} ${spelled}`}
               onSelect={() => go('/dashboard/files/pins')}
               note={texts.files.pins.states[status] ?? status}
             >
@@ -197,20 +196,17 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
 
 function Item({
   value,
-  keywords = [],
   onSelect,
   note,
   children,
 }: {
   value: string
-  /** More words that find it. */
-  keywords?: string[]
   onSelect: () => void
   note?: string
   children: ReactNode
 }) {
   return (
-    <Command.Item value={value} keywords={keywords} onSelect={onSelect} className={ITEM}>
+    <Command.Item value={value} onSelect={onSelect} className={ITEM}>
       <span className="min-w-0 truncate">{children}</span>
       {note && <code className="shrink-0 text-soft text-xs">{note}</code>}
     </Command.Item>
