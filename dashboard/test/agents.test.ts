@@ -177,7 +177,10 @@ describe('agents in the dashboard', () => {
     await page.getByText(HOSTILE, { exact: true }).first().waitFor()
     await ranNothing()
     await look('agents')
-    await page.getByRole('button', { name: /^More about/ }).first().click()
+    await page
+      .getByRole('button', { name: /^More about/ })
+      .first()
+      .click()
     await page.getByRole('menu').waitFor()
     await look('agents-menu')
     await page.keyboard.press('Escape')
