@@ -166,9 +166,16 @@ describe('uploads', () => {
     await page.getByRole('alert').getByText('film.bin is larger than the 1 MB').waitFor()
   })
   it('a meter at half a percent looks empty in either colour scheme', async () => {
-    await page.goto(`${url}/dashboard`)
+    // The test before has set its plan back.
+    await onPlan('files-small')
     const meter = page.locator('main meter')
-    await meter.waitFor()
+    await until('the page knows the plan', async () => {
+      await page.goto(`${url}/dashboard`)
+      return meter.waitFor({ timeout: 5000 }).then(
+        () => true,
+        () => false,
+      )
+    })
     const lookAt = async (share: number) => {
       await meter.evaluate(
         (one: HTMLMeterElement, share) => Object.assign(one, { value: one.max * share }),
