@@ -29,6 +29,9 @@ import { type RemovalServices, removal } from './remove.ts'
 import { type FileRecord, fileRecord } from './uploads/keep.ts'
 import { findUploadedFile } from './uploads/tus-rows.ts'
 
+/** The union passes on what its last option says. */
+const ID_OR_NULL = 'must be a UUID or null'
+
 const fileQuery = z.object({
   name: text(255)
     .optional()
@@ -36,7 +39,7 @@ const fileQuery = z.object({
       'Part of the name, in any case. One without three letters or digits in a row finds names that begin with it.',
     ),
   group: z
-    .union([z.literal('null'), z.uuid().toLowerCase()], 'must be a UUID or null')
+    .union([z.literal('null'), z.uuid(ID_OR_NULL).toLowerCase()], ID_OR_NULL)
     .optional()
     .describe('A group id, or `null` for files in no group.'),
   mimeType: text(255).optional(),

@@ -38,13 +38,8 @@ import {
 import { existing, toSandbox } from './process/found.ts'
 import { readHome, writeHome } from './process/home.ts'
 import { EngineNeeds } from './process/needs.ts'
-import {
-  openPlace,
-  type Place,
-  type PlaceOptions,
-  readableEngine,
-  removeEngineCopy,
-} from './process/place.ts'
+import { openPlace, type PlaceOptions, readableEngine, removeEngineCopy } from './process/place.ts'
+import type { Place } from './process/place-record.ts'
 import { freePortExcept, spawnAgentd, waitUntilReady } from './process/spawn.ts'
 import {
   type AgentPaths,

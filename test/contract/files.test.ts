@@ -148,12 +148,12 @@ describe('the list of files', () => {
       )
     })
 
-  const bad: [string, RegExp][] = [
+  const bad: [string, string | RegExp][] = [
     ['limit=0', /^limit: /],
     ['limit=1001', /^limit: /],
     ['limit=ten', /^limit: /],
     ['order=OLDEST', /^order: /],
-    ['group=mine', /^group: /],
+    ['group=mine', 'group: must be a UUID or null'],
     ['cid=x', /^cid: not a CID/],
     ['cidPending=1', /^cidPending: /],
     ['keyvalues=x', /^keyvalues: /],
@@ -169,7 +169,7 @@ describe('the list of files', () => {
     ['pageToken=x', /^pageToken: not a token of this API$/],
   ]
   for (const [query, message] of bad)
-    it(`the list of files is 400 for ?${query.slice(0, 40)}`, async () =>
+    it(`the list of files is 400 for ?${query.slice(0, 40)} [report: error texts]`, async () =>
       assertError(await api.get(FILES, query), 400, message))
 })
 

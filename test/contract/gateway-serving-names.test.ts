@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import * as dagPb from '@ipld/dag-pb'
@@ -66,18 +64,6 @@ describe('a name that is not text', async () => {
     }
     for (const path of ['bom.txt', 'caf%EF%BF%BD.txt', 'caf%C3%A9.txt'])
       assertRefused(await gateway.get(`/ipfs/${cid}/${path}`), 404, 'path: does not exist')
-  })
-
-  it('a name whose bytes are sent as they are leads to its entry [report: raw names]', async () => {
-    for (const bytes of [LATIN1.toString('latin1'), Buffer.from('\ufeffbom').toString('latin1')]) {
-      const { hostname, port } = new URL(context.url)
-      const socket = connect({ host: hostname, port: Number(port) })
-      socket.write(
-        `GET /ipfs/${cid}/${bytes}.txt HTTP/1.1\r\nHost: ${gateway.host}\r\nConnection: close\r\n\r\n`,
-        'latin1',
-      )
-      assert.match(await text(socket), /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nleaf$/)
-    }
   })
 
   it('a name that is not text is linked to by its bytes in a list [report: raw names]', async () => {

@@ -205,6 +205,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pinning/pinJSONToIPFS": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload JSON as a file, the older way
+         * @description To the public network. The body is `{"pinataContent": …, "pinataMetadata": …, "pinataOptions": …}`, or the content itself: an object without these fields. The file has it without blanks.
+         *
+         *     Scope: `org:files:write`.
+         *
+         *     Also at `/v3/pinning/pinJSONToIPFS`.
+         */
+        post: operations["pinJSONToIPFS"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v3/files/sign": {
         parameters: {
             query?: never;
@@ -350,6 +374,76 @@ export interface paths {
          *     Scope: `org:files:write`.
          */
         delete: operations["deleteFile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pinning/pinByHash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pin a CID to the public network, the older way
+         * @description Answers at once. `GET /v3/files/public/pin_by_cid` has the request until it is pinned.
+         *
+         *     Scope: `org:files:write`.
+         *
+         *     Also at `/v3/pinning/pinByHash`.
+         */
+        post: operations["pinByHash"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/data/pinList": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List files, the older way
+         * @description The newest first. Berth does not list deleted files: `status=unpinned` finds none.
+         *
+         *     Scope: `org:files:read`.
+         *
+         *     Also at `/v3/data/pinList`.
+         */
+        get: operations["pinList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pinning/unpin/{hash}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete all files and pin requests of a CID, the older way
+         * @description Scope: `org:files:write`.
+         *
+         *     Also at `/v3/pinning/unpin/{hash}`.
+         */
+        delete: operations["unpin"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2460,7 +2554,7 @@ export interface paths {
         put?: never;
         /**
          * Create an agent
-         * @description Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the answer is 500 with the agent, which is there, and can be restarted.
+         * @description Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the answer is 500 with the agent, which is there, and can be restarted. An agent without a model is `running` as well: `statusReason` says how to give it one.
          *
          *     With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for a template or a skill that is not there.
          *
@@ -2546,7 +2640,7 @@ export interface paths {
         };
         /**
          * Get how an agent is
-         * @description Its gateway, its scripts and its disk, as they are now.
+         * @description Its gateway, its scripts and its disk, as they are now, and skills that it lacks.
          *
          *     Scope: `org:agents:read`.
          *
@@ -2584,7 +2678,7 @@ export interface paths {
          * Add a secret to the workspace
          * @description It is stored encrypted, and is an environment variable of the agents that it is attached to. 400 for a name that the agents’ own programs need, 403 `Secret limit reached`, 409 `Duplicate secret name`, 503 `Secrets not configured` where the operator wants none to be stored.
          *
-         *     **Reserved names** (`*` stands for any rest): `BASH_ENV`, `ENV`, `HOME`, `HOSTNAME`, `IFS`, `LOGNAME`, `OLDPWD`, `PATH`, `PWD`, `SHELL`, `SHELLOPTS`, `TMPDIR`, `USER`, `GCONV_PATH`, `GLIBC_TUNABLES`, `LD_*`, `MALLOC_ARENA_MAX`, `NODE_COMPILE_CACHE`, `NODE_EXTRA_CA_CERTS`, `NODE_OPTIONS`, `NODE_PATH`, `NODE_TLS_REJECT_UNAUTHORIZED`, `NODE_USE_ENV_PROXY`, `NODE_V8_COVERAGE`, `ALL_PROXY`, `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, `NPM_CONFIG_REGISTRY`, `SSL_CERT_DIR`, `SSL_CERT_FILE`, `GIT_CONFIG*`, `GIT_DIR`, `GIT_EXEC_PATH`, `GIT_INDEX_FILE`, `GIT_WORK_TREE`, `AGENTD_*`, `AGENTS_API_URL`, `AGENT_*`, `BERTH_*`, `OPENCLAW_*`, `USER_EMAIL`, `USER_NAME`.
+         *     **Reserved names** (`*` stands for any rest): `BASHOPTS`, `BASH_ENV`, `BASH_LOADABLES_PATH`, `ENV`, `FPATH`, `HOME`, `HOSTNAME`, `IFS`, `LOGNAME`, `OLDPWD`, `PATH`, `PROMPT_COMMAND`, `PS0`, `PS1`, `PS2`, `PS4`, `PWD`, `SHELL`, `SHELLOPTS`, `TMPDIR`, `USER`, `XDG_*`, `ZDOTDIR`, `GCONV_PATH`, `GLIBC_TUNABLES`, `LD_*`, `LOCPATH`, `MALLOC_ARENA_MAX`, `OPENSSL_CONF`, `OPENSSL_ENGINES`, `OPENSSL_MODULES`, `BUN_OPTIONS`, `NODE_COMPILE_CACHE`, `NODE_EXTRA_CA_CERTS`, `NODE_ICU_DATA`, `NODE_OPTIONS`, `NODE_PATH`, `NODE_REPL_EXTERNAL_MODULE`, `NODE_TLS_REJECT_UNAUTHORIZED`, `NODE_USE_ENV_PROXY`, `NODE_V8_COVERAGE`, `NPM_CONFIG_*`, `PNPM_CONFIG_*`, `YARN_PLUGINS`, `YARN_RC_FILENAME`, `YARN_YARN_PATH`, `BUNDLE_GEMFILE`, `CARGO_BUILD_*`, `CARGO_HOME`, `CARGO_TARGET_*`, `CC`, `CLASSPATH`, `CORECLR_*`, `CXX`, `DOTNET_ADDITIONAL_DEPS`, `DOTNET_STARTUP_HOOKS`, `ERL_AFLAGS`, `ERL_FLAGS`, `ERL_LIBS`, `ERL_ZFLAGS`, `GEM_HOME`, `GEM_PATH`, `GNUMAKEFLAGS`, `GOENV`, `GOFLAGS`, `GRADLE_OPTS`, `JAVA_OPTS`, `JAVA_TOOL_OPTIONS`, `JDK_JAVA_OPTIONS`, `JULIA_DEPOT_PATH`, `JULIA_LOAD_PATH`, `LUA_CPATH*`, `LUA_INIT*`, `LUA_PATH*`, `MAKEFILES`, `MAKEFLAGS`, `MAVEN_ARGS`, `MAVEN_OPTS`, `PERL5*`, `PERLLIB`, `PHPRC`, `PHP_INI_SCAN_DIR`, `PIP_*`, `PYTHONBREAKPOINT`, `PYTHONEXECUTABLE`, `PYTHONHOME`, `PYTHONINSPECT`, `PYTHONPATH`, `PYTHONPLATLIBDIR`, `PYTHONPYCACHEPREFIX`, `PYTHONSTARTUP`, `PYTHONUSERBASE`, `PYTHONWARNINGS`, `RUBYLIB`, `RUBYOPT`, `RUSTC`, `RUSTC_*`, `R_ENVIRON*`, `R_LIBS*`, `R_PROFILE*`, `UV_CONFIG_FILE`, `_JAVA_OPTIONS`, `BROWSER`, `CURL_HOME`, `CVS_RSH`, `EDITOR`, `EXINIT`, `HGEDITOR`, `HGRCPATH`, `LESSCLOSE`, `LESSOPEN`, `MANPAGER`, `PAGER`, `RSYNC_RSH`, `SSH_ASKPASS*`, `SUDO_ASKPASS`, `SVN_EDITOR`, `SVN_SSH`, `TAR_OPTIONS`, `VIMINIT`, `VISUAL`, `WGETRC`, `ALL_PROXY`, `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, `SSL_CERT_DIR`, `SSL_CERT_FILE`, `GIT_ALTERNATE_OBJECT_DIRECTORIES`, `GIT_ASKPASS`, `GIT_COMMON_DIR`, `GIT_CONFIG*`, `GIT_DIR`, `GIT_EDITOR`, `GIT_EXEC_PATH`, `GIT_EXTERNAL_DIFF`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY`, `GIT_PAGER`, `GIT_PROXY_COMMAND`, `GIT_SEQUENCE_EDITOR`, `GIT_SSH*`, `GIT_TEMPLATE_DIR`, `GIT_WORK_TREE`, `AGENTD_*`, `AGENTS_API_URL`, `AGENT_*`, `BERTH_*`, `OPENCLAW_*`, `USER_EMAIL`, `USER_NAME`.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2724,7 +2818,7 @@ export interface paths {
         };
         /**
          * List the versions of a skill
-         * @description The newest first: the one that agents get. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
+         * @description The newest first: the one that agents get. The newest version is the highest release by Semantic Versioning: a lower one that is published later is not. Prereleases count if there is no release, and versions without a number if no version has one. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
          *
          *     Scope: `org:agents:read`.
          *
@@ -2736,7 +2830,7 @@ export interface paths {
          * Add a version to a skill
          * @description The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 MiB, without links. It is found on the public network, or on the private one where it is a file of this workspace. What is not here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions (scope `org:files:write`): where that takes longer than 25 seconds the answer is 202 with the pin’s operation, and the request is to be repeated when it has ended. Berth keeps the content as long as the skill.
          *
-         *     It becomes the newest version; agents that have the skill get it by an update. A CID that the skill has finds that version. 409 where the version’s number is taken, or the content is another skill’s.
+         *     The newest version is the highest release by Semantic Versioning: a lower one that is published later is not. Prereleases count if there is no release, and versions without a number if no version has one. Agents that have the skill get the newest version by an update. A CID that the skill has finds that version. 409 where the version’s number is taken, or the content is another skill’s.
          *
          *     Scope: `org:agents:write`.
          */
@@ -2794,7 +2888,7 @@ export interface paths {
          * Attach skills to an agent
          * @description All of them or none. A slug of the hub that is not in the library is installed first, unless it is the agent that asks. The agent finds the folder below `skills`, and its engine sees it without a restart. An agent has at most 10: 400; what is not in the library: 404.
          *
-         *     **Skill version conflict** (409): another version of the skill is attached, or the agent has a folder of that name which it made or changed. In the latter case the skill is attached, the folder stays, and `POST …/skills/{skillId}/update` with a `resolution` says what becomes of it.
+         *     **Skill version conflict** (409): another version of the skill is attached, or the agent has a folder of that name which it made or changed. In the latter case the skill is attached, the folder stays, and `POST …/skills/{skillId}/update` with a `resolution` says what becomes of it. Conflicts of other skills are in `skillProblems` of the agent’s status.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2866,7 +2960,7 @@ export interface paths {
         put?: never;
         /**
          * Give an agent another version of a skill
-         * @description Without a body the newest one in the library; an older one goes back to it.
+         * @description Without a body the agent gets the newest version in the library, and never a lower one than it has. To go back, name an older one.
          *
          *     **Skill version conflict** (409): `expectedSkillCid` is not the version that is attached, or the agent has changed its folder, and `resolution` does not say what becomes of that. Nothing is changed then.
          *
@@ -3166,7 +3260,7 @@ export interface paths {
         put?: never;
         /**
          * Say something to an agent, and follow its reply
-         * @description The reply goes on when the client goes. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
+         * @description The reply goes on when the client goes. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the words of the engine, or of the provider of its model). `error` (`{"error"}`, the reason) where the stream ends before the reply: read the messages, and follow it anew. The stream lasts as long as the reply; comments keep a silent one open.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3188,7 +3282,7 @@ export interface paths {
         };
         /**
          * Follow the reply that is under way
-         * @description Where the agent does not reply, `end` comes at once, with `state` `idle`. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
+         * @description Where the agent does not reply, `end` comes at once, with `state` `idle`. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the words of the engine, or of the provider of its model). `error` (`{"error"}`, the reason) where the stream ends before the reply: read the messages, and follow it anew. The stream lasts as long as the reply; comments keep a silent one open.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3236,7 +3330,7 @@ export interface paths {
         put?: never;
         /**
          * Run a command in an agent
-         * @description A shell runs it as the agent, with its environment. An exit code other than 0 is a result like any other. It is killed when it runs for too long, and when the client goes before its end.
+         * @description A shell runs it as the agent, with its environment. An exit code other than 0 is a result like any other. It is killed when it runs for too long, and when the client goes before its end. What it leaves in the background is killed with it, `nohup … &` included; `setsid … &` goes on.
          *
          *     With `Accept: text/event-stream` its output comes while it runs: events `stdout` and `stderr` (`{"text"}`), and at the end `exit` (`{"exitCode", "truncated", "timedOut", "timestamp"}`), or `error` where the end is not known.
          *
@@ -3444,7 +3538,7 @@ export interface paths {
         };
         /**
          * Read the engine's config
-         * @description As text. Secrets in it are redacted; written back, they stay what they were.
+         * @description As text. Secrets in it are redacted; written back, they stay what they were. `ETag` has its version.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3453,7 +3547,7 @@ export interface paths {
         get: operations["readConfig"];
         /**
          * Write the engine's config
-         * @description In place of what is there, once the engine finds it valid; it stays through restarts. Keys that belong to the operator are set again whatever it says.
+         * @description In place of what is there, once the engine finds it valid; it stays through restarts. Keys that belong to the operator are set again whatever it says. With `If-Match: <ETag>` only if that is still its version: else 412. Comments of JSON5 are not kept.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3574,7 +3668,7 @@ export interface paths {
         put?: never;
         /**
          * Configure a channel
-         * @description `telegram`, `slack`, `discord` or `whatsapp`. What is left out stays as it is, tokens included. The gateway is restarted with it; the channel stays configured where that fails. A token for Telegram is refused where Telegram can be asked and says no.
+         * @description `telegram`, `slack`, `discord` or `whatsapp`. What is left out stays as it is, tokens included. The gateway is restarted with it; the channel stays configured where that fails. A token for Telegram is refused where Telegram can be asked and says no. 409 for a token that another agent has.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4045,7 +4139,7 @@ export interface paths {
         put?: never;
         /**
          * Save the workspace of an agent as a snapshot now
-         * @description Commits what has changed, and pins the tree of the commit on IPFS. Ignored files stay out, and so do files with the value of a secret in them, and those that git cannot keep: `details` names both. Where nothing has changed there is no new snapshot. 503 where IPFS or the agent cannot be reached.
+         * @description Commits what has changed, and pins the tree of the commit on IPFS. `leftOut` lists what is not in it: files that `.gitignore` excludes, that have the name or the content of a key or the value of a secret, or that git cannot keep. A line with the exact path of a file in `.gitignore`, such as `!/workspace/tests/key.pem`, lets in a file that only looks like a key. If nothing has changed there is no new snapshot. 503 if IPFS or the agent cannot be reached.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4135,7 +4229,7 @@ export interface paths {
          * Add a domain to an agent
          * @description Exactly one of `subdomain` and `customDomain`, at most 5 for each agent. Whole paths go to `targetPort`, WebSockets as well.
          *
-         *     A subdomain is there at once; 409 when it is taken, or was by another workspace. A custom domain is `pending_ownership` until its TXT record (`txtName`, `txtValue`) is seen: at once when it is there already, otherwise with `verifyDomain`, or by itself within a while, which gets longer, for two weeks. Who proves a name first has it: 409 for it from then on. A name must not contain the names of the service, nor be one of its hosts. Custom domains are not part of the free plan.
+         *     A subdomain is there at once; 409 when it is taken, or was by another workspace. A custom domain is `pending_ownership` until its TXT record (`txtName`, `txtValue`) is seen: at once when it is there already, otherwise with `verifyDomain`, or by itself within a while, which gets longer, for two weeks. Who proves a name first has it: 409 for it from then on. A name must not contain or look like the names of the service, nor be one of its hosts. Custom domains are not part of the free plan.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4292,6 +4386,98 @@ export interface paths {
          *     Also at `/v0/issues/{+issue}`.
          */
         patch: operations["patchIssues"];
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/openai/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Chat with an agent as OpenAI clients do
+         * @description The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key the gateway token of the agent or an API key of Berth. The engine’s own errors have OpenAI’s form: `{"error": {"message", "type"}}`.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        post: operations["createChatCompletion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/openai/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Chat with an agent by the Responses API of OpenAI
+         * @description Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        post: operations["createResponse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/openai/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models of an agent
+         * @description Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/openai/v1/models/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a model of an agent
+         * @description Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         *
+         *     Also at `/v0/agents/{agentId}/openai/v1/models/{+model}`.
+         */
+        get: operations["readModel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v0/ipfs/node": {
@@ -5668,7 +5854,7 @@ export interface operations {
                             vectorized: false;
                             /** @enum {string} */
                             network: "public" | "private";
-                            /** @description Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had, unchanged. */
+                            /** @description Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had. Only its `mime_type` changes, if this upload declares a better one. */
                             is_duplicate: boolean;
                             user_id: string;
                         };
@@ -5761,7 +5947,7 @@ export interface operations {
                     pinataMetadata?: string;
                     /**
                      * Format: json-options
-                     * @description JSON: `{"groupId": …, "cidVersion": 0 or 1}`.
+                     * @description JSON: `{"groupId": …, "cidVersion": 0 or 1, "wrapWithDirectory": true or false}`.
                      */
                     pinataOptions?: string;
                 };
@@ -5787,6 +5973,112 @@ export interface operations {
                      *       "Timestamp": "2026-11-21T10:58:03.485934Z",
                      *       "NumberOfFiles": 2,
                      *       "MimeType": "directory",
+                     *       "GroupId": null,
+                     *       "Keyvalues": {
+                     *         "season": "spring"
+                     *       },
+                     *       "isDuplicate": false
+                     *     }
+                     */
+                    "application/json": {
+                        ID: string;
+                        Name: string | null;
+                        IpfsHash: string;
+                        /** @description Bytes of the content. */
+                        PinSize: number;
+                        Timestamp: string;
+                        NumberOfFiles: number;
+                        MimeType: string;
+                        GroupId: string | null;
+                        Keyvalues: {
+                            [key: string]: string;
+                        };
+                        isDuplicate: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            507: components["responses"]["507"];
+        };
+    };
+    pinJSONToIPFS: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "pinataContent": {
+                 *         "name": "Token 1",
+                 *         "image": "ipfs://bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
+                 *       },
+                 *       "pinataMetadata": {
+                 *         "name": "token 1",
+                 *         "keyvalues": {
+                 *           "season": "spring"
+                 *         }
+                 *       },
+                 *       "pinataOptions": {
+                 *         "cidVersion": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Any JSON. */
+                    pinataContent?: unknown;
+                    pinataMetadata?: {
+                        name?: string | null;
+                        keyvalues?: {
+                            [key: string]: string;
+                        } | null;
+                    } | null;
+                    pinataOptions?: {
+                        groupId?: string | null;
+                        cidVersion?: ((0 | 1) | ("0" | "1")) | null;
+                        /** @description The upload becomes the entry of a directory, and `IpfsHash` is that of the directory. */
+                        wrapWithDirectory?: boolean | null;
+                        /** @description Accepted, without effect: Berth keeps one copy. */
+                        customPinPolicy?: unknown;
+                    } | null;
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ID": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *       "Name": "token 1",
+                     *       "IpfsHash": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *       "PinSize": 104,
+                     *       "Timestamp": "2026-11-21T10:58:03.485934Z",
+                     *       "NumberOfFiles": 1,
+                     *       "MimeType": "application/json",
                      *       "GroupId": null,
                      *       "Keyvalues": {
                      *         "season": "spring"
@@ -6258,7 +6550,7 @@ export interface operations {
                             vectorized: false;
                             /** @enum {string} */
                             network: "public" | "private";
-                            /** @description Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had, unchanged. */
+                            /** @description Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had. Only its `mime_type` changes, if this upload declares a better one. */
                             is_duplicate: boolean;
                             user_id: string;
                         };
@@ -6628,6 +6920,239 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    pinByHash: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "hashToPin": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                 *       "pinataMetadata": {
+                 *         "name": "token 1",
+                 *         "keyvalues": {
+                 *           "season": "spring"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * Format: cid
+                     * @description The CID to pin.
+                     */
+                    hashToPin: string;
+                    pinataMetadata?: {
+                        name?: string | null;
+                        keyvalues?: {
+                            [key: string]: string;
+                        } | null;
+                    } | null;
+                    pinataOptions?: {
+                        groupId?: string | null;
+                        hostNodes?: string[] | null;
+                        /** @description Accepted, without effect: Berth keeps one copy. */
+                        customPinPolicy?: unknown;
+                        /** @description Accepted, without effect. */
+                        pinPolicy?: unknown;
+                    } | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The pin request. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *       "ipfsHash": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *       "status": "prechecking",
+                     *       "name": "token 1"
+                     *     }
+                     */
+                    "application/json": {
+                        id: string;
+                        ipfsHash: string;
+                        status: string;
+                        name: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            507: components["responses"]["507"];
+        };
+    };
+    pinList: {
+        parameters: {
+            query?: {
+                /** @description `public` if left out. */
+                network?: "public" | "private";
+                /** @description Part of the CID. */
+                hashContains?: string;
+                /** @description Only files of this group. */
+                groupId?: string;
+                /** @description Pinned at this time or later. */
+                pinStart?: string;
+                /** @description Pinned at this time or earlier. */
+                pinEnd?: string;
+                /** @description Files of so many bytes or more. */
+                pinSizeMin?: number;
+                /** @description Files of so many bytes or fewer. */
+                pinSizeMax?: number;
+                /** @description Only requests in this status. */
+                status?: "all" | "pinned" | "unpinned";
+                /**
+                 * @description `metadata[name]`: part of the name. `metadata[keyvalues]`: JSON, `{"<key>": {"value": …, "op": "eq"}}`.
+                 * @example {
+                 *       "season": "spring"
+                 *     }
+                 */
+                metadata?: {
+                    name?: string;
+                    /** Format: json-pairs */
+                    keyvalues?: string;
+                };
+                /** @description Adds `count`. */
+                includeCount?: "true" | "false";
+                /** @description How many files a page has. */
+                pageLimit?: number;
+                /** @description How many files to skip. */
+                pageOffset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of files. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "count": 1,
+                     *       "rows": [
+                     *         {
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *           "ipfs_pin_hash": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *           "size": 104,
+                     *           "user_id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *           "date_pinned": "2026-11-21T10:58:03.485934Z",
+                     *           "date_unpinned": null,
+                     *           "metadata": {
+                     *             "name": "token 1",
+                     *             "keyvalues": {
+                     *               "season": "spring"
+                     *             }
+                     *           },
+                     *           "regions": [],
+                     *           "mime_type": "application/json",
+                     *           "number_of_files": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description All that match; left out with `includeCount=false`. */
+                        count?: number;
+                        rows: {
+                            id: string;
+                            ipfs_pin_hash: string;
+                            size: number;
+                            user_id: string | null;
+                            date_pinned: string;
+                            date_unpinned: null;
+                            metadata: {
+                                name: string | null;
+                                keyvalues: {
+                                    [key: string]: string;
+                                };
+                            };
+                            /** @description Empty: Berth keeps one copy. */
+                            regions: Record<string, never>[];
+                            mime_type: string;
+                            number_of_files: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    unpin: {
+        parameters: {
+            query?: {
+                /** @description `public` if left out. */
+                network?: "public" | "private";
+            };
+            header?: never;
+            path: {
+                /** @description The CID. */
+                hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description `OK` */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example OK */
+                    "text/plain": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     listEntries: {
         parameters: {
             query?: {
@@ -6683,6 +7208,7 @@ export interface operations {
                     "application/json": {
                         data: {
                             entries: {
+                                /** @description Percent-escaped if it is not UTF-8. */
                                 name: string;
                                 cid: string;
                                 /**
@@ -14394,7 +14920,7 @@ export interface operations {
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run. */
+                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
                             /** @description When its workspace was last found the same as its newest snapshot, or became it. */
                             lastSync: string | null;
@@ -14594,7 +15120,7 @@ export interface operations {
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run. */
+                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
                             /** @description When its workspace was last found the same as its newest snapshot, or became it. */
                             lastSync: string | null;
@@ -14672,7 +15198,7 @@ export interface operations {
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run. */
+                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
                             /** @description When its workspace was last found the same as its newest snapshot, or became it. */
                             lastSync: string | null;
@@ -14806,7 +15332,7 @@ export interface operations {
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run. */
+                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
                             /** @description When its workspace was last found the same as its newest snapshot, or became it. */
                             lastSync: string | null;
@@ -15080,7 +15606,7 @@ export interface operations {
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run. */
+                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
                             /** @description When its workspace was last found the same as its newest snapshot, or became it. */
                             lastSync: string | null;
@@ -15150,6 +15676,7 @@ export interface operations {
                      *         "restarts": 0,
                      *         "exitCode": null,
                      *         "reason": null,
+                     *         "outOfMemory": null,
                      *         "lastLines": []
                      *       },
                      *       "scripts": {
@@ -15166,6 +15693,12 @@ export interface operations {
                      *           "finishedAt": null
                      *         }
                      *       },
+                     *       "skillProblems": [
+                     *         {
+                     *           "name": "notes",
+                     *           "message": "skills/notes is not as Berth has put it there"
+                     *         }
+                     *       ],
                      *       "disk": {
                      *         "usedBytes": 14155776,
                      *         "limitBytes": 10737418240,
@@ -15177,6 +15710,7 @@ export interface operations {
                         agentId: string;
                         /** @enum {string} */
                         status: "starting" | "running" | "not_running";
+                        /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
                         statusReason: string | null;
                         engine: string;
                         agentVersion: string;
@@ -15191,6 +15725,11 @@ export interface operations {
                             restarts: number;
                             exitCode: number | null;
                             reason: string | null;
+                            /**
+                             * @description When and why it was restarted by itself, if the kernel killed it for memory.
+                             * @default null
+                             */
+                            outOfMemory: string | null;
                             lastLines: string[];
                         } | null;
                         /** @description Null until the agent was up once. */
@@ -15201,6 +15740,8 @@ export interface operations {
                                 exitCode: number | null;
                                 startedAt: string | null;
                                 finishedAt: string | null;
+                                /** @description Why it failed, if the kernel killed it for memory. */
+                                reason?: string;
                             };
                             start: {
                                 /** @enum {string} */
@@ -15208,8 +15749,15 @@ export interface operations {
                                 exitCode: number | null;
                                 startedAt: string | null;
                                 finishedAt: string | null;
+                                /** @description Why it failed, if the kernel killed it for memory. */
+                                reason?: string;
                             };
                         } | null;
+                        /** @description Skills that the agent does not have as they are attached, when they were last written to it. */
+                        skillProblems: {
+                            name: string;
+                            message: string;
+                        }[];
                         /** @description Its workspace, the state of its engine and its home together. Null while it cannot be reached. */
                         disk: {
                             usedBytes: number;
@@ -16443,7 +16991,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "The agent has it"
+                     *       "message": "The agent no longer has it"
                      *     }
                      */
                     "application/json": {
@@ -16474,7 +17022,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "It is written to the agent; see the operation",
+                     *       "message": "It is removed from the agent; see the operation",
                      *       "operation": {
                      *         "id": "0193a1c5-7d2e-7b1a-9c55-3f0e6a2b8d41",
                      *         "state": "running"
@@ -17790,6 +18338,8 @@ export interface operations {
                         truncated: boolean;
                         /** @description It ran for too long and was killed. */
                         timedOut: boolean;
+                        /** @description Why it failed, if the kernel killed a process for memory; also the last line of `stderr`. */
+                        reason?: string;
                         command: string;
                         timestamp: string;
                     };
@@ -18349,7 +18899,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description The config: a JSON object, or its text. */
+                    /** @description The config: a JSON object, or its text, which may be JSON5. */
                     config: string | {
                         [key: string]: unknown;
                     };
@@ -18357,7 +18907,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is written. */
+            /** @description It is written, and `ETag` has its new version. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18384,6 +18934,7 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             408: components["responses"]["408"];
+            412: components["responses"]["412"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
             429: components["responses"]["429"];
@@ -18548,7 +19099,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description The config: a JSON object, or its text. */
+                    /** @description The config: a JSON object, or its text, which may be JSON5. */
                     config?: string | {
                         [key: string]: unknown;
                     };
@@ -18805,6 +19356,7 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             408: components["responses"]["408"];
+            409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
             422: components["responses"]["422"];
@@ -21260,7 +21812,11 @@ export interface operations {
                      *       "lastSync": "2026-11-21T11:20:41.377Z",
                      *       "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *       "commitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01",
-                     *       "changeSummary": "1 changed"
+                     *       "changeSummary": "1 changed",
+                     *       "leftOut": [
+                     *         "workspace/site/build/: excluded by the rule build/ of .gitignore"
+                     *       ],
+                     *       "details": "Left out: workspace/site/build/: excluded by the rule build/ of .gitignore"
                      *     }
                      */
                     "application/json": {
@@ -21273,7 +21829,9 @@ export interface operations {
                         commitSha: string;
                         /** @description Null where nothing had changed. */
                         changeSummary: string | null;
-                        /** @description Which files were left out, and why. */
+                        /** @description Files that are not in the snapshot, each with the reason: `<path>: <reason>`. */
+                        leftOut: string[];
+                        /** @description The same in one text. */
                         details?: string;
                     };
                 };
@@ -21390,6 +21948,8 @@ export interface operations {
                         message: string;
                         snapshotCid: string;
                         commitSha: string;
+                        /** @description Empty folders and permissions that could not be brought back, and why. */
+                        lost?: string[];
                     };
                 };
             };
@@ -21423,6 +21983,8 @@ export interface operations {
                         message: string;
                         snapshotCid: string;
                         commitSha: string;
+                        /** @description Empty folders and permissions that could not be brought back, and why. */
+                        lost?: string[];
                         operation: {
                             id: string;
                             /** @enum {string} */
@@ -22204,6 +22766,297 @@ export interface operations {
             431: components["responses"]["431"];
             500: components["responses"]["500"];
             503: components["responses"]["503"];
+        };
+    };
+    createChatCompletion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "openclaw/default",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "Which books came this week?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /** @description `openclaw/default`, or another one of the list. */
+                    model: string;
+                    messages: ({
+                        role: string;
+                        content: unknown;
+                    } & {
+                        [key: string]: unknown;
+                    })[];
+                    /** @description Answer with server-sent events as the agent writes. */
+                    stream?: boolean;
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description A completion: JSON, or server-sent events if `stream` is true. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "chatcmpl_1f0c2a9d",
+                     *       "created": 1795281866,
+                     *       "model": "openclaw/default",
+                     *       "object": "chat.completion",
+                     *       "choices": [
+                     *         {
+                     *           "index": 0,
+                     *           "message": {
+                     *             "role": "assistant",
+                     *             "content": "Three, all on ships."
+                     *           },
+                     *           "finish_reason": "stop"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @example data: {"id":"chatcmpl_1f0c2a9d","created":1795281866,"model":"openclaw/default","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":"Three, all on ships."}}]}
+                     *
+                     *     data: [DONE]
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            502: components["responses"]["502"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    createResponse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "openclaw/default",
+                 *       "input": "Which books came this week?"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description `openclaw/default`, or another one of the list. */
+                    model: string;
+                    input: unknown;
+                    /** @description Answer with server-sent events as the agent writes. */
+                    stream?: boolean;
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description A response: JSON, or server-sent events if `stream` is true. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_1f0c2a9d",
+                     *       "object": "response",
+                     *       "status": "completed",
+                     *       "model": "openclaw/default",
+                     *       "output": [
+                     *         {
+                     *           "type": "message",
+                     *           "role": "assistant",
+                     *           "content": [
+                     *             {
+                     *               "type": "output_text",
+                     *               "text": "Three, all on ships."
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @example event: response.output_text.delta
+                     *     data: {"type":"response.output_text.delta","delta":"Three, all on ships."}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            502: components["responses"]["502"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "object": "list",
+                     *       "data": [
+                     *         {
+                     *           "id": "openclaw/default",
+                     *           "object": "model",
+                     *           "created": 1795281866,
+                     *           "owned_by": "openclaw"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            502: components["responses"]["502"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    readModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The model. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "openclaw/default",
+                     *       "object": "model",
+                     *       "created": 1795281866,
+                     *       "owned_by": "openclaw"
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            502: components["responses"]["502"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
         };
     };
     getIpfsNode: {

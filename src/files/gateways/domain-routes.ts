@@ -88,7 +88,7 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
         'At most 5 for each gateway. It is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: at once when it ' +
         'is there already, otherwise with `verifyGatewayDomain`, or by itself within a while, which gets longer, for two ' +
         'weeks. The record is the same as for agents of the workspace. Who proves a name first has it: 409 for it from then ' +
-        'on. A name must not contain the names of the service, nor be one of its hosts. Custom domains are not part of the ' +
+        'on. A name must not contain or look like the names of the service, nor be one of its hosts. Custom domains are not part of the ' +
         'free plan.',
       scope: 'org:gateways:write',
       params,

@@ -1,6 +1,6 @@
 /** The command line by which a program runs as agents do: as their user, behind the wall, with a /tmp of its own. */
 import type { RunAs } from '../../lib/process/system-user.ts'
-import type { Place } from './place.ts'
+import type { Place } from './place-record.ts'
 import { withPrivateTmp } from './private-tmp.ts'
 import type { AgentPaths } from './state.ts'
 import { withinWall } from './wall.ts'

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/process/system-user.ts'
 import { asAgent, type Ways } from './command.ts'
-import type { Place } from './place.ts'
+import type { Place } from './place-record.ts'
 import { makeOwnFolder } from './state.ts'
 import { SYSTEM_PATH } from './wall.ts'
 

@@ -6,6 +6,7 @@ import readExif from 'exif-reader'
 import sharp from 'sharp'
 import { planImage } from './geometry.ts'
 import type { ImageOptions } from './options.ts'
+import { refusalOf } from './refusal.ts'
 
 /** The request to the process. */
 export interface ConversionTask {
@@ -42,7 +43,7 @@ sharp.unblock({
 })
 
 process.on('message', async (task: ConversionTask) => {
-  const conversion = await convert(task).catch((error) => ({ refused: reasonOf(error, task) }))
+  const conversion = await convert(task).catch((error) => ({ refused: refusalOf(error, task.maxPixels) }))
   const isSpent = process.resourceUsage().maxRSS > GOES_ON_KIB
   process.send?.({ conversion, isSpent } satisfies ConversionAnswer)
 })
@@ -95,14 +96,4 @@ function copyrightOf(exif: Buffer | undefined): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Why there is no image; the messages of sharp and libvips name no path, as they are given bytes. */
-function reasonOf({ message }: Error, { maxPixels }: ConversionTask): string {
-  if (/pixel limit/.test(message)) {
-    return `it has more than ${maxPixels} pixels, all frames together (BERTH_IMAGE_MAX_PIXELS)`
-  }
-  if (/unsupported image format/.test(message)) return 'it is not a JPEG, PNG, GIF or WebP'
-  if (/memory/i.test(message)) return 'converting it takes too much memory'
-  return message.split('\n', 1)[0]?.slice(0, 200) ?? ''
 }

@@ -1,0 +1,1 @@
+import{t as e}from"./cid-DgjCQ7Nf.js";var t=e=>e.trim().split(/[/:?#.\s]+/).find(n);function n(t){try{return e.parse(/^B[A-Z2-7]+$/.test(t)?t.toLowerCase():t),!0}catch{return!1}}export{t};
