@@ -6,6 +6,7 @@ import { AgentdError } from './agentd-errors.ts'
 import { redact, redactText, restore } from './config-redaction.ts'
 import { GatewayClient } from './gateway-client.ts'
 import { isObject, type Json } from './json.ts'
+import { memoryKills, outOfMemory } from './memory.ts'
 import { engineCommand } from './openclaw.ts'
 import {
   ConfigError,
@@ -286,12 +287,13 @@ function run(
   options: { cwd: string; env: Record<string, string> },
 ): Promise<Json> {
   const bounds = { timeout: CHECK_MS, maxBuffer: OUTPUT_BYTES, killSignal: 'SIGKILL' } as const
+  const kills = memoryKills()
   return new Promise((resolve, reject) => {
     execFile(file, args, { ...options, ...bounds }, (error, stdout, stderr) => {
       try {
         resolve(JSON.parse(stdout))
       } catch {
-        const why = stderr.trim().split('\n').at(-1) || error?.message
+        const why = outOfMemory('the check', kills) ?? (stderr.trim().split('\n').at(-1) || error?.message)
         reject(
           new AgentdError('engine', `the engine did not check it: ${why}`.slice(0, 1000), { cause: error }),
         )

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { gatewayTree } from './gateway-process.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
+import { memoryKills, outOfMemory } from './memory.ts'
 import { engineCommand, parseLogLine } from './openclaw.ts'
 import type { Paths } from './paths.ts'
 import { endProcessTree } from './processes.ts'
@@ -98,6 +99,7 @@ async function install(
   { config, paths, log, env, limitMs, signal }: Options,
 ): Promise<string | null> {
   const { file, args } = engineCommand(config, ['plugins', 'install', spec])
+  const kills = memoryKills()
   const child = spawn(file, args, {
     cwd: paths.state,
     env,
@@ -115,7 +117,11 @@ async function install(
   const over = new AbortController()
   const ended = new Promise<string | null>((resolve) => {
     child.once('error', (error) => resolve(error.message))
-    child.once('close', (code) => resolve(code === 0 ? null : lastLine || `exit code ${code}`))
+    child.once('close', (code) =>
+      resolve(
+        code === 0 ? null : (outOfMemory('the installation', kills) ?? (lastLine || `exit code ${code}`)),
+      ),
+    )
   }).finally(() => over.abort())
   await once(AbortSignal.any([limit, signal, over.signal]), 'abort')
   // Said before it is ended: what it prints then is not the reason.
