@@ -81,6 +81,12 @@ export const texts = {
     risk: 'This address is plain http: whoever is on the way can read along. Use https.',
   },
   overview: {
+    comeBack: {
+      link: 'Your session ends after a while, and the link that signed you in works once.',
+      passkey: 'With a passkey you sign in again by yourself.',
+      otherwise: 'To come back, ask the operator for a new link, which npx berth login-link prints.',
+      dismiss: 'Not now',
+    },
     title: 'Overview',
     agents: 'Agents',
     stored: 'Stored',

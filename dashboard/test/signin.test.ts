@@ -114,7 +114,8 @@ describe('passkeys', () => {
     await page.getByText('npx berth login-link').waitFor()
     await dashboard.look('login-ways')
     await signInByLink(page)
-    await page.goto(`${home}/dashboard/account`)
+    await page.getByText('the link that signed you in works once').waitFor()
+    await page.getByRole('link', { name: 'Add a passkey' }).click()
     await page.getByRole('button', { name: 'Add a passkey' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill(HOSTILE)
@@ -137,6 +138,7 @@ describe('passkeys', () => {
     await signOut(page)
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.getByText('the link that signed you in works once').waitFor({ state: 'detached' })
     const { data } = (await ask(page, 'GET', '/v0/me')).body
     assert.equal(data.workspace.id, own.id)
     const entries = await sql('SELECT action, via FROM audit WHERE key_id = $1', [data.session.id])

@@ -219,8 +219,12 @@ async function* walk(
   }
   const bytes = await read(root)
   const node = isArchive && root.code === dagPb.code ? decodeUnixFs(bytes) : null
+  const below = inside('', root, bytes, 1)
+  // The directory is checked before anything is passed on, itself included.
+  const first = await below.next()
   if (node?.unixfs.isDirectory()) yield { path: '', cid: root, root: { bytes, node } }
-  yield* inside('', root, bytes, 1)
+  if (!first.done) yield first.value
+  yield* below
 }
 
 async function readNode(cid: CID, read: ReadBlock): Promise<NonNullable<Found['root']>> {

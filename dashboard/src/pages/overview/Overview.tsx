@@ -5,6 +5,7 @@ import { texts } from '../../texts.ts'
 import { useAgents } from '../agents/agents.ts'
 import { AgentsNow } from './AgentsNow.tsx'
 import { AgentsCard, HealthCard, StorageCard } from './cards.tsx'
+import { ComeBack } from './ComeBack.tsx'
 import { FirstSteps } from './FirstSteps.tsx'
 import { LastEvents } from './LastEvents.tsx'
 import { LastOperations, RunningNow } from './Running.tsx'
@@ -21,6 +22,7 @@ export function Overview() {
   return (
     <>
       <PageHead title={texts.overview.title} />
+      <ComeBack />
       {isEmpty && <FirstSteps />}
       <div className="grid grid-cols-2 gap-3 max-md:*:first:col-span-2 max-md:*:last:col-span-2 md:gap-4 xl:grid-cols-4">
         <AgentsCard data={agents.data} error={agents.error} />
