@@ -34,7 +34,7 @@ export interface CommandOptions {
  * Runs a shell command in a process group of its own, without input. When its shell has exited, what is left of the
  * group is killed; on timeout and abort also all that it started in other groups (`setsid` is how a command leaves
  * something running on purpose).
- * @returns how it ended; `exitCode` is 128 + the signal's number when a signal ended it. If it failed as the kernel killed
+ * @returns how it ended; `exitCode` is 128 + the signal's number if a signal ended it. If it failed and the kernel killed
  *   a process for memory, `reason` and a last line of stderr say so.
  * @throws AgentdError bad_request for a command that is too long; busy when no process can be started.
  */
@@ -78,7 +78,7 @@ export async function runCommand(
   child.stderr.destroy()
   await output.end()
   const reason = exitCode === 0 ? null : outOfMemory('a process of this command', kills)
-  // Not of the command, but where whoever ran it looks for what went wrong.
+  // agentd adds this line, not the command: callers look for errors in stderr.
   if (reason) await options.onText('stderr', `${reason}\n`)
   return { exitCode, truncated: output.truncated, timedOut, ...(reason && { reason }) }
 }

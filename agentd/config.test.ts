@@ -56,7 +56,7 @@ describe('the version of a config', () => {
     assert.deepEqual([written.valid, await stored()], [true, { a: 2 }])
     assert.equal((await read()).version, written.version)
   })
-  it('a config that was changed meanwhile is not written over [report: config edits]', async () => {
+  it('a write with an outdated version does not overwrite the config [report: config edits]', async () => {
     const { version } = await read()
     await writeFile(paths.configFile, '{"a": 3}')
     await assert.rejects(write({ a: 2 }, version), { code: 'conflict' })

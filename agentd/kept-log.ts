@@ -1,4 +1,4 @@
-/** The last lines of the log, kept in the agent's home from one agentd to the next: a restart makes the container anew. */
+/** Keeps the last lines of the log in the agent's home for the next agentd, because a restart recreates the container. */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isObject } from './json.ts'
@@ -21,7 +21,7 @@ export async function keepLog(paths: Paths, log: Log): Promise<void> {
   await writeFile(file, JSON.stringify(log.lines(LINES)), { flag: 'wx', mode: 0o600 }).catch(() => {})
 }
 
-/** Takes over what the agentd before has kept, once. The agent may have written anything there: what is no line is left out. */
+/** Takes over the previous agentd's lines, once. Skips invalid lines, because the agent can write to the file. */
 export async function takeOverLog(paths: Paths, log: Log): Promise<void> {
   const file = fileOf(paths)
   try {

@@ -201,7 +201,7 @@ export interface ExecResult {
   exitCode: number
   truncated: boolean
   timedOut: boolean
-  /** Why it failed, if the kernel killed a process for memory meanwhile; also the last line of `stderr`. */
+  /** Why it failed, if the kernel killed a process for memory while it ran; also the last line of `stderr`. */
   reason?: string | undefined
 }
 

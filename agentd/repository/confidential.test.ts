@@ -48,7 +48,7 @@ const HARMLESS = [
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP me@example.com',
 ]
 
-test('keys are known by their shape, and prose is no key [report: secrets in snapshots]', () => {
+test('keys are recognised by their shape, and prose is not taken for a key [report: secrets in snapshots]', () => {
   for (const text of KEYS) assert.notEqual(keyIn(`before ${text} after`), undefined, text)
   for (const text of HARMLESS) assert.equal(keyIn(text), undefined, text)
 })
@@ -89,7 +89,7 @@ const UNNAMED = [
   'workspace/.gitignore',
 ]
 
-test('names of secrets stay out in any case, secretsanta.md comes in [report: secrets in snapshots]', () => {
+test('files named like secrets stay out in upper and lower case, and secretsanta.md comes in [report: secrets in snapshots]', () => {
   const confidential = new Confidential([], [])
   for (const path of NAMED) assert.match(confidential.byName(path) ?? '', /^files of this name/, path)
   for (const path of UNNAMED) assert.equal(confidential.byName(path), undefined, path)

@@ -16,11 +16,11 @@ export interface RepositoryStatus {
 }
 
 /**
- * `POST /v1/repository/commit` (fenced): brings `skills` and `secrets` of manifest.json up to date where they are given,
- * then commits what has changed, except what must not leave the agent: what `.gitignore` or agentd's own list excludes,
- * and files that hold the value of a secret or what looks like a key. Where nothing has changed it answers the commit that is there. The tree has
- * files and symlinks with names in UTF-8 only: repositories within the repository are kept as files. A secret that the
- * manifest declares stays in it, also when the agent has not got it.
+ * `POST /v1/repository/commit` (fenced): updates `skills` and `secrets` of manifest.json if they are given, then commits
+ * all changes. Files that must not leave the agent stay out: those that `.gitignore` or agentd's own list excludes, and
+ * those that contain the value of a secret or what looks like a key. If nothing has changed, it returns the
+ * existing commit. The tree has only files and symlinks with names in UTF-8: repositories within the repository are kept
+ * as files. A secret that the manifest declares stays in it even if the agent does not have it.
  */
 export interface CommitRequest {
   message: string

@@ -17,7 +17,7 @@ const KIB = 1024
 const folder = await mkdtemp(join(tmpdir(), 'berth-folder-'))
 after(() => rm(folder, { recursive: true }))
 
-/** Drops it on the page, beside the area that says so. */
+/** Drops it on the page, outside the area for drops. */
 const drop = (path: string) => dropFile(page, page.getByRole('heading', { name: 'Files' }), path)
 const onPlan = async (plan: string) => {
   await sql('UPDATE workspace SET plan = $2 WHERE id = $1', [own.id, plan])
@@ -26,7 +26,7 @@ const onPlan = async (plan: string) => {
 }
 
 describe('uploads', () => {
-  it('a folder of 2,000 files is dropped, paused, cut off, gone on with, and has the CID of the server’s own import', async () => {
+  it('a folder of 2,000 files that is paused, cut off and resumed gets the CID of the server’s own import', async () => {
     const files = Array.from({ length: 2000 }, (_, i) => ({
       // Names so long that the folder has to be sharded.
       name: `${i}-${'n'.repeat(100)}.bin`,
@@ -87,7 +87,7 @@ describe('uploads', () => {
     await page.getByRole('heading', { name: 'site' }).waitFor()
     await page.getByText(expected.cid, { exact: true }).waitFor()
   })
-  it('files of a private network are sent one by one, and again after a reload from where they were', async () => {
+  it('a file for the private network resumes after a reload where it stopped', async () => {
     await page.goto(`${url}/dashboard/files?network=private`)
     const network = await page.context().newCDPSession(page)
     const limit = (uploadThroughput: number) =>
@@ -101,7 +101,7 @@ describe('uploads', () => {
     const begun = page.waitForResponse((answer) => answer.request().method() === 'POST')
     await input.setInputFiles(path)
     await page.getByText(/^Sending [1-9]/).waitFor()
-    // What the browser has sent may still be on its way. HEAD would have the upload make way for it.
+    // Bytes that the browser has sent may not have arrived yet. A HEAD request would interrupt the upload.
     const id = (await begun).headers().location?.split('/').at(-2)
     const arrived = join(`${env.BERTH_DATA_DIR}`, 'uploads', `${id}`)
     await until('some of it has arrived', async () => (await stat(arrived)).size > 0)
@@ -149,7 +149,7 @@ describe('uploads', () => {
     assert.equal(on.url(), `${url}/dashboard`)
     await on.context().close()
   })
-  it('what the plan would refuse is said before anything is sent', async () => {
+  it('a file that is too large for the plan is refused before anything is sent', async () => {
     await sql(
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, max_file_bytes, storage_bytes)
        VALUES ('files-small', true, true, true, 1000000, 1000000000000)`,

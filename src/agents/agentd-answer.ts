@@ -1,11 +1,11 @@
-/** What agentd answers, whole and bounded, and the errors that its answers stand for. */
+/** Reads agentd's answers, whole and bounded, and turns those that report errors into errors. */
 import type { IncomingMessage } from 'node:http'
 import { readWhole } from '../lib/read.ts'
 
 const MAX_ERROR_BYTES = 65_536
 const ERROR_MS = 5000
 
-/** agentd did not do what it was asked to; `code` is its own, or one of ours. */
+/** agentd did not do what it was asked to; `code` is agentd's or Berth's own. */
 export class AgentdError extends Error {
   override name = 'AgentdError'
   /** `unreachable` and `timeout`: nobody answers; `bad_answer`: not what was agreed; else agentd's code. */
@@ -58,7 +58,7 @@ export async function readError(response: IncomingMessage): Promise<AgentdError>
   return new AgentdError(error, message, statusCode)
 }
 
-/** An error of agentd's own, from its body; empty where it is none. */
+/** Reads the body of an error from agentd; empty if the body is not one of agentd's errors. */
 export function parseAgentdError(body: string): { error?: string; message?: string } {
   try {
     const { error, message } = JSON.parse(body)

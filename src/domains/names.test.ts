@@ -94,7 +94,7 @@ describe('a custom domain', () => {
     ] as const)
       assert.equal(checkCustomDomain(input, config).name, name)
   })
-  it('a custom domain that no parser decodes, or like the brand, is refused [report: domain names]', () => {
+  it('a custom domain is refused if no parser decodes it, or if it looks like the brand [report: domain names]', () => {
     for (const input of [
       'xn--a.example.com',
       'shop.xn--0',

@@ -97,8 +97,8 @@ function readOffset(token = '0'): number {
 }
 
 /**
- * The folder at a path, whose names may be as they are shown.
- * @throws ApiError 404 where nothing is there, 400 for what is no folder.
+ * The folder at a path, whose names may be as `showName` gives them.
+ * @throws ApiError 404 if the path does not exist, 400 if it is not a folder.
  */
 async function findFolder({ storage, signal }: Look, root: CID, path: string): Promise<CID> {
   const isMissing = (error: unknown) =>

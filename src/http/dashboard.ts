@@ -12,8 +12,8 @@ const TYPES: Record<string, string> = {
 }
 
 /**
- * Scripts and styles of this host alone, nothing inline. Frames and images show content from gateways, which have hosts, and
- * so origins, of their own. The page reads CARs and texts there as well.
+ * Scripts and styles only from this host, nothing inline. Frames and images show content from gateways, which have their own
+ * hosts and so their own origins. The page reads CARs and texts there as well.
  */
 const policy = (gatewayDomain: string) =>
   [

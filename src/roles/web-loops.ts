@@ -1,4 +1,4 @@
-/** What a `web` process writes and publishes beside its requests, each until the process stops. */
+/** The loops of a `web` process, which write and publish in the background until it stops. */
 import type { Authenticator } from '../accounts/authenticator.ts'
 import { AuditLog } from '../audit/audit-log.ts'
 import type { Config } from '../config.ts'
@@ -14,7 +14,7 @@ import { addDeliveries } from '../webhooks/deliveries.ts'
 const KEY_USES_MS = 2000
 const AUDIT_MS = 2000
 
-/** Publishes events: at once what an operation tells, and soon whatever else is there. */
+/** Publishes events: those of operations at once, all others soon. */
 export function openSequencer({
   pool,
   notifications,

@@ -37,7 +37,7 @@ export interface Sandbox {
   oomKilled: boolean
   /** Why it ended, in a cluster that ended it. */
   cause?: string
-  /** Why nobody can reach it although it is there: it was paused, or lost its network. `create` makes it anew. */
+  /** Why an existing sandbox cannot be reached: it was paused, or lost its network. `create` recreates it. */
   fault?: string
   /** ISO 8601; null before the first start. */
   startedAt: string | null
@@ -154,7 +154,7 @@ export interface SandboxRuntime {
    * them from it. @throws SandboxError when that cannot be found out now.
    */
   findObstacle?(options?: CallOptions): Promise<string | null>
-  /** What the engine needs and does not get here, and what to do about it; null if it has everything. */
+  /** Says which needs of the engine are not met here, and what to do about it; null if all are met. */
   findUnmetNeed?(): Promise<string | null>
   /** @throws SandboxError `unreachable` when it cannot be used now. */
   ping(options?: CallOptions): Promise<void>

@@ -79,7 +79,7 @@ export class DagPbLinks {
   }
 }
 
-/** The bytes of the name of the link at an offset, which the codec has decoded; undefined where it has none. */
+/** The bytes of the name of the link at an offset; undefined if it has no name. The codec has already decoded the link. */
 function nameOf(bytes: Uint8Array, offset: number): Uint8Array | undefined {
   const length = readVarint(bytes, readVarint(bytes, offset).end)
   const end = length.end + length.value

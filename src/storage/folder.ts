@@ -37,7 +37,7 @@ export interface FolderEntry {
   content(): AsyncIterable<Uint8Array>
 }
 
-/** An entry as an archive has it. A path may have names that are no text, see `names.ts`; that of the folder itself is empty. */
+/** An entry of an archive. Names in its path may not be text, see `names.ts`; the path of the folder itself is empty. */
 export interface ArchiveEntry extends Omit<FolderEntry, 'type'> {
   type: FolderEntry['type'] | 'directory'
   /** Permissions, and when it was changed, where the node says so. */
@@ -82,7 +82,7 @@ export async function* walkFolder(
 
 /**
  * A directory with all in it for an archive: the directory itself, then as {@link walkFolder}, with the directories, each
- * before what is in it, and with names that only some file systems have. Whoever unpacks it sees to those.
+ * before what is in it. Names may be such that only some file systems allow them: the program that unpacks handles them.
  * @throws StorageError as `walkFolder`.
  */
 export const walkArchive = (storage: Storage, cid: CID, { signal }: Options): AsyncGenerator<ArchiveEntry> =>
@@ -259,7 +259,7 @@ async function open({ path, cid, root }: Found, read: ReadBlock, signal: AbortSi
   }
 }
 
-/** What an archive has of a node beside its content. */
+/** The metadata of a node that an archive keeps. */
 export const metadataOf = ({ mode, mtime }: UnixFS): Pick<ArchiveEntry, 'mode' | 'mtime'> => ({ mode, mtime })
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}

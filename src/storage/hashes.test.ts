@@ -6,7 +6,7 @@ import { create as createDigest } from 'multiformats/hashes/digest'
 import { assertSupported, matches } from './codecs.ts'
 import { UnsupportedError } from './port.ts'
 
-/** What Kubo 0.43 makes of "hello" (`ipfs block put --cid-codec=raw --mhtype=… --mhlen=…`). */
+/** The CIDs of "hello" from Kubo 0.43 (`ipfs block put --cid-codec=raw --mhtype=… --mhlen=…`). */
 const HELLO = {
   sha1: 'bafkrcffk6tdb3xgf5crnvpw6b45uqlgzv2uugti',
   'sha2-256': 'bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq',

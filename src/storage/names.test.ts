@@ -17,7 +17,7 @@ test('a name keeps its bytes, whatever they are [report: raw names]', () => {
   assert.notEqual(decodeName(Buffer.from('ff', 'hex')), decodeName(Buffer.from('fe', 'hex')))
 })
 
-test('a name that is no text is shown percent-escaped, and any other as it is [report: raw names]', () => {
+test('a name that is not text is shown percent-escaped, and any other unchanged [report: raw names]', () => {
   const name = decodeName(LATIN1)
   assert.equal(showName(name), 'caf%E9 100%25.txt')
   assert.equal(nameToUrl(name), 'caf%E9%20100%25.txt')
@@ -26,7 +26,7 @@ test('a name that is no text is shown percent-escaped, and any other as it is [r
   assert.equal(pathFromShown('größe 100%25/caf%E9 100%25.txt'), `größe 100%25/${name}`)
 })
 
-test('a name of a URL may have escapes that are none [report: raw names]', () => {
+test('a name in a URL may contain invalid escapes [report: raw names]', () => {
   assert.equal(nameFromUrl('100%'), '100%')
   assert.equal(nameFromUrl('%zz%41'), '%zzA')
   assert.equal(nameFromUrl('gr%C3%B6%C3%9Fe'), 'größe')

@@ -32,7 +32,7 @@ export const encodePath = (path: string): Buffer => {
   return Buffer.concat(names.flatMap((name, index) => (index === 0 ? [name] : [SLASH, name])))
 }
 
-/** A name from a part of a URL's path. What looks like an escape and is none stays as it is. */
+/** A name from a part of a URL's path. Invalid escapes stay unchanged. */
 export function nameFromUrl(part: string): string {
   const escaped = encodeName(part).toString('latin1')
   const bytes = escaped.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
@@ -47,7 +47,7 @@ export function nameToUrl(name: string): string {
     .replace(/[^\w.~!*'()-]/g, percentEncoded)
 }
 
-/** A name for people: percent-escaped where it is no text. */
+/** A name for people: percent-escaped if it is not text. */
 export function showName(name: string): string {
   if (name.isWellFormed() && !name.includes('\0')) return name
   return encodeName(name)
@@ -55,7 +55,7 @@ export function showName(name: string): string {
     .replace(/[^\x20-\x7e]|%/g, percentEncoded)
 }
 
-/** The path that is meant by one whose names are spelled as {@link showName} has those that are no text. */
+/** Decodes the names of a path that are not text and that {@link showName} has escaped. */
 export const pathFromShown = (path: string): string =>
   path
     .split('/')

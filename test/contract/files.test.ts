@@ -169,7 +169,7 @@ describe('the list of files', () => {
     ['pageToken=x', /^pageToken: not a token of this API$/],
   ]
   for (const [query, message] of bad)
-    it(`the list of files is 400 for ?${query.slice(0, 40)} [report: error texts]`, async () =>
+    it(`the list of files returns 400 for ?${query.slice(0, 40)} [report: error texts]`, async () =>
       assertError(await api.get(FILES, query), 400, message))
 })
 

@@ -32,7 +32,7 @@ async function keep(...blocks: Block[]): Promise<{ cid: CID; id: string }> {
   return { cid, id }
 }
 
-/** A directory by hand: the codec writes names as UTF-8 alone. */
+/** Builds a directory by hand, because the codec writes names only as UTF-8. */
 function directory(
   entries: [name: string | Buffer, entry: Block][],
   unixfs = new UnixFS({ type: 'directory' }),
@@ -79,7 +79,7 @@ describe('a name that is not text', async () => {
     assert.match(headers['content-disposition'] ?? '', /^attachment; filename="caf(%E9|_|%25E9)/)
   })
 
-  it('a name that is not text is percent-escaped in the API, which finds it so [report: raw names]', async () => {
+  it('the API lists a name that is not text percent-escaped, and finds it by that spelling [report: raw names]', async () => {
     const list = async (path: string) =>
       (await workspace.api.get(`/v0/files/public/${id}/entries`, { path })).body.data
     const names = (await list('')).entries.map(({ name }: { name: string }) => name)
@@ -140,7 +140,7 @@ describe('a tar', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-names-'))
   after(() => rm(dir, { recursive: true, force: true }))
 
-  it('a tar has hidden folders, empty ones, modes and times, and names by their bytes [report: raw names]', async () => {
+  it('a tar keeps hidden and empty folders, modes, times and the bytes of names [report: raw names]', async () => {
     const mtime = { secs: 981173106n, nsecs: 123456789 }
     const script = new UnixFS({ type: 'file', data: Buffer.from('#!/bin/sh\n'), mode: 0o750, mtime })
     const tool = await block(dagPb.encode({ Data: script.marshal(), Links: [] }), dagPb.code)

@@ -75,7 +75,7 @@ describe('a pin request is withdrawn', () => {
     assert.equal(record.status, 'invalid_object')
     await withdraw(record.id, operation)
   })
-  it('a pin request of a CID that an older version accepted is withdrawn [report: impossible content]', async () => {
+  it('a pin request can be withdrawn if an older version accepted its unsupported CID [report: impossible content]', async () => {
     for (const cid of [inlineCid('x'.repeat(200)), CID.createV1(0x78, (await missingCid()).multihash)]) {
       const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
       const { record: failing, operation: failed } = await api.pin({ cid: `${await missingCid()}` })

@@ -84,7 +84,7 @@ describe('a pin request', () => {
   it('a pin request is invalid_object when its root does not decode', async () => {
     await fails({ cid: `${await node.block(randomBytes(50))}`, host_nodes }, 'invalid_object', DECODE)
   })
-  it('a pin request is invalid_object when an inner block has an unknown codec, and names it [report: impossible content]', async () => {
+  it('a pin request is invalid_object if an inner block has an unknown codec, and names that block [report: impossible content]', async () => {
     const inner = await missingCid(0x300001)
     const cid = `${await node.block(dagCbor.encode({ inner }), dagCbor.code)}`
     await fails({ cid, host_nodes }, 'invalid_object', /^A block of the content is not supported: .*0x300001/)

@@ -192,7 +192,7 @@ describe('a pin that is removed', () => {
 })
 
 describe('a failure', () => {
-  it('a failure of the Pinning Service API is 400 for a body that is no pin [report: impossible content]', async () => {
+  it('a failure of the Pinning Service API is 400 for a body that is not a pin [report: impossible content]', async () => {
     await refused({}, /^cid: /)
     await refused({ cid: 'x' }, /^cid: not a CID/)
     await refused(

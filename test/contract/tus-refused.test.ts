@@ -141,7 +141,7 @@ describe('an upload that is refused at the end', () => {
     assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
     assert.equal((await head(location)).status, 404)
   })
-  it('an upload is refused at the end with the reason when its CAR cannot be kept [report: impossible content]', async () => {
+  it('an upload is refused with the reason at its end if its CAR cannot be kept [report: impossible content]', async () => {
     const cid = inlineCid('x'.repeat(200))
     const cars: [car: Buffer<ArrayBuffer>, message: RegExp][] = [
       [Buffer.from(carHeader(cid)), /^file: .*: an identity CID of 200 bytes is not supported/],

@@ -54,7 +54,7 @@ export class SandboxEnded extends Error {
 
 export type MemoryLimit = Pick<Config, 'BERTH_AGENT_MEMORY_MB'>
 
-/** Why an agent's sandbox is of no use as it is, in a sentence for the agent's owner. */
+/** Why an agent's sandbox cannot be used, in a sentence for the agent's owner. */
 export function describeEnd(sandbox: Sandbox | undefined, { BERTH_AGENT_MEMORY_MB }: MemoryLimit): string {
   if (!sandbox) return 'it has no container'
   if (sandbox.fault) return sandbox.fault

@@ -41,8 +41,8 @@ export async function prepareEngine(
 }
 
 /**
- * Makes the agent's volume and its container where they are not there, starts it, and waits for its agentd. `rebuild` makes
- * the container anew, whatever is wrong with the one that is there.
+ * Makes the agent's volume and its container if they do not exist, starts the container, and waits for its agentd. `rebuild`
+ * recreates the container, whatever is wrong with the existing one.
  * @throws AgentdError when agentd cannot be reached; SandboxEnded or StartFailed when the container ends.
  */
 export async function startSandbox(

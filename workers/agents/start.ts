@@ -32,7 +32,7 @@ export interface StartedAgent {
 /**
  * Starts an agent on `version`. The names at the steps are those that clients see in the operation.
  * @param options.scripts what runs once the gateway is ready: `build` and then `start`, or `start` alone.
- * @param options.rebuild has the container made anew.
+ * @param options.rebuild recreates the container.
  * @throws StartFailed when it cannot start as it is; any other error is worth another attempt.
  */
 export async function startAgent(
@@ -49,8 +49,8 @@ export async function startAgent(
     await prepareEngine(services, run, version)
 
     // `volume`, `container`: makes the home and the sandbox, starts it, and waits until agentd answers in it.
-    // Needs the image. Repeated: a home stays as it is; a sandbox with another version, other limits or a fault is made
-    // anew; one whose agentd is silent is ended and started once. Undone: both by `agent.delete`.
+    // Needs the image. Repeated: a home stays unchanged; a sandbox with another version, other limits or a fault is
+    // recreated; a sandbox whose agentd is silent is restarted once. Undone: both by `agent.delete`.
     const target = await startSandbox(services, run, agent, { version, rebuild })
 
     // No step for clients: writes agentd's address into the row, so that status, log and files can be read from here

@@ -21,9 +21,9 @@ const IDENTITY_BYTES = 262_144
 
 /**
  * Makes sure that the agent has its workspace, and the folders of its skills.
- * @returns `restored` where its volume was empty and it has a history; `begun` where nothing is committed yet. `lost` is
- *   what a restore could not bring back, for people.
- * @throws StartFailed where its snapshot is lost: an empty workspace in its place would look like its own.
+ * @returns `restored` if its volume was empty and it has a history; `begun` if nothing is committed yet. `lost` is what a
+ *   restore could not bring back, for people.
+ * @throws StartFailed if its snapshot is lost: an empty workspace in its place would look like its own.
  */
 export async function prepareWorkspace(
   services: AgentWorkerServices,

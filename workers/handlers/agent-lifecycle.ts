@@ -38,8 +38,8 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
     const knows = live !== undefined && live.scripts.build.state !== 'not_configured'
     const scripts = run.input.scripts ?? scriptsToRun(knows ? live.scripts : agent.scripts)
     const previousProcessId = live?.gateway.pid ?? null
-    // Whoever restarts an agent wants it put right, whatever is wrong. A repair keeps what it can; so does an attempt of
-    // this operation after one that came as far as the gateway.
+    // An owner's restart fixes an agent, whatever is wrong. A repair keeps what it can; so does an attempt of this operation
+    // after an attempt that came as far as the gateway.
     const rebuild = run.input.reason === undefined && !live?.gateway.run?.startsWith(run.operation.id)
     const started = await startAgent(services, run, agent, { version, scripts, rebuild }).catch((error) => {
       if (!(error instanceof StartFailed) || version === previousVersion) throw error

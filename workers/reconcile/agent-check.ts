@@ -107,7 +107,7 @@ export class AgentCheck {
       address: sandbox.address,
       ...(isKnown && { scripts: { build: { ...scripts.build }, start: { ...scripts.start } } }),
     }
-    // A gateway that was killed may be ready again by now: whoever follows the agent hears that it ended, and why.
+    // A gateway that was killed may be ready again by now. Events still report that it ended, and why.
     const { outOfMemory } = gateway
     const wasKilled = knownStatus === 'running' && outOfMemory && !knownReason?.includes(outOfMemory)
     await inTransaction(this.#services.prisma, async (tx) => {
@@ -147,8 +147,8 @@ export class AgentCheck {
   }
 
   /**
-   * Enqueues a restart of an agent that should run: at once, then after longer and longer waits, and not any more when
-   * the agent keeps ending for this reason. A stopped agent that was not lost by an outage stays stopped: its owner
+   * Enqueues a restart of an agent that should run: at once, then after growing delays, and no longer if the agent keeps
+   * ending for this reason. A stopped agent that was not lost by an outage stays stopped: its owner
    * restarts it.
    */
   async #startAgain(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
@@ -187,7 +187,7 @@ const reasonOf = (sandbox: Sandbox | undefined): Reason<'agents'> => {
   return sandbox.fault ? 'container broken' : 'container ended'
 }
 
-/** What a restart is for, to the agent's owner, where the sandbox does not say it. */
+/** Tells the agent's owner why it is restarted, if the sandbox does not say it. */
 const SENTENCES: Partial<Record<string, string>> = {
   'gateway missing': 'its supervisor was restarted',
   'agentd silent': 'its supervisor does not answer',

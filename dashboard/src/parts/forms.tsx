@@ -119,7 +119,7 @@ export function AskedButton({
   )
 }
 
-/** For agents and many files, which cannot be had back: the button works when the name has been typed. */
+/** Confirms the removal of an agent or many files, which cannot be undone: the button works once the name has been typed. */
 export function ConfirmByName({
   name,
   onConfirm,

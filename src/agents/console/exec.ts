@@ -15,7 +15,7 @@ const MARGIN_MS = 5000
 /** A byte of output is at most six in JSON: `\u0000`. */
 const JSON_FACTOR = 6
 const LINE_BYTES = 1_048_576
-/** Of agentd's own line that memory ran out. */
+/** Room for agentd's own line, which says that memory ran out. */
 const NOTE_BYTES = 1000
 
 export interface Execution {

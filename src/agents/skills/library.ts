@@ -101,9 +101,9 @@ const nameTaken = (name: string) =>
   )
 
 /**
- * Adds a version to a skill. A version with the same content is answered as it is.
- * @throws ApiError 409 where the version's number is taken, or its content is another skill's; 404 when the skill was
- *   deleted meanwhile; 400 for a file that is not of this content.
+ * Adds a version to a skill. If it has a version with the same content, returns that one unchanged.
+ * @throws ApiError 409 if the version's number is taken, or its content is another skill's; 404 if the skill has been
+ *   deleted; 400 for a file that does not have this content.
  */
 export async function addVersion(
   services: Services,

@@ -88,7 +88,7 @@ export interface CheckedCommit {
   object: Buffer
   /** Files that were left out, for people: `<path>: <reason>`. */
   leftOut: string[]
-  /** Undefined from an agentd of the version before. */
+  /** Undefined if agentd is of the previous version. */
   extras: Extras | undefined
 }
 

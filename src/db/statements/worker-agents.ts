@@ -59,8 +59,8 @@ export const keepAgentUsage = statement({
 })
 
 /**
- * How often the reconciler alone has restarted the agent `$1` for the reason `$3` in the last `$2` ms, since anybody else
- * did, and how long ago the last one ended.
+ * How often the reconciler has restarted the agent `$1` for the reason `$3` in the last `$2` ms, and how long ago the last
+ * of these restarts ended. Counts only restarts since the last one that the reconciler did not cause.
  */
 export const readRestarts = statement({
   name: 'worker-restarts',

@@ -184,7 +184,7 @@ export class ResumableUploads {
   /**
    * Takes bytes: 204 with the new offset, and with `upload-cid` after the last one.
    * @throws ApiError 409 for an offset that is not the upload's, 413 beyond its length, 415 for bytes of another type,
-   *   423 while it is busy, 429 beside too many others.
+   *   423 while it is busy, 429 while too many others run.
    */
   async append(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)

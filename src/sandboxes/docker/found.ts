@@ -40,7 +40,7 @@ export function toSandbox(found: ContainerInspectInfo): Sandbox {
     engineVersion,
     address: state === 'running' && address ? `${address}:${AGENTD_PORT}` : null,
     exitCode: state === 'exited' ? ExitCode : null,
-    // Docker says so also where a command was killed, and the container ended later.
+    // Docker also sets OOMKilled if only a command was killed, and the container ended later.
     oomKilled: state === 'exited' && OOMKilled && ExitCode === KILLED,
     ...(fault && { fault }),
     startedAt: StartedAt === NEVER ? null : StartedAt,

@@ -1,15 +1,15 @@
-/** The command line by which a program runs as agents do: as their user, behind the wall, with a /tmp of its own. */
+/** Builds a command line that runs a program as agents run: as their user, behind the wall, with its own /tmp. */
 import type { RunAs } from '../../lib/process/system-user.ts'
 import type { Place } from './place-record.ts'
 import { withPrivateTmp } from './private-tmp.ts'
 import type { AgentPaths } from './state.ts'
 import { withinWall } from './wall.ts'
 
-/** What of a place decides how agents run. */
+/** The properties of a place that decide how agents run. */
 export type Ways = Pick<Place, 'user' | 'view' | 'privateTmp'>
 
 /**
- * @param readable files and folders that the program reads beside its own.
+ * @param readable further files and folders that the program reads.
  * @returns the command, and the user that starts it.
  */
 export function asAgent(

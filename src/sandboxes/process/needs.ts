@@ -1,4 +1,4 @@
-/** What the engine needs of this machine, tried as agents run: it says of most only that it is not ready in time. */
+/** Checks the engine's needs as an agent. If most of them are not met, the engine says only that it is not ready in time. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/process/system-user.ts'
@@ -9,7 +9,7 @@ import { SYSTEM_PATH } from './wall.ts'
 
 /** The probe takes 0.3 s; on a machine that is very busy it may take a hundred times that. */
 const PROBE_MS = 60_000
-/** A need that was not met is looked at again after so long. */
+/** Time until an unmet need is checked again. */
 const AGAIN_MS = 10_000
 
 type ProbedPlace = Ways & Pick<Place, 'agentsDir' | 'node' | 'compileCache'>
@@ -61,7 +61,7 @@ export async function findUnmetNeed(place: ProbedPlace): Promise<string | null> 
   }
 }
 
-/** Runs as an agent, by its text alone: prints what the engine would miss. */
+/** Prints what the engine would miss. It runs as an agent from its source text, so it uses nothing outside of it. */
 function tryNeeds({ home, temporary }: { home: string; temporary: string }): void {
   const { rmSync, writeFileSync } = process.getBuiltinModule('node:fs')
   const { createServer } = process.getBuiltinModule('node:net')

@@ -23,6 +23,6 @@ export interface Place {
   view: CommonView | undefined
   /** Agents of root have a /tmp of their own: an empty folder on which it is made, and what they need below the machine's. */
   privateTmp: { stage: string; needed: string[] } | undefined
-  /** What the engine needs and does not get here; null if it has everything. */
+  /** The needs of the engine that are not met here; null if all are met. */
   unmetNeed: string | null
 }

@@ -5,7 +5,7 @@
  */
 import type { RunAs } from '../../lib/process/system-user.ts'
 
-/** Makes the mount as root, with what the agent needs below /tmp, and goes on as the agents' user. */
+/** Makes the mount as root, with what the agent needs below /tmp, and continues as the agents' user. */
 const ENTER = `set -eu
 stage=$1 home=$2 uid=$3 gid=$4 needed=$5
 shift 5

@@ -21,8 +21,8 @@ const TYPES = { file: '0', symlink: '2', directory: '5', pax: 'x' } as const
 const MODES = { file: 0o644, symlink: 0o777, directory: 0o755 } as const
 
 /**
- * A file, or a folder with all in it, below the name of its CID: with names, modes and times as they are. A folder with a
- * name that leaves it is refused.
+ * A file, or a folder with all in it, below the name of its CID, with names, modes and times unchanged. A folder with a name
+ * that leaves it is refused.
  */
 export function tarRepresentation(storage: Storage, { entry, block }: Walked, url: URL): Representation {
   const { cid, type, size } = entry

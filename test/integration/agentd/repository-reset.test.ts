@@ -161,7 +161,7 @@ test('a commit is made again where its parents are gone; clones and later pushes
   await rm(place, { recursive: true })
 })
 
-test('empty folders and permissions are restored, the rest is named [report: secrets in snapshots]', async () => {
+test('empty folders and permissions are restored, and the result lists the rest [report: secrets in snapshots]', async () => {
   const bringBack = (extras: unknown) =>
     world.agentd.call<{ lost: string[] }>('PUT', '/v1/repository/extras', { json: extras, epoch: 1 })
   const modeOf = async (path: string) => ((await stat(join(world.root, path))).mode & 0o777).toString(8)

@@ -54,7 +54,7 @@ test('secrets stay, whatever .gitignore says, tracked or not', async () => {
   assert.equal((await repository()).dirty, true)
   assert.deepEqual((await commit()).leftOut.sort(), [...named, 'big', 'keys'].sort())
 
-  // Another secret, of which a value is in what was committed already.
+  // Another secret, whose value is in a file that was committed before.
   await put('log', 'clean and more')
   const open = await commit()
   assert.ok(files(open.commit).includes('log'))

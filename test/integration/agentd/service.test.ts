@@ -218,7 +218,7 @@ test('agentd is reached whatever its agent has put in the place of its files, an
   }
 })
 
-test('the last lines of the log outlive agentd, and what the agent wrote in their place does not break it [report: broken sandboxes]', async () => {
+test('the last lines of the log outlive agentd, and invalid lines from the agent are skipped [report: broken sandboxes]', async () => {
   const run = (await agentd.logs()).length
   const message = 'said before the restart'
   await agentd.call('POST', '/v1/exec', { json: { command: 'true', timeoutMs: 10_000, outputBytes: 10 } })

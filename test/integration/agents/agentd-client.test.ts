@@ -145,7 +145,7 @@ test('an answer whose head never comes does not hold a stream up', async (t) => 
   await failsWith('timeout', client.stream(target(port), { path: '/', timeoutMs: 100 }))
 })
 
-test('what must not happen twice is sent only to an agentd that takes requests [report: broken sandboxes]', async (t) => {
+test('a request that must not run twice is sent only to an agentd that takes requests [report: broken sandboxes]', async (t) => {
   const client = await startClient(t)
   let received = ''
   // As in a container that is paused: its kernel takes the connection, and nobody reads.
@@ -159,7 +159,7 @@ test('what must not happen twice is sent only to an agentd that takes requests [
   assert.doesNotMatch(received, /rm once/)
 })
 
-test('a question that is answered too late may be asked again, which its answer says [report: broken sandboxes]', async (t) => {
+test('a read that times out returns 503, because it may be retried, and a write returns 500 [report: broken sandboxes]', async (t) => {
   const client = await startClient(t)
   const port = await answering(t, '')
   const failed = async (method: string) => {

@@ -97,7 +97,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     })
   }
 
-  it('a container whose network was removed while it was stopped runs again [report: broken sandboxes]', async () => {
+  it('a stopped container that lost its network is repaired and runs again [report: broken sandboxes]', async () => {
     const { agentId } = await up()
     await world.runtime.stop(agentId)
     await network(agentId).disconnect({ Container: nameOf(agentId), Force: true })
@@ -107,7 +107,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.equal((await exec(agentId, 'echo works')).stdout, 'works\n')
   })
 
-  it('a restart by the owner makes a new container, once for all its attempts [report: broken sandboxes]', async () => {
+  it('a restart by the owner recreates the container once, however many attempts it takes [report: broken sandboxes]', async () => {
     const made = await up()
     const idOf = async () => (await container(made.agentId).inspect()).Id
     const first = await idOf()
@@ -162,7 +162,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.deepEqual((known as typeof scripts).build.reason, scripts.build.reason)
   })
 
-  it('a gateway that runs out of memory says so in status and event, and runs again [report: out of memory]', async () => {
+  it('a gateway that runs out of memory restarts, and status and event say why [report: out of memory]', async () => {
     const { agentId } = await up()
     const { pid } = (await statusOf(agentId)).gateway
     // The kernel takes the process that it is told to take first.

@@ -254,7 +254,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
   })
 
-  it('an operation on an agent gives up an agent whose sandbox ends at each attempt, however long the attempts take, and whatever outages there were [report: broken sandboxes]', async () => {
+  it('an operation on an agent gives up if the sandbox ends at each attempt, regardless of delays and outages [report: broken sandboxes]', async () => {
     const made = await world.create(STAND_IN.slow)
     const endedTry = async (ends: number) => {
       await world.database.pool.query(

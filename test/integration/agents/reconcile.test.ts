@@ -163,7 +163,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await repairs(agentId)).at(-1), 'keeps ending')
   })
 
-  it('the reconciler of agents counts restarts for one reason, since the last one that was asked for [report: broken sandboxes]', async () => {
+  it('the reconciler of agents counts restarts for one reason since the last requested restart [report: broken sandboxes]', async () => {
     const made = await up()
     const { agentId } = made
     for (let i = 0; i < 5; i++) await world.insert(made, 'agent.restart', { reason: 'container ended' })

@@ -1,4 +1,4 @@
-/** What the engine needs of a machine on which agents of root are processes, each tried in a mount namespace. */
+/** The engine's needs on a machine where agents of root are processes, each tested in a mount namespace. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -12,7 +12,7 @@ const execute = promisify(execFile)
 const PROGRAM = join(import.meta.dirname, 'needs.program.ts')
 const MAIN = join(import.meta.dirname, '../../../bin/berth.mjs')
 const ROOT = join(import.meta.dirname, '../../..')
-/** The machine's /tmp is root's alone. A checkout below it is there again, beside `$BELOW`, which is outside. */
+/** Only root can write to the machine's /tmp. A checkout below it is mounted again from `$BELOW`, which is outside. */
 const CLOSED = `
 mkdir -p "$BELOW"; mount --bind ${ROOT} "$BELOW"
 mount -t tmpfs -o mode=755 tmpfs /tmp
@@ -49,14 +49,14 @@ describe('the needs of the engine', { skip: isRoot() ? false : 'needs root' }, (
     return JSON.parse((await inNamespace(script, [PROGRAM, given])).stdout)
   }
 
-  it('an agent of root has a private /tmp where the one of the machine is closed to it [report: engine needs]', async () => {
+  it('an agent of root gets a private /tmp if it cannot write to that of the machine [report: engine needs]', async () => {
     const { health, said } = await tryIn(`${CLOSED} exec`)
     assert.equal(health.status, 'ok', JSON.stringify(health))
     assert.match(said, /\bown\n.*1777$/s)
     assert.doesNotMatch(said, /of-the-machine/)
   })
 
-  it('agents start in a private /tmp although Berth itself lies below that of the machine [report: engine needs]', async () => {
+  it('agents start with a private /tmp even if Berth itself is below /tmp of the machine [report: engine needs]', async () => {
     const script = `${CLOSED} mkdir -p ${dir}; mkdir /tmp/berth; mount --bind ${dir} /tmp/berth; exec`
     const options = {
       dataDir: '/tmp/berth/below',
@@ -71,7 +71,7 @@ describe('the needs of the engine', { skip: isRoot() ? false : 'needs root' }, (
     assert.match(said, /\n\/tmp\/own(\n|$)/)
   })
 
-  it('a /tmp that agents cannot write to is found at once, and how to open it [report: engine needs]', async () => {
+  it('a /tmp that agents cannot write to is reported before an agent starts, and how to open it [report: engine needs]', async () => {
     const { health, said } = await tryIn(`${CLOSED} exec ${POWERLESS}`)
     const found =
       /The engine cannot run here: Agents cannot write to \/tmp \(EACCES\): run `chmod 1777 \/tmp`/

@@ -30,7 +30,7 @@ async function readPage(agentId: string, pageToken: string) {
 type Snapshot = Awaited<ReturnType<typeof readPage>>['snapshots'][number]
 
 /**
- * Puts a snapshot in the place of the workspace.
+ * Replaces the workspace with a snapshot.
  * @param onStep gets the step that the operation is at.
  * @param onDone gets the snapshot of what the workspace was: a reset saves it first.
  */

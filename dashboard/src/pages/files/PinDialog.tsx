@@ -62,7 +62,7 @@ export function PinDialog({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** What became of the pin: it goes on if the dialog is closed. */
+/** Shows the state of the pin, which continues if the dialog is closed. */
 function Pinned({ id, onClose }: { id: string; onClose: () => void }) {
   const operation = usePinning(id)
   const state = operation?.state ?? 'queued'

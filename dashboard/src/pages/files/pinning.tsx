@@ -7,7 +7,7 @@ import { isOver, type Operation } from '../operate/operations/operations.ts'
 import { Bar } from './Bar.tsx'
 
 const words = texts.files.pins
-/** How often the progress of a retrieval is looked at: it is no event. */
+/** How often to check the progress of a retrieval, which has no events. */
 const LOOK_MS = 2000
 
 /** The newest operation that pins a file, read again until it is over. @param id of the file, which the pin has as well. */

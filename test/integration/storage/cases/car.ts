@@ -168,7 +168,7 @@ export function carCases(cases: Cases): void {
       await refuses(asVersion2(car.subarray(0, car.length - MIB)), /./)
     })
 
-    test('importCar refuses a CAR without exactly one root, and says that it needs one [report: error texts]', async () => {
+    test('importCar refuses a CAR without exactly one root, and says so [report: error texts]', async () => {
       const [one, two] = [await block(Buffer.from('one')), await block(Buffer.from('two'))]
       const header = (roots: CID[]) => {
         const bytes = dagCbor.encode({ version: 1, roots })

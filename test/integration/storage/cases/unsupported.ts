@@ -37,7 +37,7 @@ const IMPOSSIBLE = {
   'git-raw': made(GIT_RAW, 0x11, 20),
 }
 
-/** Hash functions and codecs beside the usual ones: all that Kubo supports can be kept, and all else is refused at once. */
+/** Unusual hash functions and codecs: content with those that Kubo supports is kept, all other is refused at once. */
 export function unsupportedCases({ storage, provider }: Cases): void {
   const { signal } = new AbortController()
   const put = async (codec: number, [code, length]: readonly [number, number], bytes: Uint8Array) => {
@@ -48,7 +48,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
   const pin = (cid: CID) => storage().pin(cid, { origins: [provider().address], stallMs: STALL_MS, signal })
 
   describe('hash functions and codecs', () => {
-    test('a DAG of dag-jose, with blocks by all hash functions, is kept and read [report: impossible content]', async () => {
+    test('a dag-jose DAG with a block for each hash function is kept and read [report: impossible content]', async () => {
       const leaves = await Promise.all(
         Object.entries(HASHES).map(([name, hash]) => put(raw.code, hash, Buffer.from(`by ${name}`))),
       )
@@ -57,7 +57,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
         HASHES['blake2b-256'],
         dagCbor.encode(leaves.map(({ cid }) => cid)),
       )
-      // What dag-jose is as a block: the payload is the CID that is signed.
+      // A dag-jose block: its payload is the CID that is signed.
       const signatures = [{ protected: Buffer.from('{}'), signature: Buffer.alloc(64, 1) }]
       const jose = dagCbor.encode({ payload: object.cid.bytes, signatures })
       const root = await put(DAG_JOSE, HASHES.blake3, jose)
@@ -96,7 +96,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('objects that link to what no file can be named after do not stop a collection [report: impossible content]', async () => {
+    test('objects with a link to an impossible CID do not stop a garbage collection [report: impossible content]', async () => {
       const inner = IMPOSSIBLE['a digest that is longer than its hash']
       const { cid } = await put(dagCbor.code, [sha256.code, 32], dagCbor.encode({ inner }))
       await assert.rejects(pin(cid), failsWith('invalid_object'))

@@ -30,7 +30,7 @@ function formOf({ mime_type: type, name }: FileRecord): Form {
 }
 
 /**
- * Shows content from the workspace's gateway, which is another origin than this page: the content may be anybody's. The
+ * Shows content from the workspace's gateway, which is another origin than this page, because the content is untrusted. The
  * frame may not run scripts, except for PDF, which browsers do not show otherwise. An image runs nothing, SVG included.
  * Folders and CARs are shown as trees.
  */

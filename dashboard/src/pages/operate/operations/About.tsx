@@ -4,7 +4,7 @@ import type { Operation } from './operations.ts'
 
 const WAY = 'break-words hover:text-accent'
 
-/** What an operation is about, by its name: an agent, a pin or a file, with the way to it if there is one. */
+/** Names the agent, pin or file that an operation is about, with a link to its page if it has one. */
 export function About({
   operation: { kind, target, target_name: name, state },
 }: {
