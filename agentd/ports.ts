@@ -81,11 +81,14 @@ function passAnswer(answer: IncomingMessage, res: ServerResponse): Promise<void>
   return passBody(answer, res)
 }
 
+/** Berth's own headers. `expect` is Berth's as well: it asks whether agentd takes the request. */
+const NOT_FOR_THE_PROGRAM = /^(authorization|expect|berth-.*)$/
+
 /** The headers as the visitor sent them: agentd's own token opens nothing but agentd. */
 function forProgram({ headers }: IncomingMessage): OutgoingHttpHeaders {
   const authorization = headers[PORT_AUTHORIZATION_HEADER]
   return {
-    ...endToEnd(headers, (name) => name !== 'authorization' && !name.startsWith('berth-')),
+    ...endToEnd(headers, (name) => !NOT_FOR_THE_PROGRAM.test(name)),
     ...(typeof authorization === 'string' && { authorization }),
   }
 }

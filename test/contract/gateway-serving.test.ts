@@ -169,7 +169,6 @@ describe('a path', () => {
       `/ipfs/${folder}/..%2f..%2f..%2fetc%2fpasswd`,
       `/ipfs/${folder}/..%5c..%5cwindows`,
       `/ipfs/${folder}/%00`,
-      `/ipfs/${folder}/a%20b%2f100%25.bin`,
       `//${gateway.host}/ipfs/${folder}/index.txt`,
     ]) {
       const { status, text: body } = await gateway.get(path)
@@ -177,6 +176,8 @@ describe('a path', () => {
       assert.equal(typeof JSON.parse(body).error, 'string')
     }
     assert.equal((await gateway.get(`/ipfs/${folder}/deep/../index.txt`)).text, text.toString())
+    // As with Kubo, an encoded slash within the CID is a slash.
+    assert.equal((await gateway.get(`/ipfs/${folder}/a%20b%2f100%25.bin`)).status, 200)
   })
 
   it('a path that leads nowhere is 404', async () => {

@@ -942,7 +942,7 @@ export interface paths {
         put?: never;
         /**
          * Add a custom domain to a gateway
-         * @description At most 5 for each gateway. It is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: at once when it is there already, otherwise with `verifyGatewayDomain`, or by itself within a while, which gets longer, for two weeks. The record is the same as for agents of the workspace. Who proves a name first has it: 409 for it from then on. A name must not contain the names of the service, nor be one of its hosts. Custom domains are not part of the free plan.
+         * @description At most 5 for each gateway. It is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: at once when it is there already, otherwise with `verifyGatewayDomain`, or by itself within a while, which gets longer, for two weeks. The record is the same as for agents of the workspace. Who proves a name first has it: 409 for it from then on. A name must not contain or look like the names of the service, nor be one of its hosts. Custom domains are not part of the free plan.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -23018,6 +23018,7 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId: string;
+                /** @description The id of a model in the list of models, such as `openclaw/default`. */
                 model: string;
             };
             cookie?: never;

@@ -156,6 +156,7 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   fileId: { description: 'The id of the file, a UUID.' },
   conversationId: { description: 'A UUID of the client’s own: the first message begins it.' },
   jobId: { description: 'The id of the task.' },
+  model: { description: 'The id of a model in the list of models, such as `openclaw/default`.' },
   requestId: { description: 'The id of the pairing request.' },
   channel: { description: 'The messenger.', enum: ['telegram', 'slack', 'discord', 'whatsapp'] },
   domainId: { description: 'The id of the domain, a UUID.' },

@@ -84,9 +84,7 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
       })
     }
     // Put together as text: against a base, a target like //host/path would change the host.
-    // Bytes of a path that are not escaped, which Node has as Latin-1, are what they are.
-    const target = req.url.replace(/[\x80-\xff]/g, encodeByte)
-    const address = `https://${req.host}${target}`
+    const address = `https://${req.host}${req.url}`
     if (!URL.canParse(address)) throw badRequest('Host: not a host')
     const url = new URL(address)
     const { gateway } = found
@@ -118,8 +116,6 @@ export function customGatewayHandler(
     return found ? handler(req, res, next) : next()
   }
 }
-
-const encodeByte = (byte: string): string => `%${byte.charCodeAt(0).toString(16)}`
 
 /** Reads the path of a request. A gateway with hosts of CIDs is for people, so it answers a malformed path as text. */
 function readPath(

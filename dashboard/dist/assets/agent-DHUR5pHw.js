@@ -1,1 +1,0 @@
-import{r as e}from"./me-DtJuB4Qh.js";import{ct as t}from"./index-BgIvZTk4.js";import{a as n,r}from"./texts-CCyFyhTL.js";function i(){let{agentId:i}=t({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=e({queryKey:[`agents`,i],queryFn:()=>n(r.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

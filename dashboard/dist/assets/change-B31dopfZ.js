@@ -1,1 +1,0 @@
-import{lt as e}from"./index-BgIvZTk4.js";import{O as t}from"./me-DtJuB4Qh.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
