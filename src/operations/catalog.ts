@@ -127,6 +127,8 @@ const kinds = {
       version: z.string().optional(),
       /** Have `build` run before `start`, also where it has run before. */
       scripts: z.literal('build').optional(),
+      /** Recreate the container: the owner asked for a restart. A change of tokens or channels restarts the gateway only. */
+      rebuild: z.literal(true).optional(),
       /** Why the reconciler restarts it; it counts the restarts that have a reason. */
       reason: z.string().optional(),
     }),

@@ -40,7 +40,7 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
     const previousProcessId = live?.gateway.pid ?? null
     // An owner's restart fixes an agent, whatever is wrong. A repair keeps what it can; so does an attempt of this operation
     // after an attempt that came as far as the gateway.
-    const rebuild = run.input.reason === undefined && !live?.gateway.run?.startsWith(run.operation.id)
+    const rebuild = run.input.rebuild === true && !live?.gateway.run?.startsWith(run.operation.id)
     const started = await startAgent(services, run, agent, { version, scripts, rebuild }).catch((error) => {
       if (!(error instanceof StartFailed) || version === previousVersion) throw error
       return revertVersion(services, run, agent, { scripts, refusal: error })

@@ -92,7 +92,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     it(`a restart by the owner repairs a container that ${what} [report: broken sandboxes]`, async () => {
       const made = await up()
       await harm(made.agentId)
-      assert.equal((await world.run(await world.insert(made, 'agent.restart'))).state, 'succeeded')
+      assert.equal((await world.run(await world.insert(made, 'agent.restart', { rebuild: true }))).state, 'succeeded')
       assert.equal((await exec(made.agentId, 'echo works')).stdout, 'works\n')
     })
   }
@@ -111,7 +111,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     const made = await up()
     const idOf = async () => (await container(made.agentId).inspect()).Id
     const first = await idOf()
-    const restart = await world.insert(made, 'agent.restart')
+    const restart = await world.insert(made, 'agent.restart', { rebuild: true })
     assert.equal((await world.run(restart)).state, 'succeeded')
     const second = await idOf()
     assert.notEqual(second, first)
