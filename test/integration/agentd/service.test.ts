@@ -153,7 +153,8 @@ test('the log is followed; a reader that stands still costs nothing and is told'
     rest += chunk
     const parts = rest.split('\n')
     rest = parts.pop() as string
-    for (const part of parts) lines.push(JSON.parse(part))
+    // Empty lines keep the stream open.
+    for (const part of parts) if (part) lines.push(JSON.parse(part))
   })
   const slow = await follow()
   slow.pause()
