@@ -11,7 +11,7 @@ const KEY = 'berth-come-back'
 
 /**
  * Tells people who signed in by a link, which works once, how to come back: by a passkey if browsers can make one at this
- * address, or by a new link. Shows nothing to people who have a passkey, or who sign in by another provider.
+ * address, or by a new link. Shows nothing to people who have a passkey, or a linked identity.
  */
 export function ComeBack() {
   const [isOff, setOff] = useState(() => localStorage.getItem(KEY) === 'off')
@@ -25,7 +25,13 @@ export function ComeBack() {
     queryFn: () => unwrap(api.GET('/v0/passkeys')),
     enabled: !isOff,
   }).data?.data.passkeys
-  if (isOff || !ways || ways.oidc || passkeys?.length !== 0) return null
+  const identities = useQuery({
+    queryKey: ['identities'],
+    queryFn: () => unwrap(api.GET('/v0/identities')),
+    enabled: !isOff && ways?.oidc !== null && ways !== undefined,
+  }).data?.data.identities
+  const isLinked = ways?.oidc && identities?.length !== 0
+  if (isOff || !ways || isLinked || passkeys?.length !== 0) return null
   const dismiss = () => {
     localStorage.setItem(KEY, 'off')
     setOff(true)
