@@ -77,7 +77,7 @@ export async function runCommand(
   child.stdout.destroy()
   child.stderr.destroy()
   await output.end()
-  const reason = exitCode === 0 ? null : outOfMemory('a process of this command', kills)
+  const reason = exitCode === 0 ? null : outOfMemory('a process while this command ran', kills)
   // agentd adds this line, not the command: callers look for errors in stderr.
   if (reason) await options.onText('stderr', `${reason}\n`)
   return { exitCode, truncated: output.truncated, timedOut, ...(reason && { reason }) }

@@ -264,7 +264,7 @@ export class Gateway implements GatewayHandle {
   async #ready(run: Run): Promise<void> {
     const { pid } = this.#status
     if (!run.wasReady) {
-      run.lack = await this.#lackOfModel()
+      run.lack = (await this.#lackOfModel()) ?? null
       // The gateway may have ended during the question.
       if (run.aborted || this.#status.pid !== pid) return
     }
@@ -276,16 +276,17 @@ export class Gateway implements GatewayHandle {
       await sleep(MODEL_MS, undefined, { signal: run.abort.signal, ref: false }).catch(() => {})
       if (run.aborted) return
       if (this.#status.state !== 'ready') continue
-      run.lack = await this.#lackOfModel()
+      const lack = await this.#lackOfModel()
+      // An unanswered question changes nothing.
+      if (lack === undefined) continue
+      run.lack = lack
       if (this.state === 'ready') this.#set({ ...this.#status, reason: warningOf(run) })
     }
   }
 
   /** @see lackOfModel */
-  async #lackOfModel(): Promise<string | null> {
+  async #lackOfModel(): Promise<string | null | undefined> {
     const { config, paths } = this.#options
-    const text = await readConfig(paths.configFile).catch(() => undefined)
-    if (text === undefined) return null
     const ask = async (method: string) => {
       const connection = new Connection(this.port, this.#token ?? '')
       try {
@@ -295,7 +296,15 @@ export class Gateway implements GatewayHandle {
         connection.close()
       }
     }
-    return lackOfModel(parseConfig(text, config.engineDir), this.#env, ask).catch(() => null)
+    try {
+      const text = await readConfig(paths.configFile)
+      return text === undefined
+        ? undefined
+        : await lackOfModel(parseConfig(text, config.engineDir), this.#env, ask)
+    } catch {
+      // The agent may be writing its config at this moment.
+      return undefined
+    }
   }
 
   #failed(run: Run, why: { reason: string; exitCode?: number | null; lastLines?: string[] }): void {

@@ -26,8 +26,8 @@ test('an agent has a model by its config, by a secret, or by what its engine kno
 
 test('an engine that does not answer leaves open whether there is a model', async () => {
   for (const answer of [undefined, {}, null])
-    assert.equal(await lackOfModel({}, {}, async () => answer), null)
-  assert.equal(await lackOfModel({}, {}, async () => Promise.reject(new Error('busy'))), null)
+    assert.equal(await lackOfModel({}, {}, async () => answer), undefined)
+  assert.equal(await lackOfModel({}, {}, async () => Promise.reject(new Error('busy'))), undefined)
 })
 
 test('a vague failure gets its reason from the log of the same request [report: no model]', async () => {

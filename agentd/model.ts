@@ -21,20 +21,21 @@ const LOG_MS = { pause: 20, most: 400 }
 /**
  * Checks whether the agent has a key for its model's provider: in its config or its secrets, else by asking the engine.
  * @param config the engine's. @param ask calls a method of the gateway.
- * @returns {@link NO_MODEL} if the agent has none; null if it has one, or if the engine does not answer.
+ * @returns {@link NO_MODEL} if the agent has none; null if it has one; undefined if the engine does not answer.
  */
 export async function lackOfModel(
   config: Json,
   env: Readonly<Record<string, string>>,
   ask: (method: string) => Promise<unknown>,
-): Promise<string | null> {
+): Promise<string | null | undefined> {
   const provider = primaryModel(config).split('/')[0] ?? ''
   const { providers } = isObject(config.models) ? config.models : {}
   if (isObject(providers) && isObject(providers[provider])) return null
   if (env[`${provider.toUpperCase().replaceAll('-', '_')}_API_KEY`]) return null
   const status = await ask('models.authStatus').catch(() => undefined)
   const known = isObject(status) && Array.isArray(status.providers) ? status.providers : undefined
-  return known && !known.some((one) => one?.provider === provider) ? NO_MODEL : null
+  if (!known) return undefined
+  return known.some((one) => one?.provider === provider) ? null : NO_MODEL
 }
 
 /** The model in the engine's config, as `provider/model`. */

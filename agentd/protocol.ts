@@ -72,7 +72,7 @@ export interface ScriptStatus {
   exitCode: number | null
   startedAt: string | null
   finishedAt: string | null
-  /** Why it failed, if the kernel killed it for memory. */
+  /** Why it failed, if the kernel killed a process for memory while it ran. */
   reason?: string | undefined
 }
 

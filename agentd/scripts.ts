@@ -134,7 +134,7 @@ export class Scripts {
     if (limit?.aborted) log.error(`build was ended: it took longer than ${buildMs / 1000} s`)
     const success = exitCode === 0
     const finishedAt = new Date().toISOString()
-    const reason = success ? null : outOfMemory(`a process of the script ${name}`, kills)
+    const reason = success ? null : outOfMemory(`a process while the script ${name} ran`, kills)
     if (reason) log.add({ level: 'ERROR', source: `script/${name}`, message: reason })
     const state = success ? 'success' : 'failed'
     this.#set(name, { state, exitCode, startedAt, finishedAt, ...(reason && { reason }) })

@@ -120,4 +120,8 @@ export class Confidential {
   }
 }
 
-const excusable = (reason: string, path: string) => `${reason}; the line !/${path} in .gitignore lets it in`
+function excusable(reason: string, path: string): string {
+  // A path that reads as a pattern has no line that lets it in.
+  if (exceptionsIn(`!/${path}`)[0] !== path) return reason
+  return `${reason}; the line !/${path} in .gitignore lets it in`
+}

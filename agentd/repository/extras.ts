@@ -12,6 +12,8 @@ const LSTATS_AT_ONCE = 64
 /** All lists together, as JSON: they are in a row of the database. */
 const MOST_BYTES = 262_144
 const LIST_MS = 20_000
+/** Most parts that a restore names as lost. */
+const MOST_LOST = 50
 
 /** Permissions as git makes a file or a folder. */
 const usual = (isFolder: boolean, isExecutable: boolean): number =>
@@ -27,8 +29,12 @@ export async function readExtras({ git, root }: Repository): Promise<Extras> {
     else list.push(entry)
   }
   const format = '--format=%(objectname) %(refname)'
-  for (const line of (await git.line(['for-each-ref', format, 'refs/heads', 'refs/tags'])).split('\n'))
-    if (line !== '') add(extras.refs, { commit: line.slice(0, 40), ref: line.slice(41) })
+  for await (const record of git.records(['for-each-ref', format, 'refs/heads', 'refs/tags'], {
+    end: '\n',
+  })) {
+    const line = record.toString('utf8')
+    add(extras.refs, { commit: line.slice(0, 40), ref: line.slice(41) })
+  }
   const untracked = ['ls-files', '-z', '--others', '--exclude-standard', '--directory']
   for await (const record of git.records(untracked, { timeoutMs: LIST_MS })) {
     const path = record.toString('utf8')
@@ -90,6 +96,8 @@ export async function writeExtras(repository: Repository, extras: Extras): Promi
     await attempt(`the permissions ${mode.toString(8)} of ${path}`, changeMode(root, path, mode))
   lost.push(...(await writeRefs(repository, refs)))
   if (more > 0) lost.push('some empty folders, permissions or branches: there were too many to keep')
+  const rest = lost.splice(MOST_LOST).length
+  if (rest > 0) lost.push(`… and ${rest} more`)
   for (const line of lost) log.warn(`not restored: ${line}`)
   return { lost }
 }

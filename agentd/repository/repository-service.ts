@@ -118,7 +118,11 @@ export class RepositoryService implements Service {
         reasons: named.map(({ reason }) => reason),
         more: leftOut.length - named.length,
         ignored: await ignoredFiles(git),
-        extras: await readExtras(this.#repository),
+        // The commit is made: a list that git does not finish counts as left out.
+        extras: await readExtras(this.#repository).catch((error) => {
+          if (!(error instanceof GitError)) throw error
+          return { folders: [], modes: [], refs: [], more: 1 }
+        }),
       }
       return { body }
     })

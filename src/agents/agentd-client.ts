@@ -252,9 +252,8 @@ export class AgentdClient {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const sent = this.#request(to, options, agent, program)
     const ms = options.timeoutMs ?? TIMEOUT_MS
-    const late = setTimeout(() => sent.destroy(tooLate()), ms)
-    const silent = setTimeout(() => sent.destroy(isSilent()), AWAKE_MS)
-    if (!sent.getHeader('expect')) clearTimeout(silent)
+    const late = setTimeout(() => sent.destroy(tooLate({ mayRepeat: isRepeatable(options) })), ms)
+    const silent = sent.hasHeader('expect') ? setTimeout(() => sent.destroy(isSilent()), AWAKE_MS) : undefined
     sent.once('continue', () => clearTimeout(silent))
     let isAnswered = false
     sent.once('response', (response) => {
@@ -292,7 +291,7 @@ export class AgentdClient {
     const json = options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json))
     const body = json ?? options.body
     // Where agentd has stopped, as in a container that is paused, its kernel would still take the request.
-    const isHeldBack = body !== undefined && agent === this.#single
+    const isHeldBack = body !== undefined
     const sent = request({
       agent,
       agentId,

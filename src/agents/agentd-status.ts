@@ -20,7 +20,9 @@ const scriptStatus = z.object({
   exitCode: z.number().int().nullable(),
   startedAt: time,
   finishedAt: time,
-  reason: storable(1000).optional().describe('Why it failed, if the kernel killed it for memory.'),
+  reason: storable(1000)
+    .optional()
+    .describe('Why it failed, if the kernel killed a process for memory while it ran.'),
 })
 export const scriptStates = z.object({ build: scriptStatus, start: scriptStatus })
 

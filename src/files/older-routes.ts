@@ -1,12 +1,12 @@
 /** Routes of the API before v3, which scripts still call: pins by hash, the list of pins, and unpinning. */
 import { z } from 'zod'
-import { type Queryable, transaction } from '../db/pool.ts'
+import type { Queryable } from '../db/pool.ts'
 import type { Searches } from '../db/searches.ts'
 import { escapeLike, isoTime } from '../db/statements/statement.ts'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { cid, limit, network, text, time } from '../http/shapes.ts'
-import { canonicalCid, parseCid } from './cid.ts'
+import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from './host-nodes.ts'
 import type { PinRouteServices } from './pins/pin-routes.ts'
 import { removeFile } from './remove.ts'
@@ -104,7 +104,7 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
       entryWithChange: true,
       async handle({ principal, body: { hashToPin, pinataMetadata, pinataOptions }, entry }) {
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
-        const canonical = canonicalCid(parseCid(hashToPin, 'hashToPin'))
+        const canonical = canonicalCid(parseContentCid(hashToPin, 'hashToPin'))
         const hostNodes = pinataOptions?.hostNodes ?? []
         checkHostNodes(hostNodes, 'pinataOptions.hostNodes', allowPrivateHostNodes)
         await admitPin()
@@ -158,15 +158,15 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
       errors: [404],
       async handle({ principal: { workspaceId }, params, query, res }) {
         const canonical = canonicalCid(parseCid(params.hash, 'hash'))
-        const removed = await transaction(pool, async (client) => {
-          const { rows } = await client.query<{ id: string }>(
-            `SELECT id FROM file WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND removed_at IS NULL
-             ORDER BY id`,
-            [workspaceId, query.network, canonical],
-          )
-          for (const { id } of rows) await removeFile(client, { workspaceId, ...query, id, only: 'any' })
-          return rows.length
-        })
+        const { rows } = await pool.query<{ id: string }>(
+          `SELECT id FROM file WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND removed_at IS NULL
+           ORDER BY id`,
+          [workspaceId, query.network, canonical],
+        )
+        // Each by itself, as one transaction would hold the locks of all: a repeat removes what is left.
+        let removed = 0
+        for (const { id } of rows)
+          if (await removeFile(pool, { workspaceId, ...query, id, only: 'any' })) removed++
         if (removed === 0) throw notFound('hash: the workspace has no file with this CID')
         operations.wake()
         res.status(200).type('text/plain').send('OK')

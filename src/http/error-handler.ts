@@ -33,8 +33,9 @@ const CONTENT = /^\/(?:ipfs|ipns|files)\/[^/]/
 /** Answers requests for content by saying where gateways serve it. */
 export const pointToGateway =
   (gatewayUrl: string): RequestHandler =>
-  (req, _res, next) => {
+  (req, res, next) => {
     if (!CONTENT.test(req.path)) return next()
+    openToPages(res)
     throw notFound(
       `No such route: ${req.method} ${req.path}. Gateways serve content: ${gatewayUrl}${req.path} (GET /v3/gateways has their names)`,
     )

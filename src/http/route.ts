@@ -195,8 +195,8 @@ export function mountRoutes(app: Express, routes: Route[], services: RouteServic
   const parameters = (path: string) => path.split(/[:*]/).length
   // A parameter of several segments (`*slug`) also matches what follows it.
   const rank = (path: string) => [parameters(path), -path.split('/').length] as const
-  mounted.sort((a, b) => rank(a.path)[0] - rank(b.path)[0] || rank(a.path)[1] - rank(b.path)[1])
-  for (const same of Map.groupBy(mounted, ({ path }) => path).values()) {
+  const ranked = [...byPath].sort(([a], [b]) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1])
+  for (const [, same] of ranked) {
     const { router, rest } = same[0] as (typeof mounted)[number]
     router.all(rest, refuseMethod(methodsOf(same), methodsForPages(same)))
   }

@@ -78,20 +78,17 @@ export class RetryLater extends OperationFailed {
   override name = 'RetryLater'
   /** Milliseconds, instead of the kind's wait. */
   readonly delayMs: number | undefined
-  /** The operation is tried again however long it has been tried: the handler bounds it in another way. */
+  /** The operation is tried again, however long that has gone on: the handler bounds it by `errorCount`, which counts these. */
   readonly unbounded: boolean
-  /** The attempt counts as one with an unexpected error does, for the handler's own bound. */
-  readonly counted: boolean
 
   constructor(
     code: string,
     message: string,
-    options: FailureOptions & { delayMs?: number; unbounded?: boolean; counted?: boolean } = {},
+    options: FailureOptions & { delayMs?: number; unbounded?: boolean } = {},
   ) {
     super(code, message, options)
     this.delayMs = options.delayMs
     this.unbounded = options.unbounded ?? false
-    this.counted = options.counted ?? false
   }
 }
 

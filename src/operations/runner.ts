@@ -239,7 +239,7 @@ function endingOf({ operation, log }: Run, error: unknown): Exclude<Ending, { st
     if (error instanceof RetryLater && (error.unbounded || operation.ageMs < forMs)) {
       const delayMs = error.delayMs ?? backoffMs(retry, operation.attempts)
       log.info({ err: error, code, delayMs }, 'trying again later')
-      return { state: 'queued', delayMs, code, cause, counted: error.counted }
+      return { state: 'queued', delayMs, code, cause, counted: error.unbounded }
     }
     log.warn({ err: error, code, lastLines }, publicMessage)
     return { state: 'failed', error: publicMessage, code, cause, result }

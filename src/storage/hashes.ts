@@ -29,7 +29,11 @@ const native = (name: string, size: number, options = {}): Hash => ({
 function wasm(size: number, create: () => Promise<IHasher>): Hash {
   let hasher: Promise<IHasher> | undefined
   const compute = async (bytes: Uint8Array) => {
-    hasher ??= create()
+    hasher ??= create().catch((error) => {
+      // A later block may find the memory that this one did not.
+      hasher = undefined
+      throw error
+    })
     return (await hasher).init().update(bytes).digest('binary')
   }
   return { size, compute }

@@ -76,6 +76,7 @@ it('a page of any origin reads uploads, lists, signed URLs and their errors [rep
     [401, `/v3/files/${crypto.randomUUID()}`, { method: 'POST', headers: PAGE }],
     [404, `/v3/files/public/${crypto.randomUUID()}`, { headers: { ...PAGE, ...key } }],
     [404, '/v3/nowhere', { headers: { ...PAGE, ...key } }],
+    [404, '/ipfs/bafkqaaa', { headers: PAGE }],
     [405, '/v3/usage', { method: 'DELETE', headers: { ...PAGE, ...key } }],
     [413, '/v3/files/public/pin_by_cid', json({ cid: large })],
     [415, '/v3/files', json({})],

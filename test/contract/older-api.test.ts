@@ -86,6 +86,14 @@ describe('wrapWithDirectory', () => {
       pinataOptions: { wrapWithDirectory: true },
     })
     assert.equal(json.IpfsHash, `${await node.folder({ 'a.json': Buffer.from(JSON.stringify({ text })) })}`)
+    for (const name of ['..', '../x', '/', 'a//b', 'ä'.repeat(200)]) {
+      const body = {
+        pinataContent: {},
+        pinataMetadata: { name },
+        pinataOptions: { wrapWithDirectory: true },
+      }
+      assertError(await api.post(JSON_PATH, body), 400, /^pinataMetadata\.name: /)
+    }
   })
   it('false wraps nothing, and unknown options return 400 [report: old clients]', async () => {
     const plain = await send(api, [file(randomUUID(), 'a.txt'), options({ wrapWithDirectory: false })], FORM)
@@ -111,6 +119,12 @@ describe('pinByHash', () => {
     assert.deepEqual([requestid, pin.name, pin.meta], [body.id, 'older', { a: '1' }])
     assertError(await api.post('/pinning/pinByHash', { hashToPin: 'x' }), 400, 'hashToPin: not a CID')
     assertError(await api.post('/pinning/pinByHash', {}), 400, 'hashToPin: is required')
+    const long = { hashToPin: `${inlineCid('x'.repeat(200))}` }
+    assertError(
+      await api.post('/pinning/pinByHash', long),
+      400,
+      /^hashToPin: an identity CID of 200 bytes is/,
+    )
     const other = { hashToPin: cid, pinataOptions: { other: 1 } }
     assertError(await api.post('/pinning/pinByHash', other), 400, /^pinataOptions: has no other/)
     const free = await workspace('free')

@@ -115,7 +115,6 @@ export function explainStart(error: unknown, { operation }: Run): OperationFaile
       result: { detail: message },
       cause: error,
       unbounded: hasEnded,
-      counted: hasEnded,
     })
   }
   return failureOf(error)

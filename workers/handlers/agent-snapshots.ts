@@ -72,7 +72,10 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
     const { commitSha, lost, problems } = await withMoreDisk(services, agent, run.signal, async () => {
       if (agent.lastSync !== null) {
         const saved = await saveWorkspace(services, run, agent, agent, network)
-        await inTransaction(prisma, (tx) => writeSaved(tx, services, agent, saved))
+        await inTransaction(prisma, async (tx) => {
+          await writeSaved(tx, services, agent, saved)
+          if (!saved.difference) await noteExtras(tx, agent, saved.content)
+        })
       }
       await run.report('reset')
       const commitSha = await goTo(services, run, agent, snapshot)

@@ -5,6 +5,7 @@ import { type Chosen, readDrop } from '../pages/files/upload/dropped.ts'
 import { isActive, useUploads } from '../pages/files/upload/uploads.ts'
 import { useStrayDrops } from '../parts/drops.ts'
 import { useMayChange } from '../parts/rights.tsx'
+import { Problem } from '../parts/ui.tsx'
 import { texts } from '../texts.ts'
 
 const words = texts.files.upload
@@ -19,8 +20,10 @@ export function Uploads() {
   const uploads = useUploads()
   const isListed = useLocation().pathname.replace(/\/$/, '') === LIST
   const [dropped, setDropped] = useState<Chosen[]>([])
+  const [error, setError] = useState<Error | null>(null)
   const take = useCallback((transfer: DataTransfer) => {
-    readDrop(transfer).then(setDropped, () => {})
+    setError(null)
+    readDrop(transfer).then(setDropped, setError)
   }, [])
   useStrayDrops(useMayChange() ? take : undefined)
   const underWay = uploads.filter(isActive)
@@ -37,6 +40,7 @@ export function Uploads() {
   )
   return (
     <>
+      <Problem error={error} />
       <div role="status" className="order-last w-full empty:hidden md:order-none md:mt-3">
         {isShown && (
           <Link

@@ -67,7 +67,10 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       async handle({ agent, body, ...asked }) {
         const version = body?.version ?? undefined
         await requireVersion(agent, version)
-        const started = await operations.start('agent.restart', agent, { input: { version, rebuild: true }, ...asked })
+        const started = await operations.start('agent.restart', agent, {
+          input: { version, rebuild: true },
+          ...asked,
+        })
         const finished = requireSuccess(started, { statuses: STATUSES })
         const { headers } = started
         if (!finished) {

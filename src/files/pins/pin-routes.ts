@@ -168,7 +168,8 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       summary: 'Retry a failed pin request',
       description:
         'Starts a new operation for the same request, with all that it was asked with. A request that is under way ' +
-        'stays unchanged; `Operation-Id` then names its operation.',
+        'stays unchanged; `Operation-Id` then names its operation. An `Idempotency-Key` has no effect: a repeat after ' +
+        'the new operation has failed starts another one.',
       scope: 'org:files:write',
       params: z.object({ id: pathId }),
       success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },

@@ -35,7 +35,7 @@ export class UploadPaths {
       throw badRequest('file: each of several files needs a file name')
     }
     const names = path.split('/')
-    if (path !== '') checkPath(path, names)
+    if (path !== '') checkPath(path)
     this.#bytes += Buffer.byteLength(path)
     if (this.#bytes > MAX_ALL_BYTES) {
       throw badRequest(`file: the paths of one upload have at most ${MAX_ALL_BYTES} bytes in all`)
@@ -89,18 +89,22 @@ export class UploadPaths {
   }
 }
 
-function checkPath(path: string, names: string[]): void {
+/** @param field names it in errors. @throws ApiError 400 for a path that is not relative, too long or too deep. */
+export function checkPath(path: string, field = 'file'): void {
+  const names = path.split('/')
+  const wrong = (what: string) => wrongPath(path, what, field)
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
-    throw badRequest(`file: a path has at most ${MAX_PATH_BYTES} bytes`)
+    throw badRequest(`${field}: a path has at most ${MAX_PATH_BYTES} bytes`)
   }
-  if (/[\0\\]/.test(path)) throw wrongPath(path, 'has a backslash or NUL')
-  if (names.length > MAX_DEPTH) throw wrongPath(path, `is deeper than ${MAX_DEPTH} folders`)
+  if (/[\0\\]/.test(path)) throw wrong('has a backslash or NUL')
+  if (names.length > MAX_DEPTH) throw wrong(`is deeper than ${MAX_DEPTH} folders`)
   if (names.some((name) => name === '' || name === '.' || name === '..')) {
-    throw wrongPath(path, 'is not a relative path without empty, . and .. parts')
+    throw wrong('is not a relative path without empty, . and .. parts')
   }
   if (names.some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) {
-    throw wrongPath(path, `has a name of more than ${MAX_NAME_BYTES} bytes`)
+    throw wrong(`has a name of more than ${MAX_NAME_BYTES} bytes`)
   }
 }
 
-const wrongPath = (path: string, what: string) => badRequest(`file: ${JSON.stringify(path)} ${what}`)
+const wrongPath = (path: string, what: string, field = 'file') =>
+  badRequest(`${field}: ${JSON.stringify(path)} ${what}`)

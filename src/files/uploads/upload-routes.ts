@@ -11,6 +11,7 @@ import {
   type UploadServices,
 } from './grant.ts'
 import { fileRecord } from './keep.ts'
+import { checkPath } from './paths.ts'
 import { receiveForm, receiveUpload, receiveWhole } from './receive.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
@@ -96,12 +97,14 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
         const content = isWrapped ? req.body.pinataContent : req.body
         if (content === undefined) throw badRequest('pinataContent: is required')
         const name = pinataMetadata?.name || null
+        const isFolder = pinataOptions?.wrapWithDirectory === true
+        if (isFolder && name) checkPath(name, 'pinataMetadata.name')
         const received = await receiveWhole(
           {
             content: Buffer.from(JSON.stringify(content)),
             type: 'application/json',
             cidVersion: pinataOptions?.cidVersion ?? 1,
-            wrappedAs: pinataOptions?.wrapWithDirectory ? name || 'file.json' : undefined,
+            wrappedAs: isFolder ? name || 'file.json' : undefined,
             details: {
               network: 'public',
               name,

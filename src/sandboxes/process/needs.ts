@@ -12,7 +12,7 @@ const PROBE_MS = 60_000
 /** Time until an unmet need is checked again. */
 const AGAIN_MS = 10_000
 
-type ProbedPlace = Ways & Pick<Place, 'agentsDir' | 'node' | 'compileCache'>
+type ProbedPlace = Ways & Pick<Place, 'agentsDir' | 'node'>
 
 /** Whether the engine has what it needs, as it was found last. */
 export class EngineNeeds {

@@ -57,7 +57,7 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
   const node = await readable(process.execPath, user, `node-${process.version}`, '-RLl')
   const sources = await digest(options.agentdDir)
   const agentd = join(await readable(options.agentdDir, user, `agentd-${sources}`, '-RL'), 'main.ts')
-  const place = { agentsDir, enginesDir, user, node, agentd }
+  const place = { agentsDir, enginesDir, user, node, agentd, privateTmp: undefined }
   if (isRoot()) {
     const compileCache = await makeCompileCache(place, sources, SYSTEM_FOLDER)
     const shared = {
@@ -67,7 +67,7 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
       whyNoNamespaces: undefined,
       view: undefined,
     } as const
-    return withTmp({ ...shared, privateTmp: undefined }, options)
+    return withTmp(shared, options)
   }
   const shared = join(options.dataDir, 'cache')
   const { view, why } = await findWall({ ...options, ...place })
@@ -79,18 +79,13 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
       wall,
       whyNoNamespaces: why,
       view,
-      privateTmp: undefined,
     } as const
     return { ...open, unmetNeed: await findUnmetNeed(open) }
   }
   const compileCache = await makeCompileCache(place, sources, shared)
   if (compileCache) view.readOnly.push(compileCache)
   const walled = { ...place, compileCache, wall: 'namespaces', whyNoNamespaces: undefined, view } as const
-  return {
-    ...walled,
-    privateTmp: undefined,
-    unmetNeed: await findUnmetNeed({ ...walled, privateTmp: undefined }),
-  }
+  return { ...walled, unmetNeed: await findUnmetNeed(walled) }
 }
 
 /** Gives agents of root a /tmp of their own, if the kernel lets root make one. */

@@ -17,8 +17,9 @@ const NAME_BYTES = 100
 const NUMBER_LIMIT = 0o77777777777
 
 const TYPES = { file: '0', symlink: '2', directory: '5', pax: 'x' } as const
-/** Modes of what has none. */
-const MODES = { file: 0o644, symlink: 0o777, directory: 0o755 } as const
+/** The mode of a raw leaf. Nodes of UnixFS always have a mode, but that of a symbolic link means nothing. */
+const FILE_MODE = 0o644
+const LINK_MODE = 0o777
 
 /**
  * A file, or a folder with all in it, below the name of its CID, with names, modes and times unchanged. A folder with a name
@@ -69,7 +70,8 @@ async function* pack(
 
 /** The header of an entry; before it a pax header, where a field has no room for its value or it is not ASCII. */
 function* header(root: string, entry: ArchiveEntry): Generator<Uint8Array> {
-  const { path, type, mode = MODES[type], mtime } = entry
+  const { path, type, mtime } = entry
+  const mode = type === 'symlink' ? LINK_MODE : (entry.mode ?? FILE_MODE)
   const name = encodePath(path ? `${root}/${path}` : root)
   const target = encodeName(entry.target ?? '')
   const size = type === 'file' ? entry.size : 0
@@ -115,7 +117,7 @@ interface Fields {
   seconds?: number
 }
 
-function ustar({ type, name, size, target, mode = MODES.file, seconds = 0 }: Fields): Buffer {
+function ustar({ type, name, size, target, mode = FILE_MODE, seconds = 0 }: Fields): Buffer {
   const block = Buffer.alloc(BLOCK)
   const text = (bytes: Buffer) =>
     bytes

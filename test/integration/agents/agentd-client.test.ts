@@ -171,6 +171,8 @@ test('a read that times out returns 503, because it may be retried, and a write 
   }
   assert.equal((await failed('GET')).status, 503)
   assert.equal((await failed('POST')).status, 500)
+  const streamed = await client.stream(target(port), { path: '/', timeoutMs: 50 }).catch((error) => error)
+  assert.equal(toAnswer({ status: 'running' } as Agent, 'Failed', streamed).status, 503)
 })
 
 test('connections are used again; one that died unnoticed costs an attempt, and never does a thing twice', async (t) => {

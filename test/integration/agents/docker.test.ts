@@ -92,7 +92,10 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     it(`a restart by the owner repairs a container that ${what} [report: broken sandboxes]`, async () => {
       const made = await up()
       await harm(made.agentId)
-      assert.equal((await world.run(await world.insert(made, 'agent.restart', { rebuild: true }))).state, 'succeeded')
+      assert.equal(
+        (await world.run(await world.insert(made, 'agent.restart', { rebuild: true }))).state,
+        'succeeded',
+      )
       assert.equal((await exec(made.agentId, 'echo works')).stdout, 'works\n')
     })
   }
@@ -135,7 +138,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
 
   it('a command that runs out of memory says so, with the limit [report: out of memory]', async () => {
     const { agentId } = await up()
-    const reason = `out of memory: the kernel killed a process of this command, the agent's limit is ${MEMORY_MB} MiB`
+    const reason = `out of memory: the kernel killed a process while this command ran, the agent's limit is ${MEMORY_MB} MiB`
     const killed = await exec(agentId, 'echo begun; tail /dev/zero; exit 3')
     assert.deepEqual([killed.exitCode, killed.reason, killed.stdout], [3, reason, 'begun\n'])
     assert.ok(killed.stderr.endsWith(`${reason}\n`), killed.stderr)

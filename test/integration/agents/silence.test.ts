@@ -31,7 +31,9 @@ describe('an agentd that does not answer', () => {
     try {
       await hasty.pass(signal)
       assert.deepEqual([await waiting(agentId), await repairs(agentId)], [[], []])
-      const { state, error_code } = await world.run(await world.insert(made, 'agent.restart', { rebuild: true }))
+      const { state, error_code } = await world.run(
+        await world.insert(made, 'agent.restart', { rebuild: true }),
+      )
       assert.deepEqual([state, error_code], ['queued', 'outage'])
     } finally {
       for (const socket of sockets) socket.destroy()
@@ -62,7 +64,10 @@ describe('an agentd that does not answer', () => {
     const began = performance.now()
     await reconciler.pass(signal)
     process.kill(pid, 'SIGCONT')
-    assert.equal((await world.run(await world.insert(made, 'agent.restart', { rebuild: true }))).state, 'succeeded')
+    assert.equal(
+      (await world.run(await world.insert(made, 'agent.restart', { rebuild: true }))).state,
+      'succeeded',
+    )
     await until('longer ago than the time', () => performance.now() - began > 500)
     await holdUp(await agentdPid(made.agentId))
     await reconciler.pass(signal)

@@ -39,6 +39,7 @@ function useReset(onStep: (step: string | null) => void, onDone: (before: string
   const queries = useQueryClient()
   return useMutation({
     async mutationFn(snapshotCid: string) {
+      const [newest] = (await readPage(agentId, '')).snapshots
       const answer = await unwrap(
         api.POST('/v0/agents/{agentId}/snapshots/reset', {
           params: { path: { agentId }, header: AT_ONCE },
@@ -46,10 +47,13 @@ function useReset(onStep: (step: string | null) => void, onDone: (before: string
         }),
       )
       if ('operation' in answer) await finished(answer.operation.id, onStep)
+      return newest?.createdAt
     },
-    async onSuccess(_, chosen) {
+    async onSuccess(newestBefore, chosen) {
       const [{ snapshots }] = await Promise.all([readPage(agentId, ''), queries.invalidateQueries()])
-      onDone(snapshots.find(({ snapshotCid }) => snapshotCid !== chosen)?.snapshotCid)
+      // A workspace that was this snapshot already has nothing to undo.
+      const isNew = snapshots[0]?.createdAt !== newestBefore
+      onDone(isNew ? snapshots.find(({ snapshotCid }) => snapshotCid !== chosen)?.snapshotCid : undefined)
     },
   })
 }

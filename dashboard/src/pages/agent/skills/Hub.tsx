@@ -81,7 +81,7 @@ function HubRow({
     unwrap(api.POST('/v0/clawhub/{slug}/install', { params: { path: { slug } } })),
   )
   const attach = useChange(() => attachSkill(agentId, slug))
-  const isNewer = inLibrary && version !== null && inLibrary.version !== version
+  const isNewer = inLibrary && !install.isSuccess && version !== null && inLibrary.version !== version
   const isInstalled = inLibrary !== undefined && !isNewer
   return (
     <Row
