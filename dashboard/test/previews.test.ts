@@ -199,7 +199,7 @@ describe('a preview', () => {
     await look('file-markdown')
     const rows = Array.from({ length: 40_000 }, (_, i) => `${i},row`).join('\n')
     await open([{ name: 'long.csv', content: rows, type: 'text/csv' }])
-    await page.getByText(/^The first 262\S* kB of \S+ kB are shown/).waitFor()
+    await page.getByText(/^The first 262\S* KB of \S+ KB are shown/).waitFor()
     await page.getByText('The first 500 rows are shown.').waitFor()
   })
   it('nothing of a hostile file runs, whatever its type, and names with markup are text', async () => {

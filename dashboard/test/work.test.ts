@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { newAgent } from '../../test/contract/openclaw/context.ts'
+import { until } from '../../test/support/processes.ts'
 import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
 const { url, own, page, complaints, signIn, look } = await openDashboard()
@@ -212,6 +213,7 @@ describe("an agent's files", () => {
     await look('agent-files-long')
   })
   it('a file is deleted', async () => {
+    await page.goto(`${at}/files?file=workspace%2Fuploads%2Fpage.html`)
     await page.getByRole('region', { name: 'page.html' }).getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('button', { name: 'page.html' }).waitFor({ state: 'detached' })

@@ -20,7 +20,7 @@ export function moveInTree(event: KeyboardEvent<HTMLElement>): void {
     ArrowUp: () => rows[at - 1],
     Home: () => rows[0],
     End: () => rows.at(-1),
-    ArrowRight: () => toggle(false) || item?.querySelector(`ul ${ROW}`),
+    ArrowRight: () => toggle(false) || item?.querySelector(`:scope ul ${ROW}`),
     ArrowLeft: () => toggle(true) || item?.parentElement?.closest('li')?.querySelector(ROW),
   }
   const find = target[event.key]

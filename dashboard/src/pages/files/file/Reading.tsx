@@ -60,7 +60,8 @@ export function Reading({
 
 /** The first row of a CSV is its head. */
 function Rows({ text, isCut }: { text: string; isCut: boolean }) {
-  const { data } = parse<string[]>(text, { skipEmptyLines: true, preview: MOST_ROWS + 2 })
+  // The head, one row more than is shown, and one that may be cut.
+  const { data } = parse<string[]>(text, { skipEmptyLines: true, preview: MOST_ROWS + 3 })
   // The last row of a text that was cut may be half a row.
   const [head = [], ...rows] = isCut ? data.slice(0, -1) : data
   return (
