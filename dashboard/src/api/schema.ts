@@ -82,7 +82,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a failed pin request
-         * @description Starts a new operation for the same request, with all that it was asked with. A request that is under way stays unchanged; `Operation-Id` then names its operation.
+         * @description Starts a new operation for the same request, with all that it was asked with. A request that is under way stays unchanged; `Operation-Id` then names its operation. An `Idempotency-Key` has no effect: a repeat after the new operation has failed starts another one.
          *
          *     Scope: `org:files:write`.
          */
@@ -15740,7 +15740,7 @@ export interface operations {
                                 exitCode: number | null;
                                 startedAt: string | null;
                                 finishedAt: string | null;
-                                /** @description Why it failed, if the kernel killed it for memory. */
+                                /** @description Why it failed, if the kernel killed a process for memory while it ran. */
                                 reason?: string;
                             };
                             start: {
@@ -15749,7 +15749,7 @@ export interface operations {
                                 exitCode: number | null;
                                 startedAt: string | null;
                                 finishedAt: string | null;
-                                /** @description Why it failed, if the kernel killed it for memory. */
+                                /** @description Why it failed, if the kernel killed a process for memory while it ran. */
                                 reason?: string;
                             };
                         } | null;
