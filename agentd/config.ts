@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, unlink, writeFile } from 'node:fs/promises'
+import { unlink, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { AgentdError } from './agentd-errors.ts'
 import { redact, redactText, restore } from './config-redaction.ts'
+import { makeFolders } from './folders.ts'
 import { GatewayClient } from './gateway-client.ts'
 import { isObject, type Json } from './json.ts'
 import { memoryKills, outOfMemory } from './memory.ts'
@@ -263,7 +264,7 @@ async function checkWithEngine(agent: Agent, text: string): Promise<ConfigCheck>
   // The file stands beside the real one, as the paths of its includes are relative.
   const candidate = `${paths.configFile}.${randomUUID()}.part`
   const { file, args } = engineCommand(config, ['config', 'validate', '--json'])
-  await mkdir(paths.state, { recursive: true, mode: 0o700 })
+  await makeFolders(paths.state)
   try {
     await writeFile(candidate, text, { flag: 'wx', mode: 0o600 })
     const env = { ...gateway.env, OPENCLAW_CONFIG_PATH: candidate }

@@ -62,7 +62,7 @@ const gateway = new Gateway({
 const tasks = new TaskWatch(gateway, onChange)
 const usage = new UsageWatch(disk)
 const agent: Agent = { config, paths, gateway, log }
-const repository = new RepositoryService(agent)
+const repository = new RepositoryService(agent, disk)
 const services: Service[] = [
   statusService(status, { gateway, scripts, disk, usage, tasks, epoch: () => server.epoch }),
   lifecycleService({ gateway, scripts }),

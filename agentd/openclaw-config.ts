@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, rename, unlink } from 'node:fs/promises'
+import { open, rename, unlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { isErrno } from './agentd-errors.ts'
+import { makeFolders } from './folders.ts'
 import { isObject, type Json } from './json.ts'
 import { type Paths, realPath } from './paths.ts'
 import { NotPlain, readPlainFile } from './plain-file.ts'
@@ -34,7 +35,7 @@ export async function writeConfig(
   const after = override(fill(before, defaults), owned)
   const wanted = `${JSON.stringify(after, null, 2)}\n`
   if (wanted === text) return
-  await mkdir(dirname(paths.configFile), { recursive: true, mode: 0o700 })
+  await makeFolders(dirname(paths.configFile))
   await replaceFile(paths.configFile, wanted)
 }
 
@@ -53,7 +54,7 @@ export async function writeSettings({ state }: Paths): Promise<void> {
   const after = fill(before, { retry: { provider: { maxRetries: MOST_RETRIES } } })
   const wanted = `${JSON.stringify(after, null, 2)}\n`
   if (JSON.stringify(before) === JSON.stringify(after)) return
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makeFolders(dirname(path))
   await replaceFile(path, wanted)
 }
 

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { link, mkdir, open, unlink } from 'node:fs/promises'
+import { link, open, unlink } from 'node:fs/promises'
 import { normalize } from 'node:path/posix'
 import { AgentdError, isErrno } from './agentd-errors.ts'
+import { makeFolders } from './folders.ts'
 import type { Paths } from './paths.ts'
 import type { SeedRequest } from './protocol.ts'
 import type { RepositoryService } from './repository/repository-service.ts'
@@ -34,8 +35,7 @@ export function workspaceService({ paths }: Agent, repository: RepositoryService
 
 /** Makes the folders that everything else of agentd relies on. */
 export async function makeRoot(paths: Paths): Promise<void> {
-  for (const folder of [paths.root, paths.state, paths.tmp])
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+  for (const folder of [paths.root, paths.state, paths.tmp]) await makeFolders(folder)
 }
 
 function checkFile(file: SeedRequest['files'][number]): { names: string[]; text: string } {

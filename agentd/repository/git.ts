@@ -4,9 +4,10 @@
  * hooks and attributes come from there; objects and refs are links into the agent's repository, HEAD is the agent's.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
+import { makeFolders } from '../folders.ts'
 import { memoryKills, outOfMemory } from '../memory.ts'
 import { agentMark } from '../openclaw.ts'
 import type { Paths } from '../paths.ts'
@@ -95,7 +96,7 @@ export class Git {
   /** Makes agentd's own folder anew; nothing may run in it. */
   async prepare(): Promise<void> {
     await rm(this.own, { recursive: true, force: true })
-    await mkdir(join(this.own, 'info'), { recursive: true, mode: 0o700 })
+    await makeFolders(join(this.own, 'info'))
     for (const name of SHARED) await symlink(join(this.dir, name), join(this.own, name))
     await writeFile(join(this.own, 'config'), configuration(this.#maxPush))
     // Files are kept byte by byte: no filters, no line ends that change, whatever .gitattributes says.

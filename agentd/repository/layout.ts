@@ -1,8 +1,9 @@
 /** The agent's repository as a folder: made where it is missing, mended where agentd or git was killed in it. */
 import type { Dirent } from 'node:fs'
-import { lstat, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
+import { lstat, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isErrno } from '../agentd-errors.ts'
+import { makeFolders } from '../folders.ts'
 import type { Log } from '../logs.ts'
 import type { Git } from './git.ts'
 
@@ -19,7 +20,7 @@ export async function ensureRepository(git: Git, log: Log): Promise<void> {
   const stats = await lstat(git.dir).catch(() => undefined)
   if (stats && !stats.isDirectory()) await setAside(git, log, 'it is no folder')
   for (const folder of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags', 'info'])
-    await mkdir(join(git.dir, folder), { recursive: true })
+    await makeFolders(join(git.dir, folder))
   await writeFile(join(git.dir, 'config'), CONFIG, { flag: 'wx' }).catch(unlessThere)
   if (await hasHead(git)) return
   const part = join(git.dir, 'HEAD.part')

@@ -2,9 +2,10 @@
  * A push to the branch that the agent works on: checked, taken, and brought into the working tree. A record on disk says
  * what is under way, so that whoever comes after an agentd that was killed finishes it.
  */
-import { constants, mkdir, open, rename, rm } from 'node:fs/promises'
+import { constants, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Duplex } from 'node:stream'
+import { makeFolders } from '../folders.ts'
 import { addAll, type Committer } from './commit.ts'
 import { confidentialOf } from './confidential.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
@@ -261,7 +262,7 @@ class DurableRecord<T> {
 
   async write(value: T): Promise<void> {
     const part = `${this.#path}.part`
-    await mkdir(dirname(this.#path), { recursive: true })
+    await makeFolders(dirname(this.#path))
     await rm(part, { force: true })
     {
       await using file = await open(part, 'wx', 0o600)

@@ -1,4 +1,5 @@
 import { AgentdError, isErrno } from '../agentd-errors.ts'
+import type { DiskWatch } from '../disk.ts'
 import type { Agent, Call, Route, RouteResponse, Service } from '../server.ts'
 import { Committer } from './commit.ts'
 import { readExtras, writeExtras } from './extras.ts'
@@ -37,7 +38,7 @@ export class RepositoryService implements Service {
   readonly #imports = new Mutex()
   readonly #upkeep: Upkeep
 
-  constructor({ config, paths, gateway, log }: Agent) {
+  constructor({ config, paths, gateway, log }: Agent, disk: Pick<DiskWatch, 'refusal'>) {
     const git = new Git({ paths, diskBytes: config.diskBytes })
     const repository: Repository = {
       git,
@@ -67,7 +68,7 @@ export class RepositoryService implements Service {
       { method: 'DELETE', path: `${at}/pushed`, fenced: true, handle: (call) => this.#taken(call) },
       ...gitRoutes({ repository, committer: this.#committer, pushes: this.#pushes }),
     ]
-    this.routes = routes.map((route) => ({ ...route, handle: (call) => explained(route.handle(call)) }))
+    this.routes = routes.map((route) => ({ ...route, handle: (call) => explained(route.handle(call), disk) }))
   }
 
   /** Puts right what an agentd that was killed left behind; before anything else runs. */
@@ -188,14 +189,14 @@ function checkCommit(request: CommitRequest): CommitRequest {
 }
 
 /** Says what git's failure means to the client. */
-async function explained<T>(work: Promise<T>): Promise<T> {
+async function explained<T>(work: Promise<T>, disk: Pick<DiskWatch, 'refusal'>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    if (isErrno(error, 'ENOSPC', 'EDQUOT'))
-      throw new AgentdError('disk_full', `the agent's disk is full: ${(error as Error).message}`, {
-        cause: error,
-      })
+    if (isErrno(error, 'ENOSPC', 'EDQUOT')) {
+      const reason = (await disk.refusal()) ?? `disk full: ${(error as Error).message}`
+      throw new AgentdError('disk_full', reason, { cause: error })
+    }
     if (!(error instanceof GitError)) throw error
     const code = /No space left on device|Disk quota exceeded/.test(error.message) ? 'disk_full' : 'internal'
     throw new AgentdError(code, error.message, { cause: error })

@@ -79,6 +79,9 @@ for (const [what, make, skip] of [
     test('an agentd that is started on a full disk answers, and says why the gateway does not start', async () => {
       await agentd.kill('SIGKILL')
       await agentd.boot()
+      const { status, body } = await agentd.call<{ message: string }>('GET', '/v1/repository')
+      assert.equal(status, 507)
+      assert.match(body.message, /^disk full: the agent's files take \d+ MiB of \d+ MiB$/)
       await agentd.start({ run: 'second' }, 2)
       const { gateway } = await agentd.until('failed', 60_000, inRun('second', 'failed'))
       assert.match(gateway.reason ?? '', /^disk full/)
