@@ -62,7 +62,6 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
   const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2, reserve: options.reserve })
   const pins = new PinFolder(dir, { markExpiryMs: Math.max(graceMs * MARK_GRACES, MIN_MARK_EXPIRY_MS) })
   const pieces = new Pieces()
-  const trashDir = join(dir, 'trash')
   const stopped = new AbortController()
   let network: Promise<BlockNetwork> | null = null
 
@@ -124,7 +123,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
     async start() {
       await checkProfile()
-      for (const path of [blocks.dir, blocks.tempDir, pins.dir, trashDir]) {
+      for (const path of [blocks.dir, blocks.tempDir, pins.dir, blocks.trashDir]) {
         await onDisk(() => mkdir(path, { recursive: true, mode: 0o700 }))
       }
       if (listen.length > 0) await openNetwork()
@@ -199,7 +198,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
     gc: ({ signal, dryRun = false }) =>
       call(signal, async (combined) => {
-        return collectGarbage({ blocks, pins, trashDir, graceMs, dryRun, signal: combined })
+        return collectGarbage({ blocks, pins, graceMs, dryRun, signal: combined })
       }),
     shortage: async () => null,
     info: ({ signal }) =>

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
-import { mkdir, open, rename, rm, stat, utimes } from 'node:fs/promises'
-import { join } from 'node:path'
+import { link, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { NextToLast } from 'blockstore-fs/sharding'
 import type { CID } from 'multiformats/cid'
@@ -22,6 +22,8 @@ import { StorageError } from '../port.ts'
 export class BlockFolder {
   readonly dir: string
   readonly tempDir: string
+  /** Blocks that a GC has moved aside, as `<random>.<file name>`, until it removes them or puts them back. */
+  readonly trashDir: string
   readonly #touchAfterMs: number
   readonly #reserve: DiskReserve | undefined
   readonly #sharding = new NextToLast()
@@ -34,6 +36,7 @@ export class BlockFolder {
   constructor(dir: string, options: { touchAfterMs: number; reserve?: DiskReserve | undefined }) {
     this.dir = join(dir, 'blocks')
     this.tempDir = join(dir, 'tmp')
+    this.trashDir = join(dir, 'trash')
     this.#touchAfterMs = options.touchAfterMs
     this.#reserve = options.reserve
   }
@@ -57,7 +60,7 @@ export class BlockFolder {
   async read(cid: CID): Promise<Uint8Array | null> {
     const inline = inlineBytes(cid)
     if (inline) return inline
-    const bytes = await ifThere(() => readFile(this.path(cid)))
+    const bytes = await this.#find(cid, readFile)
     if (bytes && bytes.length > LARGE_BLOCK_BYTES) await turn()
     return bytes && (await matches(cid, bytes)) ? bytes : null
   }
@@ -65,23 +68,63 @@ export class BlockFolder {
   /** The block's size in bytes, or null when it is not there. */
   async size(cid: CID): Promise<number | null> {
     const inline = inlineBytes(cid)
-    return inline ? inline.length : ifThere(async () => (await stat(this.path(cid))).size)
+    return inline ? inline.length : this.#find(cid, async (path) => (await stat(path)).size)
   }
 
   /**
    * Like `size`, and a block that has not been used for a while counts as used from now on: a GC in
    * any process then leaves it alone.
+   * @param options.findAside False for a caller that writes the block if it is missing, which costs less than to look
+   *   for it where a GC may have moved it.
    */
-  async use(cid: CID): Promise<number | null> {
+  async use(cid: CID, { findAside = true } = {}): Promise<number | null> {
     const inline = inlineBytes(cid)
     if (inline) return inline.length
-    return ifThere(async () => {
-      const path = this.path(cid)
+    const call = async (path: string): Promise<number> => {
       const { size, mtimeMs } = await stat(path)
       const now = new Date()
       if (now.getTime() - mtimeMs > this.#touchAfterMs) await utimes(path, now, now)
       return size
-    })
+    }
+    return findAside ? this.#find(cid, call) : ifThere(() => call(this.path(cid)))
+  }
+
+  /**
+   * Puts back a block that a GC has moved aside, unless the GC has removed it by now. The block counts as used from now
+   * on. If there is a newer copy in its place, that one stays: somebody may have written it just now, and a copy of
+   * an older time would let a GC remove it.
+   * @param name its name in `trashDir`.
+   */
+  async putBack(name: string): Promise<void> {
+    const cid = this.decode(name.slice(name.indexOf('.') + 1))
+    if (!cid) return
+    const aside = join(this.trashDir, name)
+    const path = this.path(cid)
+    if (!(await touch(aside))) return
+    try {
+      await link(aside, path)
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return
+      if (hasCode(error, 'EEXIST')) {
+        if (!(await touch(path))) return this.putBack(name) // another GC has moved that copy aside
+      } else await ifThere(() => rename(aside, path)) // a file system without hard links
+    }
+    await onDisk(() => rm(aside, { force: true }))
+  }
+
+  /**
+   * Runs a call on the file of a block; null when there is none. A GC may just have moved the file aside: then it is
+   * put back first. Otherwise a pinned block could be missing for as long as that GC is held up.
+   */
+  async #find<T>(cid: CID, call: (path: string) => Promise<T>): Promise<T | null> {
+    const path = this.path(cid)
+    const found = await ifThere(() => call(path))
+    if (found !== null) return found
+    for (const name of (await ifThere(() => readdir(this.trashDir))) ?? []) {
+      if (name.endsWith(`.${basename(path)}`)) await this.putBack(name)
+    }
+    // The GC may have put it back between the call and the look.
+    return ifThere(() => call(path))
   }
 
   /** To be called before anybody goes to the trouble of getting blocks. @throws StorageError `no_space`. */
@@ -123,6 +166,13 @@ export class BlockFolder {
       }
     })
   }
+}
+
+/** Sets the time of a file to now; false when it is not there. */
+async function touch(path: string): Promise<boolean> {
+  const now = new Date()
+  const done = await ifThere(() => utimes(path, now, now).then(() => true))
+  return done ?? false
 }
 
 const openFile = promisify(fs.open)

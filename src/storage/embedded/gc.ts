@@ -15,7 +15,6 @@ const WRITE_MS = 3_600_000
 export interface GcOptions {
   blocks: BlockFolder
   pins: PinFolder
-  trashDir: string
   /** A block used within this time is never removed. */
   graceMs: number
   /** Counts what would go, and removes nothing. */
@@ -36,7 +35,8 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const { blocks, pins, graceMs, signal } = options
   const startedMs = Date.now()
   if (!options.dryRun) {
-    await restoreTrash(blocks, options.trashDir)
+    // A GC that died may have left blocks aside that were touched since.
+    for (const name of await onDisk(() => readdir(blocks.trashDir))) await blocks.putBack(name)
     await removeLeftovers(blocks.tempDir, startedMs - WRITE_MS)
   }
 
@@ -106,32 +106,27 @@ async function linksOf(cid: CID, bytes: Uint8Array | null): Promise<CID[]> {
 }
 
 /**
- * Removes a block unless it was used lately; its size, or null when it stays. It is moved aside
- * first and looked at again: a user who touched it just before that gets it back, and one who comes
- * after finds no block and retrieves it.
+ * Removes a block unless it was used lately; its size, or null when it stays. The block is moved aside
+ * first and looked at again: if a user touched it just before that, it is put back. Whoever looks for it while it is
+ * aside puts it back as well (see `BlockFolder`), and a user who comes later finds no block and retrieves it. So no
+ * pinned block is missing for a reader, nor for another GC that looks for what is below it, however long a step takes.
  */
 async function removeUnused(cid: CID, options: GcOptions & { cutoffMs: number }): Promise<number | null> {
-  const path = options.blocks.path(cid)
+  const { blocks } = options
+  const path = blocks.path(cid)
   const isUnused = async (file: string): Promise<number | null> => {
     const found = await ifThere(() => stat(file))
     return found && found.mtimeMs < options.cutoffMs ? found.size : null
   }
   const unused = await isUnused(path)
   if (unused === null || options.dryRun) return unused
-  const aside = join(options.trashDir, `${randomUUID()}.${basename(path)}`)
+  const name = `${randomUUID()}.${basename(path)}`
+  const aside = join(blocks.trashDir, name)
   await ifThere(() => rename(path, aside))
   const size = await isUnused(aside)
-  if (size === null) await ifThere(() => rename(aside, path))
+  if (size === null) await blocks.putBack(name)
   else await onDisk(() => rm(aside, { force: true }))
   return size
-}
-
-/** Puts back what a GC that died had moved aside: it may have been touched since. */
-async function restoreTrash(blocks: BlockFolder, trashDir: string): Promise<void> {
-  for (const file of await onDisk(() => readdir(trashDir))) {
-    const cid = blocks.decode(file.slice(file.indexOf('.') + 1))
-    if (cid) await ifThere(() => rename(join(trashDir, file), blocks.path(cid)))
-  }
 }
 
 /** Removes temporary files of writers that died. */

@@ -164,7 +164,8 @@ export class WriteBehind {
 
   async #write(cid: CID, bytes: Uint8Array): Promise<void> {
     // A block of another size than it should have was cut off by a disk that failed.
-    if ((await this.#blocks.use(cid)) !== bytes.length) await this.#blocks.write(cid, bytes)
+    const size = await this.#blocks.use(cid, { findAside: false })
+    if (size !== bytes.length) await this.#blocks.write(cid, bytes)
   }
 }
 
