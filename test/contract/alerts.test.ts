@@ -1,6 +1,6 @@
 /**
- * Metrics that alerts and the dashboard ask for: each is there, with its labels, in the answer of a running role. The table
- * in `docs/alerts.md` is what the roles say of their metrics; `npm run docs:metrics` writes it.
+ * Metrics that alerts and the dashboard query: a running role exports each of them, with its labels. The table in
+ * `docs/alerts.md` repeats the help texts of the roles; `npm run docs:metrics` writes it.
  */
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -30,14 +30,14 @@ const queries = [
   ),
 ]
 
-/** Made by Prometheus itself. */
+/** Series that Prometheus creates itself. */
 const OF_PROMETHEUS = ['up', 'ALERTS']
 /** Labels that Prometheus adds to what it scrapes. */
 const OF_THE_SCRAPE = ['job', 'instance']
-/** Series that come with the first of what they count. */
+/** Series that appear with the first event they count. */
 const NOT_YET = ['berth_tunnels_total', 'berth_egress_exchanges_total']
 
-/** Metrics of an expression with the labels that it names in selectors. */
+/** The metrics of an expression, with the labels that its selectors name. */
 function metricsOf(expr: string): { name: string; labels: string[] }[] {
   return [...expr.matchAll(/\b((?:berth|nodejs|process)_\w+|up|ALERTS)\b(?:\{([^}]*)\})?/g)].map(
     ([, name = '', selector = '']) => ({
@@ -47,8 +47,8 @@ function metricsOf(expr: string): { name: string; labels: string[] }[] {
   )
 }
 
-describe('metrics that alerts and the dashboard name', () => {
-  /** Labels of the series of all roles, by the metric's name; empty where it has a type and no series yet. */
+describe('metrics in alerts and the dashboard', () => {
+  /** The labels of the series of all roles by metric name; empty if a metric has a type but no series yet. */
   const known = new Map<string, Set<string>>()
   const readAll = async () => {
     for (const role of ROLES)
@@ -63,18 +63,18 @@ describe('metrics that alerts and the dashboard name', () => {
       }
   }
 
-  it('metrics that alerts and the dashboard name are there, once operations have ended', async () => {
+  it('all metrics in alerts and the dashboard exist once operations have ended', async () => {
     const { api } = await workspace()
     await api.pin({ cid: `${inlineCid('alerts')}` }, { wait: 120 })
-    await until('an attempt is counted, and the database was read in time', async () => {
+    await until('an attempt is counted, and the database was queried in time', async () => {
       await readAll()
-      // The last that is read of the database.
+      // The last metrics that come from the database.
       const isRead = known.get('berth_reconcile_repairs_total')?.has('reason')
       return isRead && known.get('berth_operation_attempts_total')?.has('state')
     })
   })
   for (const { name, expr } of queries)
-    it(`the metrics of ${name} are there: ${expr.replaceAll(/\s+/g, ' ').trim()}`, () => {
+    it(`the metrics of ${name} exist: ${expr.replaceAll(/\s+/g, ' ').trim()}`, () => {
       const used = metricsOf(expr)
       assert.ok(used.length > 0, 'names a metric')
       for (const metric of used) {
@@ -91,7 +91,7 @@ describe('metrics that alerts and the dashboard name', () => {
     })
 })
 
-/** The metrics of Berth's own with their roles and what they say of themselves, by role. */
+/** Berth's own metrics with their roles and help texts, by role. */
 async function table(): Promise<string> {
   const found = new Map<string, { help: string; type: string; roles: string[] }>()
   for (const role of ROLES) {
@@ -110,7 +110,7 @@ async function table(): Promise<string> {
   return `| role | metric | type | what it is |\n|---|---|---|---|\n${rows.sort().join('')}`
 }
 
-it('the table of metrics in docs/alerts.md is what the roles say of them', async () => {
+it('the table of metrics in docs/alerts.md matches the help texts of the roles', async () => {
   const page = await readFile(PAGE, 'utf8')
   const [written] = PLACE.exec(page) ?? []
   assert.ok(written, 'docs/alerts.md has no place for the table')
@@ -120,15 +120,15 @@ it('the table of metrics in docs/alerts.md is what the roles say of them', async
   else assert.equal(written, made, 'run `npm run docs:metrics`')
 })
 
-describe('each alert', async () => {
+describe('alerts', async () => {
   const page = await read('docs/alerts.md')
   const headings = [...page.matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading)
   for (const { alert, annotations } of rules)
-    it(`each alert is explained where it leads to: ${alert}`, () => {
+    it(`docs/alerts.md explains the alert ${alert}`, () => {
       assert.equal(annotations.runbook, `docs/alerts.md#${alert.toLowerCase()}`)
       assert.ok(headings.includes(alert), `docs/alerts.md has no heading ${alert}`)
     })
-  it('each alert that is explained is still there', () => {
+  it('docs/alerts.md explains no alert that was removed', () => {
     const names = rules.map(({ alert }) => alert)
     assert.deepEqual(
       headings.filter((heading) => heading.startsWith('Berth') && !names.includes(heading)),

@@ -1,4 +1,4 @@
-/** Analytics of gateways, as their owner gets them: by content, program, page and day. */
+/** Gateway analytics as the owner sees them: by content, user agent, page and day. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'
@@ -28,7 +28,7 @@ const top = async (gateway: GatewayReader, by: string, query: Query = {}) =>
   (await api.get(TOP, { gateway_domain: nameOf(gateway), by, ...query })).body.data
 const series = async (gateway: GatewayReader, query: Query = {}) =>
   (await api.get(SERIES, { gateway_domain: nameOf(gateway), ...query })).body.data
-/** Waits until a gateway has counted so many requests. */
+/** Waits until a gateway has counted this many requests. */
 const counted = (gateway: GatewayReader, requests: number) =>
   until(`${requests} are counted`, async () => (await series(gateway)).total_requests === requests)
 const requestsOf = (items: { value: string; requests: number }[]) =>
@@ -42,8 +42,8 @@ const insert = (id: string, day: string, cid: string, requests: number, bytes: n
 
 const open = await newGateway()
 
-describe('what a gateway served', () => {
-  it('what a gateway served is counted by content, name, program and page, with its bytes', async () => {
+describe('gateway analytics', () => {
+  it('gateway analytics count requests and bytes by content, name, program and page', async () => {
     const gateway = await newGateway()
     const [one, two] = [
       await store(api, 'public', 'x'.repeat(5000), { name: 'one.txt' }),
@@ -71,7 +71,7 @@ describe('what a gateway served', () => {
     assert.deepEqual([period_start_time, requests], [today(), 4])
   })
 
-  it('what a gateway served is found by whatever was counted, however it is spelled', async () => {
+  it('gateway analytics find requests by any counted value, in any spelling', async () => {
     const gateway = await newGateway()
     const { cid } = await store(api, 'public', 'found', { name: 'found.txt' })
     const said = { 'user-agent': `${'x'.repeat(300)}`, referer: 'https://example.com/page' }
@@ -100,7 +100,7 @@ describe('what a gateway served', () => {
     for (const by of ['country', 'region']) assert.deepEqual(await top(gateway, by), [])
   })
 
-  it('what a gateway served of private files is counted, and what it refused or does not have is not', async () => {
+  it('gateway analytics count private files, and no refused or missing content', async () => {
     const gateway = await newGateway()
     const hidden = await store(api, 'private', 'hidden', { name: 'hidden.txt' })
     const url = `http://${gateway.host}/files/${hidden.cid}`
@@ -114,7 +114,7 @@ describe('what a gateway served', () => {
     assert.deepEqual(requestsOf(await top(gateway, 'cid')), [[hidden.cid, 1]])
   })
 
-  it('what a gateway served comes by days and weeks, sorted and cut as was asked', async () => {
+  it('gateway analytics are grouped by day or week, and sorted and limited as requested', async () => {
     const gateway = await newGateway()
     await insert(gateway.id, '2026-03-01', 'a', 1, 900) // a Sunday
     await insert(gateway.id, '2026-03-02', 'a', 3, 100)
@@ -148,7 +148,7 @@ describe('what a gateway served', () => {
     assert.deepEqual(requestsOf(await top(gateway, 'cid', { sort_order: 'asc', limit: '1' })), [['a', 4]])
   })
 
-  it('what a gateway served is of its workspace alone, and gone with the gateway', async () => {
+  it('only the workspace reads its gateway analytics, and they are deleted with the gateway', async () => {
     const gateway = await newGateway()
     await insert(gateway.id, today(), 'a', 1, 1)
     const other = await workspace()
@@ -163,7 +163,7 @@ describe('what a gateway served', () => {
     assert.deepEqual(await sql('SELECT FROM gateway_request_count WHERE gateway_id = $1', [gateway.id]), [])
   })
 
-  it('what a gateway served has at the older paths the same answer', async () => {
+  it('gateway analytics return the same at the older paths', async () => {
     const gateway = await newGateway()
     await insert(gateway.id, '2026-03-01', 'a', 1, 900)
     const query = { gateway_domain: nameOf(gateway) }
@@ -173,7 +173,7 @@ describe('what a gateway served', () => {
     assert.deepEqual(olderSeries.body.data, await series(gateway))
   })
 
-  it('what a gateway served needs the scope of analytics', async () => {
+  it('gateway analytics need the analytics scope', async () => {
     const gateway_domain = nameOf(await newGateway())
     const reader = await mine.keyed('org:analytics:read')
     const stranger = await mine.keyed('org:gateways:write')
@@ -183,13 +183,13 @@ describe('what a gateway served', () => {
 
   const malformed: [string, Query, RegExp][] = [
     ['no gateway', { by: 'cid' }, /^gateway_domain: is required/],
-    ['nothing to count by', { gateway_domain: 'abc' }, /^by: /],
-    ['an address to count by', { gateway_domain: 'abc', by: 'ip' }, /^by: must be cid/],
-    ['a year that is none', { gateway_domain: 'abc', by: 'cid', start_date: '0000-01-01' }, /^start_date: /],
-    ['a day that is none', { gateway_domain: 'abc', by: 'cid', start_date: '2026-02-30' }, /^start_date: /],
-    ['a CID that is none', { gateway_domain: nameOf(open), by: 'cid', cid: 'x' }, /^cid: not a CID/],
+    ['nothing to group by', { gateway_domain: 'abc' }, /^by: /],
+    ['an address to group by', { gateway_domain: 'abc', by: 'ip' }, /^by: must be cid/],
+    ['an invalid year', { gateway_domain: 'abc', by: 'cid', start_date: '0000-01-01' }, /^start_date: /],
+    ['an invalid day', { gateway_domain: 'abc', by: 'cid', start_date: '2026-02-30' }, /^start_date: /],
+    ['an invalid CID', { gateway_domain: nameOf(open), by: 'cid', cid: 'x' }, /^cid: not a CID/],
     [
-      'a status that is none',
+      'an invalid status',
       { gateway_domain: 'abc', by: 'cid', http_status_code: '999' },
       /^http_status_code: /,
     ],
@@ -197,12 +197,12 @@ describe('what a gateway served', () => {
     ['another order', { gateway_domain: 'abc', by: 'cid', sort_by: 'bytes' }, /^sort_by: must be requests/],
   ]
   for (const [what, query, message] of malformed)
-    it(`what a gateway served is 400 with ${what}`, async () =>
+    it(`gateway analytics return 400 with ${what}`, async () =>
       assertError(await api.get(TOP, query), 400, message))
 })
 
-describe('web processes that end', () => {
-  it('web processes that end write what they have counted, and one that is killed loses what it had not written', async () => {
+describe('analytics of stopped web processes', () => {
+  it('a stopping web process writes its counts, and a killed one loses unwritten counts', async () => {
     const gateway = await newGateway()
     const { cid } = await store(api, 'public', 'counted by each')
     const never = { BERTH_ANALYTICS_FLUSH_SECONDS: '3600' }

@@ -1,4 +1,4 @@
-/** The audit when a web process is killed in the midst of requests. */
+/** The audit when a web process is killed in the middle of requests. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -12,14 +12,14 @@ import { startWebProcess } from './web-process.ts'
 const { berth, env, sql, workspace } = await openContext()
 const CLIENTS = 12
 
-/** Settings with which a process is killed between a change and what the audit says of its end. */
+/** Settings that kill a process between a change and the result in its audit entry. */
 async function doomed() {
   const dir = await mkdtemp(join(tmpdir(), 'berth-audit-'))
   return { ...env, BERTH_CRASH_AT: `audit-before-end@${join(dir, 'killed')}` }
 }
 
-describe('a web process that is killed', () => {
-  it('a web process that is killed behind a change has its entry, which says that it is not known how it ended', async () => {
+describe('the audit of a killed process', () => {
+  it('a web process killed right after a change leaves an audit entry with an unknown result', async () => {
     const { id, api } = await workspace()
     const { url, running } = await startWebProcess(await doomed())
     const headers = { authorization: `Bearer ${api.key}`, 'content-type': 'application/json' }
@@ -39,7 +39,7 @@ describe('a web process that is killed', () => {
       assert.deepEqual((await api.get('/v0/audit', { result })).body.data.entries, [])
   })
 
-  it('a command that is killed behind a change has its entry, which says that it is not known how it ended', async () => {
+  it('a command killed right after a change leaves an audit entry with an unknown result', async () => {
     const { name } = await workspace()
     const user = `user-${randomUUID()}`
     const args = ['bin/berth.mjs', 'users', 'add', user, '-w', name]
@@ -51,7 +51,7 @@ describe('a web process that is killed', () => {
   })
 
   for (const answers of [1, 20, 75])
-    it(`a web process that is killed after ${answers} answers has written the entry of each, and of each pin`, async () => {
+    it(`a web process killed after ${answers} responses has written each audit entry and pin`, async () => {
       const { id, api } = await workspace()
       const { url, running } = await startWebProcess(env)
       const answered: { requestId: string; pin: boolean }[] = []
@@ -69,14 +69,14 @@ describe('a web process that is killed', () => {
         try {
           for (;;) await post(n % 2 === 0)
         } catch (error) {
-          // The connection breaks with the process.
+          // The connection breaks when the process dies.
           if (!(error instanceof TypeError)) throw error
         }
       }
       await Promise.all(Array.from({ length: CLIENTS }, client))
       await running.end()
       assert.ok(answered.length >= answers)
-      // Both at one time: the database may still commit what the process asked for last.
+      // One query for both: the database may still commit what the process sent last.
       const rows = await sql(
         `SELECT request_id, resource, NULL AS pin FROM audit WHERE workspace_id = $1
          UNION ALL SELECT NULL, NULL, target_id FROM operation WHERE workspace_id = $1 AND kind = 'pin.add'`,
@@ -89,7 +89,7 @@ describe('a web process that is killed', () => {
         answered.filter(({ requestId }) => !written.has(requestId)),
         [],
       )
-      // Answered or not, a pin and its entry are there together.
+      // Answered or not, a pin and its entry exist together.
       assert.deepEqual(
         entries
           .map(({ resource }) => String(resource))

@@ -1,4 +1,6 @@
-/** The audit: that each write is in it, by whom, and how it ended; who reads it, and what is never in it. */
+/**
+ * The audit: it records each write, its caller and its result. Also tests who may read it, and what it never contains.
+ */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,15 +17,15 @@ import { addMember } from './workspaces/rows.ts'
 const context = await openContext()
 const { anonymous, berth, sql, workspace } = context
 
-/** The entries of a workspace, the oldest first. */
+/** The entries of a workspace, oldest first. */
 const entriesOf = (workspaceId: string) =>
   sql('SELECT * FROM audit WHERE workspace_id = $1 ORDER BY id', [workspaceId])
 
-describe('an entry of the audit', () => {
-  it('an entry of the audit says who did what, to what, from where, and how it ended', async () => {
+describe('an audit entry', () => {
+  it('an audit entry names the caller, the action, the resource, the address and the result', async () => {
     const { id, api } = await workspace()
     const reply = await api.request('POST', '/v3/groups/public?secret=in-the-query', {
-      json: { name: 'a name that is nobody’s business' },
+      json: { name: 'a name that the audit must not store' },
       headers: { 'user-agent': 'a program' },
     })
     const [entry, ...others] = await entriesOf(id)
@@ -49,7 +51,7 @@ describe('an entry of the audit', () => {
     assert.ok(!JSON.stringify(entry).includes(String(api.key)), `${entryId}`)
   })
 
-  it('an entry of the audit is there before the answer, for each of many at a time', async () => {
+  it('an audit entry exists before the response, even for many requests at once', async () => {
     const { id, api } = await workspace()
     const requests = await Promise.all(
       Array.from({ length: 40 }, async () => {
@@ -66,7 +68,7 @@ describe('an entry of the audit', () => {
     assert.deepEqual(new Set(requests), new Set([1]))
   })
 
-  it('an entry of the audit is one for each pin, by each of the ways to ask for it', async () => {
+  it('each way to request a pin writes exactly one audit entry', async () => {
     for (const path of ['/psa/pins', '/v3/files/public/pin_by_cid']) {
       const { id, api } = await workspace()
       const { status } = await api.request('POST', path, { json: { cid: `${inlineCid(randomUUID())}` } })
@@ -79,7 +81,7 @@ describe('an entry of the audit', () => {
     }
   })
 
-  it('an entry of the audit is written for each refusal of a known caller', async () => {
+  it('each refusal of a known caller writes an audit entry', async () => {
     const { id, api } = await workspace()
     const group = { name: randomUUID() }
     for (const [status, request] of [
@@ -98,7 +100,7 @@ describe('an entry of the audit', () => {
     )
   })
 
-  it('an entry of the audit is written by every route that is no read', async () => {
+  it('every route that writes creates an audit entry', async () => {
     const { id, created } = await workspace()
     const token = String((await created({ scopes: ['org:analytics:read'] })).key)
     const { document } = await DocumentCheck.load(anonymous.url)
@@ -117,7 +119,7 @@ describe('an entry of the audit', () => {
     )
   })
 
-  it('an entry of the audit tells an invitation that was accepted with the workspace of the new member', async () => {
+  it('an audit entry for an accepted invitation belongs to the workspace of the new member', async () => {
     const { id, api } = await workspace()
     const invitation = (await api.post(`/v0/workspaces/${id}/invitations`, { role: 'member' })).body.data
     const name = randomUUID()
@@ -130,10 +132,10 @@ describe('an entry of the audit', () => {
     assert.ok(!text.includes(invitation.token) && !text.includes(joined.body.data.token))
   })
 
-  it('an entry of the audit names no caller for a token that is not good, and a flood makes few', async () => {
+  it('an invalid token gets an audit entry without a caller, and a flood of them gets few', async () => {
     const bad = anonymous.as('not-a-key')
     assertError(await bad.get('/v3/groups/public'), 401, 'Invalid, expired or revoked API key')
-    // From an address of its own: the minute of the tests' may end, and begin again, amid them.
+    // Uses its own address: the minute of the tests' address may end, and restart, in the middle.
     const headers = { authorization: 'Bearer not-a-key' }
     const localAddress = '127.0.44.1'
     const ids: unknown[] = []
@@ -153,7 +155,7 @@ describe('an entry of the audit', () => {
     for (const entry of entries) assert.deepEqual(entry, { user_id: null, key_id: null })
   })
 
-  it('an entry of the audit is neither changed nor removed, but for how it ended, once', async () => {
+  it('an audit entry cannot be changed or removed, except to set its result once', async () => {
     const { id, api } = await workspace()
     await api.post('/v3/groups/public', { name: 'one' })
     const begun = uuidv7()
@@ -171,7 +173,7 @@ describe('an entry of the audit', () => {
     await refused('UPDATE audit SET status = 201')
   })
 
-  it('an entry of the audit is made of no read', async () => {
+  it('reads create no audit entry', async () => {
     const { id, api } = await workspace()
     await api.get('/v3/groups/public')
     assert.deepEqual(await entriesOf(id), [])
@@ -237,7 +239,7 @@ describe('the audit of a workspace', () => {
       assert.deepEqual(await actions(query), expected, JSON.stringify(query))
   })
 
-  it('the audit of a workspace takes no filter that it does not understand', async () => {
+  it('the audit of a workspace rejects unknown or invalid filters', async () => {
     const { api } = await workspace()
     const CASES: [Record<string, string>, string][] = [
       [{ from: 'yesterday' }, 'from: must be a time as in RFC 3339'],
@@ -267,7 +269,7 @@ describe('the audit of a workspace', () => {
     assert.equal((await api.get('/v0/audit', { resource: 'nothing' }, LINES)).body, '')
   })
 
-  it('the audit of a workspace is for its owners alone, and for no agent', async () => {
+  it('only owners read the audit of a workspace, and agents never do', async () => {
     const own = await workspace()
     for (const role of ['member', 'viewer'] as const) {
       const { api } = await addMember(own, role)
@@ -281,7 +283,7 @@ describe('the audit of a workspace', () => {
 })
 
 describe('the audit of the instance', () => {
-  it('the audit of the instance has all workspaces, and what is of none', async () => {
+  it('the audit of the instance includes all workspaces, and entries without one', async () => {
     const own = await workspace()
     const { name } = await own.member('member')
     await berth('users', 'admin', name)
@@ -302,7 +304,7 @@ describe('the audit of the instance', () => {
 })
 
 describe('berth audit', () => {
-  it('berth audit has the commands that change something, and why one was refused', async () => {
+  it('berth audit lists commands that change something, and the error of a refused command', async () => {
     const { id, name } = await workspace()
     const user = `user-${randomUUID()}`
     const { id: userId } = JSON.parse(await berth('users', 'add', user, '-w', name, '--json'))
@@ -333,7 +335,7 @@ describe('berth audit', () => {
     )
   })
 
-  it('berth audit has what was done over HTTP, by user, and refuses filters that name nothing', async () => {
+  it('berth audit lists HTTP requests by user, and rejects filters that match nothing', async () => {
     const own = await workspace()
     const member = await addMember(own, 'member')
     await member.api.post('/v3/groups/public', { name: 'one' })

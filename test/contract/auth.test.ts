@@ -17,7 +17,7 @@ const { api, created, keyed, member, name } = await workspace()
 const list = (client: Client, headers?: Record<string, string>) => client.get(FILES, undefined, headers)
 const refused = ({ status }: Reply) => status !== 200
 
-/** Every operation of the document that needs a key, as a request that names nothing that exists. */
+/** Every operation of the document that needs a key, as a request for something that does not exist. */
 const guarded = pathsOf(anonymous.document).flatMap(([path, operations]) =>
   Object.entries(operations)
     .filter(([, { security }]) => security?.length !== 0)
@@ -30,7 +30,7 @@ const guarded = pathsOf(anonymous.document).flatMap(([path, operations]) =>
 )
 
 describe('a request without a valid key', () => {
-  it('a request without a valid key is 401 on every route that needs one', async () => {
+  it('a request without a valid key returns 401 on every route that needs one', async () => {
     assert.ok(guarded.length > 15)
     for (const { method, path, takesPassword } of guarded) {
       const reply = await anonymous.request(method, path, method === 'POST' ? { json: {} } : {})
@@ -43,9 +43,9 @@ describe('a request without a valid key', () => {
 
   const headers = {
     'another scheme': 'Basic dXNlcjpwYXNz',
-    'the key alone': 'abc',
+    'a bare key': 'abc',
     'no key': 'Bearer',
-    'a space only': 'Bearer ',
+    'only a space': 'Bearer ',
     'two keys': 'Bearer a b',
     garbage: 'Bearer garbage',
     'garbage in three parts': 'Bearer a.b.c',
@@ -53,14 +53,14 @@ describe('a request without a valid key', () => {
     'not ASCII': 'Bearer \u00e9\u00ff',
   }
   for (const [what, authorization] of Object.entries(headers)) {
-    it(`a request without a valid key is 401 for ${what}`, async () => {
+    it(`a request without a valid key returns 401 for ${what}`, async () => {
       const reply = await list(anonymous, { authorization })
       assertError(reply, 401, BAD_KEY)
       assert.equal(reply.headers.get('error-code'), 'bad_token')
     })
   }
 
-  it('a request without a valid key is 401 for a key in the query', async () => {
+  it('a request without a valid key returns 401 if the key is in the query', async () => {
     assertError(await anonymous.get(FILES, { token: api.key ?? '' }), 401, NO_HEADER)
   })
 })
@@ -75,20 +75,20 @@ describe('a token', () => {
     assert.ok(claims.jti && claims.sub && claims.iat)
     assert.deepEqual(claims.userInformation, { id: claims.sub })
   })
-  it('a token may be named by any spelling of Bearer', async () => {
+  it('a token is accepted with any spelling of Bearer', async () => {
     for (const scheme of ['bearer', 'BEARER', 'Bearer  ']) {
       const reply = await list(anonymous, { authorization: `${scheme} ${api.key}` })
       assert.equal(reply.status, 200)
     }
   })
-  it('a token is refused when another key signed it', async () => {
+  it('a token signed by another key is rejected', async () => {
     for (const alg of ['HS256', 'HS512'])
       assertError(await list(anonymous.as(await sign(claims, alg))), 401, BAD_KEY)
   })
-  it('a token is refused without a signature', async () => {
+  it('a token without a signature is rejected', async () => {
     assertError(await list(anonymous.as(new UnsecuredJWT(claims).encode())), 401, BAD_KEY)
   })
-  it('a token is refused when a claim was changed', async () => {
+  it('a token with a changed claim is rejected', async () => {
     const [header, , signature] = (api.key ?? '').split('.')
     const changed = Buffer.from(JSON.stringify({ ...claims, workspace: claims.jti })).toString('base64url')
     assertError(await list(anonymous.as(`${header}.${changed}.${signature}`)), 401, BAD_KEY)
@@ -96,12 +96,12 @@ describe('a token', () => {
 })
 
 describe('a key', () => {
-  it('a key ends when it expires', async () => {
+  it('a key stops working when it expires', async () => {
     const client = await created({ expiresAt: new Date(Date.now() + 1000) })
     assertError(await soon(() => list(client), refused), 401, BAD_KEY)
   })
 
-  it('a key ends with its revocation by the command line', async () => {
+  it('a key revoked by the command line stops working', async () => {
     const { id, token } = JSON.parse(await berth('keys', 'create', '--workspace', name, '--json'))
     const client = anonymous.as(token)
     assert.equal((await list(client)).status, 200)
@@ -109,7 +109,7 @@ describe('a key', () => {
     assertError(await soon(() => list(client), refused), 401, BAD_KEY)
   })
 
-  it('a key ends with its revocation over HTTP, from the next request on', async () => {
+  it('a key revoked over HTTP fails on the next request', async () => {
     for (let i = 0; i < 20; i++) {
       const created = await api.post('/v3/pinata/keys', { keyName: 'brief', permissions: { admin: true } })
       const client = anonymous.as(created.body.JWT)
@@ -119,7 +119,7 @@ describe('a key', () => {
     }
   })
 
-  it('a key that acts for nobody is 401 Missing userId, whatever its scopes', async () => {
+  it('a key that acts for no user gets 401 Missing userId, whatever its scopes', async () => {
     const client = await created({ user: null, scopes: ['org:groups:read'] })
     for (const { method, path } of guarded) {
       const reply = await client.request(method, path, method === 'POST' ? { json: {} } : {})
@@ -127,7 +127,7 @@ describe('a key', () => {
     }
   })
 
-  it('a key whose user has left the workspace is 401 Missing userId', async () => {
+  it('a key whose user has left the workspace gets 401 Missing userId', async () => {
     await member('member', 'leaver')
     const client = await created({ user: 'leaver' })
     assert.equal((await list(client)).status, 200)
@@ -135,7 +135,7 @@ describe('a key', () => {
     assertError(await soon(() => list(client), refused), 401, 'Missing userId')
   })
 
-  it('a key with a limited number of uses ends with the last one', async () => {
+  it('a key with a limited number of uses stops working after the last one', async () => {
     const { body } = await api.post('/v3/pinata/keys', {
       keyName: 'three',
       permissions: { resources: ['org:files:read'] },
@@ -157,13 +157,13 @@ const OPEN_TO_ALL_KEYS = [
   '/v0/me',
   '/v0/logout',
   '/v0/sessions',
-  // Only a session may call these, whatever the scopes of a key: docs/accounts.md.
+  // Only sessions may call these, whatever the scopes of a key: docs/accounts.md.
   '/v0/passkeys',
   '/v0/identities',
 ]
 
-describe('a scope', () => {
-  it('a scope is required by every route that needs a key, but the test of the key itself, feedback and the closed beta', async () => {
+describe('scopes', () => {
+  it('only key tests, feedback, joining, the closed beta and own-account routes need no scope', async () => {
     const other = 'org:analytics:read'
     const client = await keyed(other)
     assert.ok((await client.get('/data/testAuthentication')).body.message)
@@ -176,7 +176,7 @@ describe('a scope', () => {
   })
 
   const granted: [string, number, number][] = [
-    // Scope of the key, status of a read, status of a write.
+    // The key's scopes, the status of a read, the status of a write.
     ['org:files:read', 200, 403],
     ['org:files:write', 200, 200],
     ['org:read', 200, 403],
@@ -186,7 +186,7 @@ describe('a scope', () => {
     ['org:groups:write,org:files:read', 200, 403],
   ]
   for (const [scopes, read, write] of granted) {
-    it(`a key with ${scopes} is ${read} on a read and ${write} on a write`, async () => {
+    it(`a key with ${scopes} gets ${read} on a read and ${write} on a write`, async () => {
       const client = await keyed(...scopes.split(','))
       assert.equal((await list(client)).status, read)
       assert.equal((await client.post(PIN, { cid: `${inlineCid(scopes)}` })).status, write)
@@ -194,8 +194,8 @@ describe('a scope', () => {
   }
 })
 
-describe('a role', () => {
-  it('the role viewer reads, and is denied every write', async () => {
+describe('roles', () => {
+  it('a viewer may read, and gets 403 on every write', async () => {
     const { name: user } = await member('viewer')
     const client = await created({ user })
     assert.equal((await list(client)).status, 200)
@@ -206,7 +206,7 @@ describe('a role', () => {
     }
   })
 
-  it('a role that changes does so at once for the keys that are there', async () => {
+  it('a changed role applies to existing keys at once', async () => {
     const { name: user } = await member('viewer')
     const client = await created({ user })
     const pin = () => client.post(PIN, { cid: `${inlineCid('riser')}` })
@@ -216,23 +216,23 @@ describe('a role', () => {
   })
 })
 
-describe('a request is checked', () => {
+describe('the order of checks', () => {
   const malformed = { body: '{', headers: { 'content-type': 'application/json' } }
 
-  it('a request is checked first for its route', async () => {
+  it('a request is checked for its route first', async () => {
     assertError(await anonymous.get('/v3/nowhere'), 404, 'No such route: GET /v3/nowhere')
   })
-  it('a request is checked for its key after its route', async () => {
+  it('the key is checked after the route', async () => {
     assertError(await anonymous.request('POST', PIN, malformed), 401, NO_HEADER)
   })
-  it('a request is checked for the scope after its key', async () => {
+  it('the scope is checked after the key', async () => {
     const client = await keyed('org:files:read')
     assertError(await client.request('POST', PIN, malformed), 403, 'Missing scope: org:files:write')
   })
-  it('a request is checked for its shape after the scope', async () => {
+  it('the shape of a request is checked after the scope', async () => {
     assertError(await api.request('POST', PIN, malformed), 400, 'body: not valid JSON')
   })
-  it('a request is checked for the plan after its shape', async () => {
+  it('the plan is checked after the shape of the request', async () => {
     const { api } = await workspace('free')
     assertError(await api.post(PIN, { cid: 5 }), 400, /^cid: /)
     assertError(await api.post(PIN, { cid: 'x' }), 403, 'Pin by CID is not part of the free plan')

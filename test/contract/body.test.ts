@@ -1,4 +1,4 @@
-/** Bodies that are no request at all. */
+/** Malformed bodies, queries, headers and paths. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -17,7 +17,7 @@ const send = (body: string | Uint8Array<ArrayBuffer> | undefined, headers: Recor
 
 describe('a body', () => {
   for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'x', '']) {
-    it(`a body is read as JSON where Content-Type is ${type || 'empty'}`, async () => {
+    it(`a body is parsed as JSON if Content-Type is ${type || 'empty'}`, async () => {
       assert.equal((await send(body, { 'content-type': type })).status, 200)
     })
   }
@@ -31,39 +31,40 @@ describe('a body', () => {
 
   const notJson = ['{', '{"cid":', 'cid=x', '\0', '{"cid":"x"}x', "{'cid':'x'}", '\ufffe', 'undefined', 'NaN']
   for (const text of notJson) {
-    it(`a body is 400 for ${JSON.stringify(text)}`, async () => {
+    it(`the body ${JSON.stringify(text)} returns 400`, async () => {
       assertError(await send(text), 400, 'body: not valid JSON')
     })
   }
   for (const text of ['null', '[]', '5', '"x"', 'true', `[${body}]`]) {
-    it(`a body is 400 for ${text.slice(0, 20)}`, async () => assertError(await send(text), 400, /^body: /))
+    it(`a body returns 400 for ${text.slice(0, 20)}`, async () =>
+      assertError(await send(text), 400, /^body: /))
   }
-  it('a body is 400 for JSON that is nested without end', async () => {
+  it('a body with extremely deep JSON returns 400', async () => {
     assertError(await send(`${'['.repeat(100_000)}${']'.repeat(100_000)}`), 400, /^body: /)
     const deep = `{"cid":${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}}`
     assertError(await send(deep), 400, /^cid: /)
   })
-  it('a body is 413 above 1 MiB', async () => {
+  it('a body above 1 MiB returns 413', async () => {
     const large = (length: number) => JSON.stringify({ cid: 'x'.repeat(length) })
     assertError(await send(large(2 ** 20)), 413, 'body: larger than 1 MiB')
     assertError(await send(large(5 * 2 ** 20)), 413, 'body: larger than 1 MiB')
     assertError(await send(large(2 ** 20 - 100)), 400, 'cid: not a CID')
   })
-  it('a body is 413 above 1 MiB when it was compressed', async () => {
+  it('a compressed body above 1 MiB returns 413', async () => {
     const bomb = new Uint8Array(gzipSync(' '.repeat(50 * 2 ** 20)))
     assertError(await send(bomb, { 'content-encoding': 'gzip' }), 413, 'body: larger than 1 MiB')
   })
-  it('a body is 400 when it is not compressed as it says', async () => {
+  it('a body that is not compressed as its header claims returns 400', async () => {
     assertError(await send(body, { 'content-encoding': 'gzip' }), 400, /./)
   })
-  it('a body is 415 in an encoding or a charset that Berth does not read', async () => {
+  it('a body in an unsupported encoding or charset returns 415', async () => {
     assertError(await send(body, { 'content-encoding': 'pack200' }), 415, /./)
     assertError(await send(body, { 'content-type': 'application/json; charset=nonsense' }), 415, /./)
   })
 })
 
 describe('a form', () => {
-  it('a compressed form returns 415 at every way in [report: HTTP rules]', async () => {
+  it('a compressed form returns 415 on every upload route [report: HTTP rules]', async () => {
     const signed = await api.post('/v3/files/sign', { date: Math.floor(Date.now() / 1000), expires: 60 })
     const paths = ['/v3/files', '/pinning/pinFileToIPFS', signed.body.data.slice(api.url.length)]
     for (const path of paths) {
@@ -113,7 +114,7 @@ describe('Authorization', () => {
 })
 
 describe('a path', () => {
-  it('a path that does not decode is 400', async () => {
+  it('a path that does not decode returns 400', async () => {
     const response = await fetch(`${api.url}/v3/files/public/%E0%A4%A`, {
       headers: { authorization: `Bearer ${api.key}` },
     })
@@ -121,8 +122,8 @@ describe('a path', () => {
     assert.deepEqual(Object.keys((await response.json()) as object), ['error'])
   })
   for (const path of ['/v3', '/v3/', '/v3/files/public/a/b', '/V3/FILES/public'])
-    it(`the path ${path} is 404`, async () =>
+    it(`the path ${path} returns 404`, async () =>
       assertError(await api.get(path), 404, `No such route: GET ${path}`))
-  it('the path /v3/files takes no GET', async () =>
+  it('the path /v3/files does not support GET', async () =>
     assertError(await api.get('/v3/files'), 405, 'No such method here: GET /v3/files'))
 })

@@ -1,4 +1,4 @@
-/** `npx berth` beside a running Berth, and what `npm start` says before it starts. */
+/** `npx berth` next to a running Berth, and what `npm start` prints before it starts. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -17,7 +17,7 @@ const dir = await mkdtemp(join(tmpdir(), 'berth-cli-'))
 after(() => rm(dir, { recursive: true, force: true }))
 
 const json = async (...args: string[]) => JSON.parse(await berth(...args, '--json'))
-/** Runs a command that must fail, and returns what it said. */
+/** Runs a command that must fail, and returns its output. */
 async function fails(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await runCli(env, ...args)
   assert.notEqual(code, 0)
@@ -44,7 +44,7 @@ describe('berth keys', () => {
     const dated = await json('keys', 'create', '-w', ws, '--expires', '2099-01-31')
     assert.equal(dated.expires_at, '2099-01-31T00:00:00.000Z')
   })
-  it('berth keys list has what create made, and what revoke revoked', async () => {
+  it('berth keys list shows created and revoked keys', async () => {
     const { id } = await json('keys', 'create', '-w', ws, '--name', 'listed')
     assert.equal(await berth('keys', 'revoke', id), 'revoked')
     const row = (await json('keys', 'list', '-w', ws)).find((key: { id: string }) => key.id === id)
@@ -60,9 +60,9 @@ describe('berth keys', () => {
   const bad: [string, string[], RegExp][] = [
     ['an unknown workspace', ['create', '-w', 'nobody'], /no workspace is named nobody/],
     ['an unknown scope', ['create', '-s', 'org:all'], /unknown: org:all/],
-    ['no scope', ['create', '-s', ','], /name at least one/],
+    ['no scope at all', ['create', '-s', ','], /name at least one/],
     ['an unknown time', ['create', '-e', 'soon'], /neither a date nor a time/],
-    ['a time that is over', ['create', '-e', '2020-01-31'], /2020-01-31T00:00:00\.000Z is over/],
+    ['a time in the past', ['create', '-e', '2020-01-31'], /2020-01-31T00:00:00\.000Z is over/],
     ['an unknown user', ['create', '-w', ws, '--user', 'nobody'], /no user named nobody/],
     ['an unknown key', ['revoke', randomUUID()], /no key has the id/],
     ['no key', ['revoke'], /missing required argument 'id'/],
@@ -73,7 +73,7 @@ describe('berth keys', () => {
 })
 
 describe('berth workspaces', () => {
-  it('berth workspaces creates, lists and sets plans', async () => {
+  it('berth workspaces creates and lists workspaces, and sets plans', async () => {
     const name = `cli-${randomUUID()}`
     assert.match(await berth('workspaces', 'create', name), /^[0-9a-f-]{36}$/)
     const row = (await json('workspaces', 'list')).find((it: { name: string }) => it.name === name)
@@ -81,7 +81,7 @@ describe('berth workspaces', () => {
     assert.equal(await berth('workspaces', 'set-plan', row.id, 'pro'), `${row.id} is on plan pro`)
     assert.match(await berth('workspaces', 'list'), new RegExp(`${row.id} +${name} +pro +1`))
   })
-  it('berth workspaces creates on a plan and for an owner', async () => {
+  it('berth workspaces creates a workspace with a plan and an owner', async () => {
     const name = `cli-${randomUUID()}`
     const made = await json('workspaces', 'create', name, '--plan', 'unlimited', '--owner', 'ada')
     assert.deepEqual(made, { id: made.id, name, plan: 'unlimited' })
@@ -100,7 +100,7 @@ describe('berth workspaces', () => {
 })
 
 describe('berth users', () => {
-  it('berth users adds, changes, lists and removes', async () => {
+  it('berth users adds, changes, lists and removes users', async () => {
     const added = await json('users', 'add', 'eve', '-w', ws)
     assert.deepEqual([added.name, added.role], ['eve', 'member'])
     assert.equal((await json('users', 'add', 'eve', '-w', ws, '--role', 'viewer')).id, added.id)
@@ -118,9 +118,9 @@ describe('berth', () => {
   it('berth migrate finds the schema up to date', async () => {
     assert.equal(await berth('migrate'), 'the schema is up to date')
   })
-  it('berth doctor finds every part well', async () => {
-    // On a machine so busy that a check takes two seconds, its part counts as down.
-    await until('every part is well', async () => {
+  it('berth doctor finds every part healthy', async () => {
+    // On a machine so busy that a check takes two seconds, the part counts as down.
+    await until('every part is healthy', async () => {
       const said = await berth('doctor')
       for (const part of [
         'PostgreSQL',
@@ -140,17 +140,17 @@ describe('berth', () => {
       return true
     })
   })
-  it('berth doctor says what is not well, and what to do', async () => {
+  it('berth doctor names what is unhealthy, and what to do about it', async () => {
     const away = { ...env, DATABASE_URL: 'postgres://berth@127.0.0.1:1/berth' }
     const { code, stdout } = await runCli(away, 'doctor')
     assert.equal(code, 1)
     assert.match(stdout, /✘ PostgreSQL[^\n]*\n +Check DATABASE_URL/)
   })
-  it('berth --help and --version say what it is', async () => {
+  it('berth --help and --version print the usage and the version', async () => {
     assert.match(await berth('--help'), /Usage: berth/)
     assert.match(await berth('--version'), /^\d+\.\d+\.\d+$/)
   })
-  it('berth makes no Berth in a folder that has none', async () => {
+  it('berth creates no Berth in an empty folder', async () => {
     const empty = join(dir, 'empty')
     const { code, stderr } = await runCli({ ...env, BERTH_DATA_DIR: empty, DATABASE_URL: '' }, 'keys', 'list')
     assert.deepEqual([code, existsSync(empty)], [1, false])
@@ -163,7 +163,7 @@ describe('berth', () => {
 describe('settings', () => {
   const own = { ...env, BERTH_DATA_DIR: dir, DATABASE_URL: '' }
 
-  it('settings that are wrong are named, each with its rule', async () => {
+  it('wrong settings are named, each with its rule', async () => {
     const wrong = {
       PORT: '70000',
       DATABASE_URL: 'mysql://x',
@@ -180,14 +180,14 @@ describe('settings', () => {
     for (const name of Object.keys(wrong)) assert.match(output, new RegExp(`^${name}: .+`, 'm'))
     assert.doesNotMatch(output, /\n {4}at /, 'no stack trace')
   })
-  it('settings come from files as well', async () => {
+  it('settings are read from files as well', async () => {
     const file = join(dir, 'url')
     await writeFile(file, `${env.DATABASE_URL || (await postgresUrl(env.BERTH_DATA_DIR ?? ''))}\n`)
     const { code, stdout } = await runCli({ ...own, DATABASE_URL_FILE: file }, 'workspaces', 'list')
     assert.equal(code, 0)
     assert.match(stdout, new RegExp(ws))
   })
-  it('settings in a file that is not there, or set twice, are named', async () => {
+  it('settings with a missing file or two values are named', async () => {
     const missing = await startOnce({ ...own, JWT_KEY_FILE: join(dir, 'nothing') })
     assert.equal(missing.code, 78)
     assert.match(missing.output, /^JWT_KEY_FILE: cannot be read: /m)
@@ -198,22 +198,22 @@ describe('settings', () => {
 })
 
 describe('npm start', () => {
-  it('npm start a second time on the same folder says so and exits', async () => {
+  it('npm start on a folder in use names the running Berth and exits', async () => {
     const { code, output } = await startOnce(env)
     assert.equal(code, 78)
     assert.match(
       output,
       new RegExp(`^Berth already runs on ${env.BERTH_DATA_DIR}: process \\d+, http://`, 'm'),
     )
-    await until('the first one goes on', async () => (await fetch(`${url}/readyz`)).status === 200)
+    await until('the first one keeps running', async () => (await fetch(`${url}/readyz`)).status === 200)
   })
-  it('npm start and berth login-link print the same host, whatever PORT the command has', async () => {
+  it('npm start and berth login-link print the same host, whatever PORT the command sees', async () => {
     const output = (await startOnce(env)).output
     const [, announced] = /process \d+, (http:\/\/localhost:\d+)/.exec(output) ?? []
     const { stdout } = await runCli({ ...env, PORT: '0' }, 'login-link', '-w', ws)
     assert.equal(new URL(stdout).origin, announced)
   })
-  it('npm start on a port that is taken names the variable', async () => {
+  it('npm start on a port in use names the variable', async () => {
     const taken = {
       ...env,
       BERTH_DATA_DIR: join(dir, 'taken'),

@@ -1,6 +1,7 @@
 /**
- * The context that files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. Each file is a
- * process, so what only some of them use is imported when it is used: all of it takes a second of a processor.
+ * The context that files of the contract suite share: a Berth, their own workspaces in it, and CIDs. Each file is a
+ * process, so modules that only some of them use are imported on demand: loading all of them takes a second of CPU
+ * time.
  */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -29,14 +30,14 @@ import { freePort, until } from '../support/processes.ts'
 import type { Provider } from '../support/provider.ts'
 import { cli, type Stack, stackKind, startStack } from '../support/stack.ts'
 
-/** The variable by which `setup.ts` tells the files of a run where Berth is. */
+/** The environment variable that passes the shared Berth from `setup.ts` to the files of a run. */
 export const SHARED = 'BERTH_TEST_SHARED'
 
-/** In the environment of a shared Berth: a server of git that it may fetch from, and the folder of its repositories. */
+/** In the environment of a shared Berth: a git server that it may fetch from, and the folder of its repositories. */
 export const REPOSITORIES = { url: 'BERTH_TEST_GIT_URL', dir: 'BERTH_TEST_GIT_DIR' } as const
 
 const SETTINGS = {
-  // Short enough for tests that wait for the end of a try, long enough for all the others.
+  // Short enough for tests that wait for the end of an attempt, long enough for all others.
   BERTH_PIN_STALL_SECONDS: '10',
   BERTH_PIN_RETRY_SECONDS: '1',
   BERTH_PIN_CONCURRENCY: '64',
@@ -45,10 +46,10 @@ const SETTINGS = {
 }
 
 /**
- * Starts a Berth whose agents use a model on loopback, and which may fetch from a server of git there. Stopping it
- * removes its agents, which outlive a Berth.
- * @param env settings of its own.
- * @param database where its data is; see {@link startStack}.
+ * Starts a Berth whose agents use a model on loopback, and which may fetch from a git server there. Stopping it removes
+ * its agents, which outlive a Berth.
+ * @param env additional settings.
+ * @param database where it stores its data; see {@link startStack}.
  */
 export async function startShared(
   env: NodeJS.ProcessEnv = {},
@@ -61,7 +62,7 @@ export async function startShared(
     import('../integration/agents/stand-in.ts'),
   ])
   if (stackKind === 'kubernetes') return startSharedInCluster(env)
-  // Beside the data, which is gone before the agents are.
+  // Next to the data, which is deleted before the agents are.
   const dir = await mkdtemp(join(tmpdir(), 'berth-shared-'))
   await chmod(dir, 0o711)
   const gitDir = join(dir, 'repositories')
@@ -81,7 +82,7 @@ export async function startShared(
     ...runtime,
     ...model.env,
     BERTH_AGENTS_DIR: join(dir, 'agents'),
-    // One file starts servers at each: `agents/domains.test.ts` and `webhooks-sent.test.ts`.
+    // One file starts a server at each address: `agents/domains.test.ts` and `webhooks-sent.test.ts`.
     BERTH_DNS_SERVER: await freeAddress(),
     BERTH_WEBHOOK_ALLOW: `${await freeAddress()},${await freeAddress()}`,
     BERTH_GIT_ALLOW: new URL(git.url).host,
@@ -111,7 +112,7 @@ export async function startShared(
   }
 }
 
-/** Its agents go with the namespace that they have. */
+/** Its agents are removed with their namespace. */
 async function startSharedInCluster(env: NodeJS.ProcessEnv): Promise<Stack> {
   const [{ startModel }, { startInCluster }] = await Promise.all([
     import('../support/model.ts'),
@@ -128,7 +129,7 @@ async function startSharedInCluster(env: NodeJS.ProcessEnv): Promise<Stack> {
   }
 }
 
-/** An address on loopback where nothing listens yet. */
+/** A free address on loopback. */
 const freeAddress = async () => `127.0.0.1:${await freePort()}`
 
 type Berth = Pick<Stack, 'url' | 'env' | 'berth'>
@@ -136,20 +137,20 @@ type Berth = Pick<Stack, 'url' | 'env' | 'berth'>
 export interface Workspace {
   id: string
   name: string
-  /** A client with a key that may do everything in it. */
+  /** A client with a key that may do everything in the workspace. */
   api: Client
-  /** A client with a new key of these scopes. */
+  /** A client with a new key with these scopes. */
   keyed(...scopes: string[]): Promise<Client>
   /** A client with a key as `berth keys create` makes it, without the cost of a process. */
   created(key?: CreatedKey): Promise<Client>
-  /** Gives a user a role in it, as `berth users add` does: a new user unless one is named. */
+  /** Gives a user a role in the workspace, as `berth users add` does: a new user unless one is named. */
   member(role: Role, user?: string): Promise<{ id: string; name: string }>
-  /** The token of a login link, as `berth login-link` prints it: of the owner unless a member is named. */
+  /** The token of a login link, as `berth login-link` prints it: for the owner unless a member is named. */
   loginToken(user?: string): Promise<string>
 }
 
 interface CreatedKey {
-  /** The member for whom it acts: the owner unless told; null for nobody. */
+  /** The member for whom the key acts: the owner by default; null for no user. */
   user?: string | null
   scopes?: string[]
   expiresAt?: Date
@@ -158,21 +159,21 @@ interface CreatedKey {
 export interface Context extends Berth {
   /** A client without a key. */
   anonymous: Client
-  /** A client of the workspace that all files of a run share; for what is too costly to make in each file. */
+  /** A client of the workspace that all files of a run share, for resources too costly to create in each file. */
   shared: Client
-  /** A new workspace, so that no file of tests sees what another one does. */
+  /** A new workspace, which isolates the files of a run from each other. */
   workspace(plan?: string): Promise<Workspace>
   /** The workspace of {@link shared}. */
   sharedWorkspace(): Promise<Workspace>
-  /** A provider that is stopped after the tests of the file. */
+  /** A provider that stops after the tests of the file. */
   provider(): Promise<Provider>
-  /** True while Berth's IPFS node of a network keeps a CID. */
+  /** Whether Berth's IPFS node of this network has the CID pinned. */
   isPinned(cid: CID, network?: Network): Promise<boolean>
-  /** Runs SQL on Berth's database, for what only an operator with SQL can do. */
+  /** Runs SQL on Berth's database, for what only an operator with SQL access can do. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /**
-   * Has the rows of a statement locked for as long as `work` runs.
-   * @param work gets a function that waits until so many transactions wait for these rows.
+   * Keeps the rows of a statement locked while `work` runs.
+   * @param work gets a function that waits until this many transactions wait for the rows.
    */
   locked<T>(
     text: string,
@@ -181,13 +182,13 @@ export interface Context extends Berth {
   ): Promise<T>
 }
 
-/** Counts the transactions that wait for the one with the pid `$1`, or behind one that does. */
+/** Counts the transactions that wait, directly or indirectly, for the one with the pid `$1`. */
 const COUNT_WAITING = `WITH RECURSIVE waiting AS (
     SELECT pid FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))
     UNION SELECT next.pid FROM pg_stat_activity next JOIN waiting ON waiting.pid = ANY (pg_blocking_pids(next.pid)))
   SELECT count(*)::int AS count FROM waiting`
 
-/** The Berth of this run. To be called once in a file, at its top level. */
+/** The Berth of this run. Call it once in a file, at the top level. */
 export async function openContext(berth?: Stack): Promise<Context> {
   const shared = process.env[SHARED]
   if (!berth && shared) {
@@ -199,13 +200,13 @@ export async function openContext(berth?: Stack): Promise<Context> {
   return createContext(own, await createSharedKey(own))
 }
 
-/** A key of the first workspace that may make others. */
+/** A key of the first workspace that may create other keys. */
 export const createSharedKey = (berth: Stack): Promise<string> =>
   berth.createKey('--scopes', 'admin,instance:write')
 
 async function createContext({ url, env, berth }: Berth, key: string): Promise<Context> {
   const anonymous = new Client(url, await DocumentCheck.load(url))
-  // A process of `berth` for each key would take half of the suite's time.
+  // Starting `berth` for each key would take half of the suite's time.
   const dataDir = env.BERTH_DATA_DIR ?? ''
   const pool = createPool(
     env.DATABASE_URL ?? (await postgresUrl(dataDir)) ?? '',
@@ -263,7 +264,7 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
     async isPinned(cid, network = 'public') {
       const apiUrl = network === 'public' ? env.IPFS_API_URL : env.IPFS_PRIVATE_API_URL
       if (!apiUrl) {
-        // Only the folder of pins: the whole driver takes half a second of a processor to load.
+        // Only the pin folder: loading the whole driver takes half a second of CPU time.
         const { PinFolder } = await import('../../src/storage/embedded/pins.ts')
         return new PinFolder(join(dataDir, 'ipfs', network), { markExpiryMs: 0 }).has(cid.toV1())
       }
@@ -289,11 +290,11 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
   }
 }
 
-/** The CID of a block that nobody has. */
+/** The CID of a block that no node has. */
 export async function missingCid(codec = raw.code): Promise<CID> {
   return CID.createV1(codec, await sha256.digest(randomBytes(32)))
 }
 
-/** A CID that carries its content: it is pinned without any other node. */
+/** A CID that contains its content: it is pinned without any other node. */
 export const inlineCid = (text: string): CID =>
   CID.createV1(raw.code, identity.digest(new TextEncoder().encode(text)))

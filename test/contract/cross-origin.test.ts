@@ -1,4 +1,7 @@
-/** CORS: pages of any origin may call what takes a key, and read its answers, errors too; no page may use a session. */
+/**
+ * CORS: pages of any origin may call routes that take a key, and read the responses, including errors; no page may use
+ * a session.
+ */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { openContext } from './context.ts'
@@ -11,7 +14,7 @@ const PAGE = { origin: 'https://page.example', 'sec-fetch-site': 'cross-site' }
 
 const allowed = ({ headers }: Response) => headers.get('access-control-allow-origin')
 
-/** Asks as a browser does before a page of another origin sends a request. */
+/** Sends the preflight that a browser sends for a page of another origin. */
 async function preflight(method: string, path: string, headers = 'authorization'): Promise<Response> {
   return fetch(`${url}${path}`, {
     method: 'OPTIONS',
@@ -23,14 +26,14 @@ async function preflight(method: string, path: string, headers = 'authorization'
   })
 }
 
-it('each route answers pages as its preflight promises [report: CORS]', async () => {
+it('each route responds to pages as its preflight promises [report: CORS]', async () => {
   const { paths } = api.document as unknown as {
     paths: Record<string, Record<string, { security?: unknown[] }>>
   }
   const differing: string[] = []
   let openCount = 0
   for (const [template, operations] of Object.entries(paths)) {
-    // No network, agent or file has this id: nothing happens.
+    // No network, agent or file has this id, so nothing changes.
     const path = template.replace(/\{[^}]+\}/g, crypto.randomUUID())
     for (const method of Object.keys(operations)) {
       if (method === 'options') continue
@@ -88,7 +91,7 @@ it('a page of any origin reads uploads, lists, signed URLs and their errors [rep
   }
 })
 
-it('a page of any origin sees that it asks too often [report: CORS]', async () => {
+it('a page of any origin can read that it exceeds the rate limit [report: CORS]', async () => {
   const few = await workspace('free')
   const read = () =>
     fetch(`${url}/v3/files/public`, { headers: { ...PAGE, authorization: `Bearer ${few.api.key}` } })
@@ -101,7 +104,7 @@ it('a page of any origin sees that it asks too often [report: CORS]', async () =
   assert.match(answer.headers.get('access-control-expose-headers') ?? '', /\bRetry-After\b/)
 })
 
-it('a preflight allows the headers that a page names, but none of sessions [report: CORS]', async () => {
+it('a preflight allows the headers that a page names, except session headers [report: CORS]', async () => {
   const asked = await preflight(
     'POST',
     '/v3/files',
@@ -114,7 +117,7 @@ it('a preflight allows the headers that a page names, but none of sessions [repo
   assert.match(asked.headers.get('access-control-allow-methods') ?? '', /\bPOST\b/)
 })
 
-it('a page of another origin cannot use a session, nor sign in [report: CORS]', async () => {
+it('a page of another origin can neither use a session nor sign in [report: CORS]', async () => {
   const { cookie, ask } = await openSession(anonymous, own)
   const answer = await fetch(`${url}/v3/files/public`, { headers: { ...PAGE, cookie } })
   assert.deepEqual([answer.status, answer.headers.get('access-control-allow-credentials')], [403, null])

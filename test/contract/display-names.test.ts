@@ -1,4 +1,4 @@
-/** Names that show nothing, wherever somebody chooses a name. */
+/** Invisible names, for everything that has a name. */
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { assertError, type Client } from '../support/client.ts'
@@ -12,7 +12,7 @@ const { id, api } = await workspace()
 const kept = await store(api, 'public', 'a file that keeps its name', { name: 'kept' })
 const OLDER = '/pinning/pinFileToIPFS'
 const cid = `${inlineCid('named')}`
-/** Zero-width characters, a filler of Hangul, and blanks next to such. */
+/** Zero-width characters, a Hangul filler, and blanks next to such. */
 const NAMES = ['\u200b', '\u200d\u2060\ufeff', '\u3164', ' \u200b ', '\u2800']
 
 const given: [what: string, field: string, send: (name: string) => ReturnType<Client['get']>][] = [
@@ -39,9 +39,9 @@ const given: [what: string, field: string, send: (name: string) => ReturnType<Cl
   ['a template', 'name', (name) => api.post('/v0/templates', { name, agentId: 'x0000001' })],
 ]
 
-describe('a name that shows nothing', () => {
+describe('an invisible name', () => {
   for (const [what, field, send] of given)
-    it(`a name that shows nothing is refused for ${what} [report: display names]`, async () => {
+    it(`an invisible name is rejected for ${what} [report: display names]`, async () => {
       for (const name of NAMES) assertError(await send(name), 400, `${field}: must have a visible character`)
     })
 })

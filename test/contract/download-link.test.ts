@@ -1,4 +1,4 @@
-/** Links to private files, under both addresses that the npm SDK asks. */
+/** Links to private files, at both paths that the npm SDK calls. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { UrlSigner } from '../../src/files/signed-url.ts'
@@ -21,15 +21,15 @@ const signer = new UrlSigner([loadSigningKey(env.JWT_KEY, env.BERTH_DATA_DIR ?? 
 const request = (fields: object = {}) => ({
   url: `https://${host}/files/${cid}`,
   date: now,
-  // Longer than this file may take: `now` is of its beginning.
+  // Longer than this file may take: `now` is read at its start.
   expires: 3600,
   method: 'GET',
   ...fields,
 })
 
 for (const path of [LINK, '/v3/files/sign']) {
-  describe(`a link by ${path}`, () => {
-    it(`a link by ${path} is the address and a signature that the gateway accepts`, async () => {
+  describe(`links by ${path}`, () => {
+    it(`a link by ${path} is the requested URL with a signature that the gateway accepts`, async () => {
       const asked = `https://${host}/files/${cid}?img-width=100&pinataGatewayToken=secret`
       const { status, body } = await api.post(path, request({ url: asked }))
       assert.equal(status, 200, JSON.stringify(body))
@@ -50,7 +50,7 @@ for (const path of [LINK, '/v3/files/sign']) {
       assert.equal(signer.verify(link, 'PINATA1', now + 3601, gateway), 'expired')
     })
 
-    it(`a link by ${path} may lead into a folder, and keeps the port`, async () => {
+    it(`a link by ${path} may point into a folder, and keeps the port`, async () => {
       const inside = `http://${host}:8080/files/${cid}/a/b%20c.txt`
       const { body } = await api.post(path, request({ url: inside }))
       assert.ok(body.data.startsWith(`${inside}?`), JSON.stringify(body))
@@ -58,13 +58,13 @@ for (const path of [LINK, '/v3/files/sign']) {
 
     const notALink = 'url: must be https://<gateway>/files/<cid>'
     const refused: Record<string, [object, number, string | RegExp]> = {
-      'what is no URL': [{ url: 'x' }, 400, notALink],
+      'an invalid URL': [{ url: 'x' }, 400, notALink],
       'another scheme': [{ url: `ftp://${host}/files/${cid}` }, 400, notALink],
       'a user in the URL': [{ url: `https://me@${host}/files/${cid}` }, 400, notALink],
       'a public address': [{ url: `https://${host}/ipfs/${cid}` }, 400, notALink],
       'no CID': [{ url: `https://${host}/files/` }, 400, notALink],
-      'what is no CID': [{ url: `https://${host}/files/x` }, 400, /^url: not a CID/],
-      'a host that is no gateway': [
+      'an invalid CID': [{ url: `https://${host}/files/x` }, 400, /^url: not a CID/],
+      'a host that is not a gateway': [
         { url: `https://example.com/files/${cid}` },
         404,
         'url: not a gateway of this workspace',
@@ -74,15 +74,15 @@ for (const path of [LINK, '/v3/files/sign']) {
       'no time': [{ expires: undefined }, 400, /^expires: /],
       'half a second': [{ expires: 0.5 }, 400, 'expires: must be a whole number of seconds'],
       'more than a year': [{ expires: 31_536_001 }, 400, 'expires: must be at most 31536000'],
-      'a time that is over': [{ date: now - 3601 }, 400, /^expires: is over already/],
+      'a time in the past': [{ date: now - 3601 }, 400, /^expires: is over already/],
     }
     for (const [what, [fields, status, message]] of Object.entries(refused)) {
-      it(`a link by ${path} for ${what} is ${status}`, async () => {
+      it(`a link by ${path} for ${what} returns ${status}`, async () => {
         assertError(await api.post(path, request(fields)), status, message)
       })
     }
 
-    it(`a link by ${path} for a gateway or a file of another workspace is 404`, async () => {
+    it(`a link by ${path} for a gateway or file of another workspace returns 404`, async () => {
       const other = await workspace()
       const theirs = (await gatewayOf(other.api)).host
       assertError(
@@ -96,13 +96,13 @@ for (const path of [LINK, '/v3/files/sign']) {
       assertError(await api.post(path, request({ url })), 404, noFile)
     })
 
-    it(`a link by ${path} for a public file is 404: it needs no link`, async () => {
+    it(`a link by ${path} for a public file returns 404, because it needs no link`, async () => {
       const { cid: open } = await upload(api, bytesOf('a public file', 500), { network: 'public' })
       const reply = await api.post(path, request({ url: `https://${host}/files/${open}` }))
       assertError(reply, 404, 'url: there is no such private file')
     })
 
-    it(`a link by ${path} needs a key that may write`, async () => {
+    it(`a link by ${path} needs a key with write access`, async () => {
       assert.equal((await anonymous.post(path, request())).status, 401)
       const reader = await keyed('org:files:read')
       assertError(await reader.post(path, request()), 403, /^Missing scope: org:files:write/)
@@ -110,10 +110,10 @@ for (const path of [LINK, '/v3/files/sign']) {
   })
 }
 
-describe('a link to look at a private file', () => {
+describe('viewing links', () => {
   const asked = (id: string, client = api) => client.get(`/v0/files/private/${id}/link`)
-  it('a link to look at a private file is for who may read files, and good for a quarter of an hour', async () => {
-    const content = bytesOf('to be looked at', 500)
+  it('anyone who may read files gets a link to view a private file, valid for 15 minutes', async () => {
+    const content = bytesOf('to be viewed', 500)
     const { id } = await upload(api, content)
     const reader = await keyed('org:files:read')
     const { status, body, headers } = await asked(id, reader)
@@ -128,8 +128,8 @@ describe('a link to look at a private file', () => {
     const seen = await gatewayReader(url, link.host).get(`${link.pathname}${link.search}`)
     assert.deepEqual([seen.status, seen.bytes], [200, Buffer.from(content)])
   })
-  it('a link to look at a private file is refused to who may not read files, and for other files', async () => {
-    const { id } = await upload(api, bytesOf('not to be looked at', 500))
+  it('a link to view a file needs the scope to read files, and a private file of the workspace', async () => {
+    const { id } = await upload(api, bytesOf('not to be viewed', 500))
     assertError(await asked(id, await keyed('org:groups:read')), 403, /^Missing scope: org:files:read/)
     assertError(
       await asked(id, await keyed('org:private_files:write')),
@@ -142,7 +142,7 @@ describe('a link to look at a private file', () => {
     for (const answer of [await asked(id, stranger), await asked(open), await asked('x')])
       assertError(answer, 404, 'There is no such file')
   })
-  it('a link to look at a private file needs a gateway', async () => {
+  it('a link to view a private file needs a gateway', async () => {
     const { api: bare } = await workspace()
     const { id } = await upload(bare, bytesOf('nowhere to be seen', 500))
     await bare.delete(`/v3/gateways/${(await gatewayOf(bare)).id}`)

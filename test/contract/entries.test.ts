@@ -1,4 +1,4 @@
-/** The entries of a folder that is kept: `GET /v0/files/{network}/{id}/entries`. */
+/** The entries of a stored folder: `GET /v0/files/{network}/{id}/entries`. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -17,7 +17,7 @@ const { api, keyed } = own
 const MIB = 1_048_576
 const HOSTILE = '<img src=x onerror=alert(1)>'
 
-/** A folder with a large file, a small one, and folders within each other; its record. */
+/** Uploads a folder with a large file, a small one and nested folders; returns its record. */
 async function folder(network: string) {
   const large = randomBytes(2 * MIB)
   const parts = [
@@ -30,9 +30,9 @@ async function folder(network: string) {
 const entriesOf = (network: string, id: string, query: Record<string, string> = {}, client = api) =>
   client.get(`/v0/files/${network}/${id}/entries`, query)
 
-describe('the entries of a folder', () => {
+describe('folder entries', () => {
   for (const network of NETWORKS) {
-    it(`the entries of a ${network} folder have names, CIDs, types and sizes, as have those of folders within it`, async () => {
+    it(`the entries of a ${network} folder and its subfolders have names, CIDs, types and sizes`, async () => {
       const { id } = await folder(network)
       const { status, body } = await entriesOf(network, id)
       assert.equal(status, 200, JSON.stringify(body))
@@ -54,7 +54,7 @@ describe('the entries of a folder', () => {
       assert.deepEqual([deeper.name, deeper.type], ['deeper', 'directory'])
     })
   }
-  it('the entries of a sharded folder come in pages, each of them once', async () => {
+  it('the pages of a sharded folder list each entry once', async () => {
     const names = Array.from({ length: 450 }, (_, i) => `${i}-${'n'.repeat(200)}`)
     const { id } = await upload(api, ...names.map((name) => file(name, `many/${name}`)))
     const found: string[] = []
@@ -66,7 +66,7 @@ describe('the entries of a folder', () => {
     }
     assert.deepEqual(found.toSorted(), names.toSorted())
   })
-  it('entries with names as large as blocks come on pages of their own', async () => {
+  it('entries with names as large as blocks get their own pages', async () => {
     const leaf = await block(Buffer.from('leaf'))
     const names = ['a', 'b', 'c'].map((name) => name.repeat(600_000))
     const Links = names.map((Name) => ({ Name, Hash: leaf.cid, Tsize: 4 }))
@@ -79,7 +79,7 @@ describe('the entries of a folder', () => {
     const found = [first, second].map(({ entries }) => entries.map(({ name }: { name: string }) => name))
     assert.deepEqual([found, second.next_page_token], [[names.slice(0, 2), names.slice(2)], ''])
   })
-  it('the entries of what is no folder, or is not there, are refused', async () => {
+  it('entries of files, missing paths and invalid page tokens are refused', async () => {
     const { id } = await folder('private')
     assertError(await entriesOf('private', id, { path: 'small.txt' }), 400, 'path: not a folder')
     for (const path of ['missing', 'small.txt/x', 'inner/missing'])
@@ -93,7 +93,7 @@ describe('the entries of a folder', () => {
     assertError(await entriesOf('public', id), 404, 'There is no such file')
     assertError(await entriesOf('private', 'x'), 404, 'There is no such file')
   })
-  it('the entries of a folder are for keys of its workspace that may read files', async () => {
+  it('folder entries need a key of the workspace that may read files', async () => {
     const { id } = await folder('private')
     assert.equal((await entriesOf('private', id, {}, await keyed('org:files:read'))).status, 200)
     const other = await keyed('org:groups:read')
@@ -101,7 +101,7 @@ describe('the entries of a folder', () => {
     assertError(await entriesOf('private', id, {}, (await workspace()).api), 404, 'There is no such file')
     assert.equal((await entriesOf('private', id, {}, anonymous)).status, 401)
   })
-  it('a folder of 20,000 names that are all the same folder is listed, also its last page', async () => {
+  it('a folder of 20,000 names for one and the same folder is listed up to its last page', async () => {
     const { root, blocks } = await hollowDirectory(20_000, 3)
     const made: Part[] = [['network', 'public'], ['car', 'true'], file(carOf(root, blocks), 'made.car')]
     const { id } = (await send(api, made)).body.data

@@ -26,8 +26,8 @@ const makeGroup = async (client: Client, name: string): Promise<string> =>
 const types = ({ events }: EventReader) => events.map(({ type }) => type)
 const names = ({ events }: EventReader) => events.map(({ data }) => data.name)
 
-describe('the stream of events', () => {
-  it('the stream of events tells what changes from now on, with all that an event is', async () => {
+describe('the event stream', () => {
+  it('the event stream reports changes from now on, with all fields of an event', async () => {
     const earlier = await follow(api, 'type=group.created')
     await makeGroup(api, 'before')
     await earlier.has(1)
@@ -52,17 +52,17 @@ describe('the stream of events', () => {
     )
   })
 
-  it('a reader of a time gets what was published from then on and is kept, and an id wins over the time', async () => {
+  it('a stream from a time starts with the oldest event kept since, and an id overrides it', async () => {
     const type = 'type=group.created'
     const from = (time: string) => `${type}&from=${encodeURIComponent(time)}`
     const { api: young } = await context.workspace()
     await makeGroup(young, 'one')
     await makeGroup(young, 'two')
-    // Longer ago than any Berth has been there.
+    // Before any Berth existed.
     const all = await follow(young, from('1970-01-01T00:00:00Z'))
     const [one, two] = await all.has(2)
     assert.deepEqual(names(all), ['one', 'two'])
-    // Where it begins is an id that may be given back.
+    // The id that it starts with may be sent back.
     const again = await follow(young, type, { 'last-event-id': all.lastId })
     const behind = await follow(young, from('1970-01-01T00:00:00Z'), { 'last-event-id': one?.id ?? '' })
     const later = new Date(Number(BigInt(two?.id ?? 0) / 1024n) + 1)
@@ -74,7 +74,7 @@ describe('the stream of events', () => {
     for (const reader of [again, none, ahead]) assert.deepEqual(names(reader), ['three'])
   })
 
-  it('the stream of events tells of a pin how it goes', async () => {
+  it('the event stream reports each step of a pin', async () => {
     const reader = await follow(api, 'type=file.*,pin.*')
     const { record } = await api.pin({ cid: `${inlineCid('followed')}`, name: 'one' }, { wait: 120 })
     await api.put(`/v3/files/public/${record.id}`, { name: 'two' })
@@ -88,7 +88,7 @@ describe('the stream of events', () => {
     assert.deepEqual(reader.events.find(({ type }) => type === 'file.updated')?.data.changed, ['name'])
   })
 
-  it('the stream of events goes on behind Last-Event-ID, which goes before ?after=', async () => {
+  it('the event stream resumes after Last-Event-ID, which overrides ?after=', async () => {
     const reader = await follow(api, 'type=group.created')
     const from = reader.lastId
     for (const name of ['a', 'b', 'c']) await makeGroup(api, name)
@@ -109,7 +109,7 @@ describe('the stream of events', () => {
     )
   })
 
-  it('the stream of events has more than one page of what was missed, each event once', async () => {
+  it('the event stream resends more than one page of missed events, each once', async () => {
     const { lastId } = await follow(api)
     await context.sql(
       `SELECT note_event('group.created', $1, 'group', n::text, jsonb_build_object('name', n)) FROM generate_series(1, 1234) n`,
@@ -123,13 +123,13 @@ describe('the stream of events', () => {
     )
   })
 
-  it('a reader who does not read for a while has all events afterwards, each once and in order', async () => {
+  it('a reader that pauses gets all events afterwards, each once and in order', async () => {
     const count = 20_000
     const names: number[] = []
     const response = await fetch(`${context.url}${EVENTS}?type=group.created`, {
       headers: { authorization: `Bearer ${api.key}` },
     })
-    // More than fits into what is on its way, and more than waits for a reader.
+    // More than fits into the buffers on the way, and more than the server queues for a reader.
     await context.sql(
       `SELECT note_event('group.created', $1, 'group', 'x', jsonb_build_object('n', n, 'text', repeat('x', 500)))
        FROM generate_series(1, $2::int) n`,
@@ -151,16 +151,16 @@ describe('the stream of events', () => {
     )
   })
 
-  it('the stream of events tells a reader who gets none how far it is', async () => {
+  it('the event stream sends its position to a reader without matching events', async () => {
     const reader = await follow(api, 'type=group.created')
     const quiet = await follow(api, 'type=swap.*')
     await makeGroup(api, 'of others')
     const [event] = await reader.has(1)
-    await until('it is told', () => BigInt(quiet.lastId) >= BigInt(event?.id ?? ''))
+    await until('the position is sent', () => BigInt(quiet.lastId) >= BigInt(event?.id ?? ''))
     assert.deepEqual(quiet.events, [])
   })
 
-  it('the stream of events is filtered by resource, an agent with all that belongs to it', async () => {
+  it('the event stream is filtered by resource, and an agent includes its parts', async () => {
     const agent = await insertAgentRow({ query: context.sql }, { workspaceId, purgedAt: new Date() })
     const made = await follow(api, 'type=group.created')
     const id = await makeGroup(api, 'mine')
@@ -184,20 +184,20 @@ describe('the stream of events', () => {
   })
 })
 
-describe('who may follow events', () => {
-  it('a key sees what its scopes let it read, and nothing of another workspace', async () => {
+describe('access to events', () => {
+  it('a key sees only events that its scopes let it read, and none of another workspace', async () => {
     const files = await follow(await keyed('org:files:read'))
     const all = await follow(api)
     await makeGroup(other.api, 'theirs')
     await makeGroup(api, 'ours')
     await api.pin({ cid: `${inlineCid('seen')}` })
     await files.has(1)
-    await until('the file came', () => types(all).includes('file.created'))
+    await until('the file event has arrived', () => types(all).includes('file.created'))
     assert.ok(!types(files).includes('group.created'))
     assert.ok(!names(all).includes('theirs') && names(all).includes('ours'))
   })
 
-  it('a key without a scope of what has events gets 403', async () => {
+  it('a key without any scope that covers events gets 403', async () => {
     const key = await keyed('org:analytics:read')
     assertError(await key.get(EVENTS), 403, /^Missing scope: org:files:read or /)
   })
@@ -206,7 +206,7 @@ describe('who may follow events', () => {
     assertError(await context.anonymous.get(EVENTS), 401, /^Missing Authorization header/)
   })
 
-  it("an agent's gateway token sees the events of its agent alone", async () => {
+  it("an agent's gateway token sees only the events of its agent", async () => {
     const [one, two] = await Promise.all(
       [1, 2].map(() => insertAgentRow({ query: context.sql }, { workspaceId, purgedAt: new Date() })),
     )
@@ -221,7 +221,7 @@ describe('who may follow events', () => {
     )
   })
 
-  it('a stream ends with its key', async () => {
+  it('a stream ends when its key is revoked', async () => {
     const created = await api.post('/v3/pinata/keys', {
       keyName: 'short',
       permissions: { resources: ['org:files:read'] },
@@ -232,7 +232,7 @@ describe('who may follow events', () => {
   })
 })
 
-describe('what is refused of events', () => {
+describe('invalid event requests', () => {
   const bad: [query: Record<string, string>, field: RegExp][] = [
     [{ type: 'file' }, /^type\[0\]: must be a type of event/],
     [{ type: 'file.*,file.burnt' }, /^type\[1\]: must be a type of event/],
@@ -245,11 +245,11 @@ describe('what is refused of events', () => {
     [{ from: 'yesterday' }, /^from: must be a time as in RFC 3339/],
   ]
   for (const [query, field] of bad)
-    it(`events with ${new URLSearchParams(query)} are 400`, async () => {
+    it(`events with ${new URLSearchParams(query)} return 400`, async () => {
       assertError(await api.get(EVENTS, query), 400, field)
     })
 
-  it('a Last-Event-ID that is none is 400', async () => {
+  it('an invalid Last-Event-ID returns 400', async () => {
     for (const id of ['x', '1.5', '9999999999999999999'])
       assertError(
         await api.get(EVENTS, undefined, { 'last-event-id': id }),
@@ -258,7 +258,7 @@ describe('what is refused of events', () => {
       )
   })
 
-  it('events behind one that is not kept any more, or that no Berth with these rows has given, are 410', async () => {
+  it('a position that is no longer kept, or that this database never issued, returns 410', async () => {
     const { lastId } = await follow(api)
     for (const after of ['0', '1', String(BigInt(lastId) + 10n ** 12n)]) {
       const reply = await api.get(EVENTS, { after })
@@ -269,7 +269,7 @@ describe('what is refused of events', () => {
 })
 
 describe('events of several processes', () => {
-  it('a reader goes on at another web process, and both tell the same in the same order', async () => {
+  it('a reader resumes at another web process, and both send the same events in the same order', async () => {
     const web = await startWebProcess(context.env)
     after(() => web.running.end())
     const query = 'type=group.created'

@@ -16,7 +16,7 @@ const send = (client: Client, message: unknown = 'hello') => client.post(PATH, {
 const listed = async (...args: string[]) => JSON.parse(await berth('feedback', '--json', ...args))
 
 describe('feedback', () => {
-  it('feedback of keys and agents is listed for the operator, the newest first, with who sent it', async () => {
+  it('feedback from keys and agents is listed for the operator, newest first, with its sender', async () => {
     const own = await context.workspace()
     const agent = await insertAgent(context, own)
     const { body } = await agent.gateway.post(`${agent.path}/platform/token`, {})
@@ -45,7 +45,7 @@ describe('feedback', () => {
     assert.equal((await listed('--limit', '1'))[0].id, rows[0].id)
     assert.equal((await listed('-w', own.name, '-n', '2')).length, 2)
   })
-  it('feedback that the operator removed is gone, and one that is not there is named', async () => {
+  it('removed feedback is gone, and an unknown id is named', async () => {
     const own = await context.workspace()
     await send(own.api)
     const [{ id }] = await listed('-w', own.name)
@@ -57,14 +57,14 @@ describe('feedback', () => {
     }
     assert.match((await runCli(env, 'feedback', '--limit', '0')).stderr, /must be a whole number/)
   })
-  it('feedback is shown in one line, without what would move the cursor of a terminal', async () => {
+  it('feedback prints on one line, without terminal control characters', async () => {
     const own = await context.workspace()
     await send(own.api, 'one\n\u001b[2Jtwo')
     const [, row, ...more] = (await berth('feedback', '-w', own.name)).split('\n')
     assert.match(row ?? '', /one \[2Jtwo$/)
     assert.deepEqual(more, [])
   })
-  it('feedback is 400 without a message, with one that is empty or too long; and needs a key', async () => {
+  it('feedback needs a key, and returns 400 if the message is missing, empty or too long', async () => {
     const { api } = await context.workspace()
     assertError(await api.post(PATH, {}), 400, /^message: /)
     assertError(await send(api, ' \n'), 400, 'message: must not be empty')
@@ -72,7 +72,7 @@ describe('feedback', () => {
     assertError(await send(api, 'a\0b'), 400, /^message: must not contain NUL/)
     assertError(await send(anonymous), 401, /^Missing Authorization/)
   })
-  it('feedback has room for 20 messages of a key and for 100 of a workspace, also when many come at once', async () => {
+  it('a key may leave 20 feedback messages and a workspace 100, even if many are sent at once', async () => {
     const own = await context.workspace()
     const keys = await Promise.all([own.keyed('org:read'), own.keyed('org:read')])
     const replies = await Promise.all(Array.from({ length: 25 }, () => send(keys[0] as Client)))
@@ -81,7 +81,7 @@ describe('feedback', () => {
     assert.ok(refused)
     assertError(refused, 403, 'Feedback limit reached')
     assert.equal(refused.headers.get('error-code'), 'feedback_limit')
-    assert.equal((await send(keys[1] as Client)).status, 200, 'another key has room of its own')
+    assert.equal((await send(keys[1] as Client)).status, 200, 'another key has its own limit')
     await sql(
       `INSERT INTO feedback (id, workspace_id, user_id, message)
        SELECT gen_random_uuid(), $1, $2, 'x' FROM generate_series(1, 79)`,

@@ -1,4 +1,4 @@
-/** The two networks: each has files of its own, by the same routes. */
+/** The two networks: each has its own files, at the same routes. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -22,7 +22,7 @@ for (const network of NETWORKS) {
     const file = await store(api, network, 'the same on both networks', { name: `${network} file` })
     const path = `${FILES}/${file.id}`
 
-    it(`a ${network} file is read, and listed, on its network only`, async () => {
+    it(`a ${network} file is read and listed only on its network`, async () => {
       const { data } = (await api.get(path)).body
       assert.deepEqual([data.name, data.cid, data.size], [`${network} file`, file.cid, 25])
       const list = (await api.get(FILES, { cid: file.cid })).body.data.files
@@ -30,13 +30,13 @@ for (const network of NETWORKS) {
       assertError(await api.get(`/v3/files/${elsewhere}/${file.id}`), 404, NOT_FOUND)
       assertError(await api.delete(`/v3/files/${elsewhere}/${file.id}`), 404, NOT_FOUND)
     })
-    it(`a ${network} file of another workspace is not there`, async () => {
+    it(`a ${network} file of another workspace returns 404`, async () => {
       assertError(await other.api.get(path), 404, NOT_FOUND)
       assertError(await other.api.delete(path), 404, NOT_FOUND)
       assert.deepEqual((await other.api.get(FILES)).body.data.files, [])
       assert.equal((await api.get(path)).status, 200)
     })
-    it(`a ${network} file is deleted on its network, and the one of the same content elsewhere stays`, async () => {
+    it(`deleting a ${network} file keeps a file with the same content on the other network`, async () => {
       const doomed = await store(api, network, 'deleted on one network')
       const stays = await store(api, elsewhere, 'deleted on one network')
       const { status, headers, body } = await api.delete(`${FILES}/${doomed.id}`)
@@ -90,7 +90,7 @@ for (const network of NETWORKS) {
       it(`the list of ${network} files finds ${expected.length} by ?${query}`, async () =>
         assert.deepEqual(await found(query), expected))
 
-    it(`the list of ${network} files loses and doubles nothing from page to page`, async () => {
+    it(`pages of ${network} files skip and repeat nothing`, async () => {
       for (const [order, expected] of [
         ['ASC', made],
         ['DESC', made.toReversed()],
@@ -105,10 +105,10 @@ for (const network of NETWORKS) {
   })
 }
 
-describe('another network', () => {
+describe('unknown networks', () => {
   const id = '0191f0f0-0000-7000-8000-000000000000'
   for (const name of ['PUBLIC', 'ipfs', 'public%20', '%00']) {
-    it(`a network by the name ${name} is 400`, async () => {
+    it(`the network name ${name} returns 400`, async () => {
       for (const path of [`/v3/files/${name}`, `/v3/groups/${name}`])
         assertError(await api.get(path), 400, UNKNOWN)
       for (const path of [`/v3/files/${name}/${id}`, `/v3/groups/${name}/${id}`]) {
@@ -124,7 +124,7 @@ describe('another network', () => {
 })
 
 describe('a pin request', () => {
-  it('a pin request is no file before it is pinned, on either network', async () => {
+  it('a pin request is not a file on either network until it is pinned', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}`, name: 'pending' })
     for (const network of NETWORKS) {
       assertError(await api.get(`/v3/files/${network}/${record.id}`), 404, NOT_FOUND)
@@ -133,7 +133,7 @@ describe('a pin request', () => {
     }
     assert.ok(await api.queued(record.id))
   })
-  it('a pin request has no queue on the private network', async () => {
+  it('the private network has no pin queue', async () => {
     assertError(await api.get('/v3/files/private/pin_by_cid'), 404, NOT_FOUND)
     assertError(
       await api.post('/v3/files/private/pin_by_cid', { cid: `${await missingCid()}` }),

@@ -1,4 +1,4 @@
-/** Changing a file's name, metadata and end, on both networks. */
+/** Changing a file's name, metadata and expiry, on both networks. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'
@@ -22,7 +22,7 @@ for (const network of NETWORKS) {
   }
 
   describe(`a ${network} file is changed`, () => {
-    it(`a ${network} file is changed in what is given, and in nothing else`, async () => {
+    it(`a change of a ${network} file applies only the given fields`, async () => {
       const { path, read } = await create({ name: 'before', keyvalues: { a: '1', b: '2' } })
       const before = await read()
       const changes: [object, object][] = [
@@ -46,14 +46,14 @@ for (const network of NETWORKS) {
       }
     })
 
-    it(`a ${network} file loses its name by null, or an empty one`, async () => {
+    it(`a ${network} file loses its name if it is set to null or empty`, async () => {
       for (const name of [null, '']) {
         const { path } = await create({ name: 'named' })
         assert.equal((await api.put(path, { name })).body.data.name, null)
       }
     })
 
-    it(`a ${network} file is found by what it has after a change`, async () => {
+    it(`a ${network} file is found by its changed values`, async () => {
       const { id, path } = await create({ name: 'old', keyvalues: { found: 'before' } })
       await api.put(path, { name: `new-${id}`, keyvalues: { found: id } })
       for (const query of [`name=new-${id}`, `keyvalues[found]=${id}`, `metadata[found]=${id}`]) {
@@ -67,7 +67,7 @@ for (const network of NETWORKS) {
       assert.deepEqual(files, [])
     })
 
-    it(`a ${network} file is changed with any text for a key`, async () => {
+    it(`a ${network} file accepts any text as a key`, async () => {
       const { path } = await create()
       const keyvalues = { '7': 'seven', 'a b&c=[d]': 'é %', 'it\'s "quoted" \\': '{}', constructor: 'x' }
       assert.deepEqual((await api.put(path, { keyvalues })).body.data.keyvalues, keyvalues)
@@ -75,7 +75,7 @@ for (const network of NETWORKS) {
       assert.deepEqual((await api.put(path, { keyvalues: gone })).body.data.keyvalues, {})
     })
 
-    it(`a ${network} file is changed to ten pairs and no more, counted after the merge`, async () => {
+    it(`a ${network} file can have ten pairs at most, counted after the merge`, async () => {
       const ten = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`k${i}`, 'v']))
       const { path, read } = await create({ keyvalues: { k0: 'first' } })
       assert.deepEqual((await api.put(path, { keyvalues: ten })).body.data.keyvalues, ten)
@@ -88,7 +88,7 @@ for (const network of NETWORKS) {
       assert.equal((await api.put(path, { name: 'still to be named' })).status, 200)
     })
 
-    it(`a ${network} file is changed by many at once, each in its own key, and none is lost`, async () => {
+    it(`concurrent changes of different keys of a ${network} file lose nothing`, async () => {
       const { path, read } = await create()
       const replies = await Promise.all(
         Array.from({ length: 16 }, (_, i) => api.put(path, { keyvalues: { [`k${i}`]: `${i}` } })),
@@ -99,7 +99,7 @@ for (const network of NETWORKS) {
       assert.deepEqual(Object.keys((await read()).keyvalues).sort(), accepted.sort())
     })
 
-    it(`a ${network} file is given an end, and none again`, async () => {
+    it(`the expiry of a ${network} file can be set and removed`, async () => {
       const { path, read } = await create()
       assert.equal((await read()).expires_at, null)
       const expires_at = inAnHour()
@@ -109,7 +109,7 @@ for (const network of NETWORKS) {
     })
   })
 
-  describe(`a change of a ${network} file`, async () => {
+  describe(`an invalid change of a ${network} file`, async () => {
     const { path, read } = await create({ name: 'unchanged', keyvalues: { a: '1' } })
     const malformed: [unknown, string | RegExp][] = [
       [{}, 'body: must have a name, keyvalues or expires_at'],
@@ -136,16 +136,16 @@ for (const network of NETWORKS) {
       [{ name: 'changed', expires_at: 0 }, 'expires_at: must be in the future'],
     ]
     for (const [body, message] of malformed) {
-      it(`a change of a ${network} file is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
+      it(`a change of a ${network} file returns 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
         const before = await read()
         assertError(await api.put(path, body), 400, message)
         assert.deepEqual(await read(), before)
       })
     }
-    it(`a change of a ${network} file is 400 without a body`, async () =>
+    it(`a change of a ${network} file returns 400 without a body`, async () =>
       assertError(await api.put(path), 400, /^body: /))
 
-    it(`a change of a ${network} file is 404 for another workspace, on the other network, and for what is no file`, async () => {
+    it(`a change of a ${network} file returns 404 for unknown ids, other networks and other workspaces`, async () => {
       const change = { name: 'changed' }
       assertError(await other.api.put(path, change), 404, NOT_FOUND)
       const elsewhere = NETWORKS.find((name) => name !== network)
@@ -154,7 +154,7 @@ for (const network of NETWORKS) {
         assertError(await api.put(`${FILES}/${id}`, change), 404, NOT_FOUND)
       assert.equal((await read()).name, 'unchanged')
     })
-    it(`a change of a ${network} file is 404 after its deletion`, async () => {
+    it(`a change of a ${network} file returns 404 after its deletion`, async () => {
       const doomed = await create()
       assert.equal((await api.delete(doomed.path)).status, 200)
       assertError(await api.put(doomed.path, { name: 'late' }), 404, NOT_FOUND)
@@ -169,8 +169,8 @@ for (const network of NETWORKS) {
   })
 }
 
-describe('a pin request that is not pinned', () => {
-  it('a pin request that is not pinned is no file yet, and cannot be changed as one', async () => {
+describe('an unpinned pin request', () => {
+  it('an unpinned pin request cannot be changed as a file', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     for (const network of NETWORKS)
       assertError(await api.put(`/v3/files/${network}/${record.id}`, { name: 'x' }), 404, NOT_FOUND)

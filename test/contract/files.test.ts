@@ -1,4 +1,4 @@
-/** Files: listed by every filter, read and deleted. */
+/** Listing files with every filter, reading and deleting them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'
@@ -50,7 +50,7 @@ const found = async (query: string | Record<string, string>) => {
 }
 
 describe('a file', () => {
-  it('a file says what it is', async () => {
+  it('a file has exactly the documented fields', async () => {
     const expected: [string, number, number, RegExp][] = [
       ['text', 6, 1, /^text\/plain$/],
       ['image', 70, 1, /^image\/png$/],
@@ -67,12 +67,12 @@ describe('a file', () => {
       assert.match(data.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
     }
   })
-  it('a file is the same alone and in the list', async () => {
+  it('a file is the same when read and when listed', async () => {
     const { body } = await api.get(FILES)
     for (const file of body.data.files)
       assert.deepEqual((await api.get(`${FILES}/${file.id.toUpperCase()}`)).body, { data: file })
   })
-  it('a file of another workspace is not there', async () => {
+  it('a file of another workspace returns 404', async () => {
     const foreign = (await other.api.get(FILES)).body.data.files[0].id
     assertError(await api.get(`${FILES}/${foreign}`), 404, NOT_FOUND)
     assertError(await api.delete(`${FILES}/${foreign}`), 404, NOT_FOUND)
@@ -86,7 +86,7 @@ describe('a file', () => {
     "';--",
     '0'.repeat(999),
   ]) {
-    it(`a file with the id ${id.slice(0, 12)} is not there`, async () => {
+    it(`a file with the id ${id.slice(0, 12)} returns 404`, async () => {
       assertError(await api.get(`${FILES}/${id}`), 404, NOT_FOUND)
       assertError(await api.delete(`${FILES}/${id}`), 404, NOT_FOUND)
     })
@@ -94,7 +94,7 @@ describe('a file', () => {
 })
 
 describe('the list of files', () => {
-  it('the list of files is all of them, the newest first', async () => {
+  it('the list of files returns all of them, newest first', async () => {
     assert.deepEqual(await found({}), ['folder', 'odd', 'image', 'text'])
     assert.deepEqual(await found('order=ASC'), ['text', 'image', 'odd', 'folder'])
   })
@@ -182,7 +182,7 @@ describe('pages of files', async () => {
 
   for (const order of ['ASC', 'DESC']) {
     for (const limit of ['1', '10', '26', '27', '1000'])
-      it(`pages of ${limit} files, ${order}, lose and double nothing`, async () => {
+      it(`pages of ${limit} files, ${order}, skip and repeat nothing`, async () => {
         const pages = await collectPages(many.api, FILES, 'files', { order, limit })
         const ids = pages.map(({ id }) => id)
         assert.deepEqual(ids, order === 'ASC' ? made : made.toReversed())

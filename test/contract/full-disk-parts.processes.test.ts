@@ -1,4 +1,7 @@
-/** Full disks of the parts that run by themselves: what is said names the disk, nothing accepted is lost, all goes on with room. */
+/**
+ * Full disks of the external services: the error names the disk, nothing accepted is lost, and everything resumes once
+ * there is room.
+ */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, describe, it } from 'node:test'
@@ -41,7 +44,7 @@ describe('a full disk', { skip }, async () => {
     const { status, body } = await anonymous.get('/readyz')
     return { status, ...body }
   }
-  const isWell = () => until('all is well', async () => (await readyz()).status === 'ok', READY_MS)
+  const isWell = () => until('everything is healthy', async () => (await readyz()).status === 'ok', READY_MS)
   const pin = () => api.pin({ cid: `${inlineCid(`full ${randomBytes(6).toString('hex')}`)}` })
 
   const NODES = [
@@ -49,16 +52,16 @@ describe('a full disk', { skip }, async () => {
     ['private', 'ipfs_private', 'IPFS_PRIVATE_API_URL', ofPrivateKubo],
   ] as const
   for (const [network, part, setting, disk] of NODES)
-    it(`a full disk of the ${network} Kubo is 503 to new content, and what it keeps is there`, async () => {
+    it(`a full disk of the ${network} Kubo returns 503 for new content, and stored content stays`, async () => {
       const full = `No space left: the disk of Kubo (${setting}) is full`
       await isWell()
       const kept = await upload(api, ['network', network], file('kept', 'kept.txt'))
       await disk.fillTo(MIB)
       const forms: Part[][] = [
         [['network', network], someFile(4)],
-        // Kubo ends the call while most of it is on its way.
+        // Kubo ends the call while most of the content is still being sent.
         [['network', network], someFile(40)],
-        // Spooled until the field that says where it goes.
+        // Spooled until the field with the network arrives.
         [someFile(4), ['network', network]],
       ]
       for (const parts of forms) {
@@ -67,7 +70,7 @@ describe('a full disk', { skip }, async () => {
         assert.equal(reply.headers.get('error-code'), 'no_space')
         assert.ok(reply.headers.get('retry-after'))
       }
-      const health = await until('it is seen', async () => {
+      const health = await until('the full disk is detected', async () => {
         const health = await readyz()
         return health.parts[part].detail === 'kubo: no space left on its disk' && health
       })
@@ -80,7 +83,7 @@ describe('a full disk', { skip }, async () => {
       await isWell()
     })
 
-  it('a full disk of Kubo lets a pin by CID and a resumable upload wait, which go on when there is room', async () => {
+  it("pins by CID and resumable uploads wait while Kubo's disk is full, and resume later", async () => {
     const bytes = randomBytes(4 * MIB)
     const { location, id } = await begin(api, bytes.length, { network: 'public' })
     const cid = `${await node.file(randomBytes(4 * MIB))}`
@@ -92,7 +95,7 @@ describe('a full disk', { skip }, async () => {
       /the disk of Kubo \(IPFS_API_URL\) is full/,
     )
     const { record, operation } = await api.pin({ cid, host_nodes: [node.multiaddr] })
-    await until('an attempt has met the full disk', async () => {
+    await until('an attempt has hit the full disk', async () => {
       const { attempts, error_code } = (await api.get(`/v0/operations/${operation}`)).body.data
       return attempts > 0 && error_code === 'no_space'
     })
@@ -105,10 +108,10 @@ describe('a full disk', { skip }, async () => {
     await isWell()
   })
 
-  it('a full disk of Redis is told by /readyz, and what is accepted meanwhile goes on when there is room', async () => {
+  it('/readyz reports a full disk of Redis, and pins accepted then run once there is room', async () => {
     await ofRedis.fillTo(0)
     const accepted: string[] = []
-    const health = await until('it is seen', async () => {
+    const health = await until('the full disk is detected', async () => {
       accepted.push((await pin()).operation)
       const health = await readyz()
       return health.parts.queue.detail === 'Redis: no space left on its disk' && health
@@ -116,7 +119,7 @@ describe('a full disk', { skip }, async () => {
     assert.deepEqual([health.status, health.parts.queue.status], ['down', 'down'])
     accepted.push((await pin()).operation)
     assert.equal((await api.get('/v3/files/public')).status, 200)
-    await until('the log says so', () => /MISCONF[^\n]*No space left on device/.test(berth.output()))
+    await until('the log reports it', () => /MISCONF[^\n]*No space left on device/.test(berth.output()))
 
     await ofRedis.empty()
     for (const operation of accepted) assert.equal((await api.finished(operation)).state, 'succeeded')
@@ -125,16 +128,16 @@ describe('a full disk', { skip }, async () => {
 
   const createGroup = () => api.post('/v3/groups/public', { name: 'g'.repeat(60) })
 
-  it('a full disk of PostgreSQL is 503 to what writes, while the rest goes on', async () => {
+  it("while PostgreSQL's disk is full, writes return 503 and reads continue", async () => {
     await ofPostgres.fillTo(64 * 1024)
     const accepted: string[] = []
     let refused = await createGroup()
     for (; refused.status === 200; refused = await createGroup()) accepted.push(refused.body.data.id)
     assertError(refused, 503, 'No space left: the disk of PostgreSQL is full')
     assert.equal(refused.headers.get('error-code'), 'no_space')
-    const { parts: seen } = await until('it is seen', async () => {
+    const { parts: seen } = await until('the full disk is detected', async () => {
       const health = await readyz()
-      // A part that is essential and answers late would be down.
+      // An essential part that responds late would count as down.
       return health.status === 'degraded' && health.parts.database.detail && health
     })
     assert.deepEqual(seen.database, { status: 'degraded', detail: 'no space left on its disk' })
@@ -148,7 +151,7 @@ describe('a full disk', { skip }, async () => {
     await isWell()
   })
 
-  it('a full disk that ends PostgreSQL, which cannot write its log, loses nothing that was accepted', async () => {
+  it('a full disk that crashes PostgreSQL loses nothing that was accepted', async () => {
     const { operation } = await pin()
     const { id } = (await createGroup()).body.data
     await ofPostgres.fillTo(0)
@@ -158,16 +161,16 @@ describe('a full disk', { skip }, async () => {
     const fillLog = async () => {
       for (;;) await session.query("SELECT pg_logical_emit_message(false, 'full', repeat('x', 4000000))")
     }
-    // The session hears why only where it is the first that has to write.
+    // The session learns the reason only if it is the first that has to write.
     await assert.rejects(fillLog)
     await session.end().catch(() => {})
-    await until('it has ended', async () => (await readyz()).parts.database.status === 'down')
+    await until('PostgreSQL has stopped', async () => (await readyz()).parts.database.status === 'down')
     assert.match(parts.postgres.output(), /PANIC: .*pg_wal.*No space left on device/)
     const refused = await createGroup()
     assertError(refused, 503, 'Database unreachable')
 
     await ofPostgres.empty()
-    // The supervisor starts it again in this way.
+    // The supervisor restarts it in the same way.
     await parts.postgres.kill()
     await parts.postgres.restart()
     await isWell()

@@ -1,4 +1,7 @@
-/** A disk that is down to its reserve: new content is 507, all else goes on, and so does what waits once there is room. */
+/**
+ * A disk below its reserve: new content returns 507, everything else continues, and waiting work resumes once there is
+ * room.
+ */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -22,15 +25,15 @@ const DISK_MIB = 500
 const RESERVE_MIB = 64
 const FULL =
   /^No space left: the disk of [a-zA-Z ]+ \(BERTH_[A-Z_]+\) is down to its reserve \(BERTH_DISK_RESERVE_MB\)$/
-/** The bytes that a folder takes. */
+/** The bytes that a folder occupies. */
 const sizeOf = async (dir: string) =>
   Number.parseInt((await promisify(execFile)('du', ['--summarize', '--block-size=1', dir])).stdout, 10)
 
 const isReal = stackKind === 'real'
 const disk = isReal ? undefined : await mountSmallDisk(DISK_MIB)
-const skip = isReal ? 'Kubo has a disk of its own' : disk ? false : NO_MOUNT
+const skip = isReal ? 'Kubo has its own disk' : disk ? false : NO_MOUNT
 
-describe('a disk that is down to its reserve', { skip }, async () => {
+describe('a disk below its reserve', { skip }, async () => {
   if (!disk) return
   const berth = await startStack({
     dir: disk.dir,
@@ -53,7 +56,7 @@ describe('a disk that is down to its reserve', { skip }, async () => {
   }
   const fill = async ({ fillTo }: SmallDisk) => {
     await fillTo((RESERVE_MIB * MIB) / 2)
-    await until('web and worker see it', async () => {
+    await until('web and worker detect it', async () => {
       const parts = await isFull('down')
       return parts && /disk/.test(parts.workers.detail ?? '') && parts
     })
@@ -78,27 +81,27 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     ['of the older API', '/pinning/pinFileToIPFS', [someFile()]],
   ]
   for (const [what, path, parts] of forms)
-    it(`a disk that is down to its reserve refuses an upload ${what}`, async () => {
+    it(`a disk below its reserve refuses an upload ${what}`, async () => {
       const reply = await send(api, parts, path)
       assertError(reply, 507, FULL)
       assert.equal(reply.headers.get('error-code'), 'no_space')
       assert.ok(reply.headers.get('retry-after'))
     })
-  it('a disk that is down to its reserve refuses an upload by a signed URL', async () => {
+  it('a disk below its reserve refuses an upload by a signed URL', async () => {
     assertError(await send(anonymous, [someFile()], `${signed.pathname}${signed.search}`), 507, FULL)
   })
-  it('a disk that is down to its reserve refuses to begin a resumable upload, and to go on with one', async () => {
+  it('a disk below its reserve refuses new resumable uploads, and more bytes for existing ones', async () => {
     assert.equal((await create(api, MIB)).status, 507)
     const reply = await patch(begun, 0, Buffer.from(randomBytes(MIB)), TUS)
     assert.equal(reply.status, 507)
     assert.match(((await reply.json()) as { error: string }).error, FULL)
   })
-  it('a disk that is down to its reserve ends a resumable upload under way as 507, and it goes on from where it was', async () => {
+  it('a disk that falls below its reserve stops a resumable upload with 507 until there is room', async () => {
     await disk.fillTo((RESERVE_MIB + 30) * MIB)
     await until('there is a little room', async () => !(await isFull('down')))
     const bytes = randomBytes(8 * MIB)
-    // Uploads look at the disk for themselves, a second later at most.
-    const { location } = await until('an upload is begun', () => begin(api, bytes.length))
+    // Uploads check the disk themselves, at most a second later.
+    const { location } = await until('an upload is created', () => begin(api, bytes.length))
     const target = new URL(location)
     const sending = request(target, {
       method: 'PATCH',
@@ -106,8 +109,8 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     })
     const answered = once(sending, 'response') as Promise<[IncomingMessage]>
     sending.write(bytes.subarray(0, MIB))
-    // HEAD would have the upload make way for it.
-    await until('it has begun to arrive', async () => {
+    // HEAD would interrupt the upload.
+    await until('bytes have arrived', async () => {
       const [id = ''] = location.split('/').slice(-2)
       return (await stat(join(berth.dataDir, 'uploads', id)).catch(() => undefined))?.size === MIB
     })
@@ -121,22 +124,22 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     await disk.fillTo((RESERVE_MIB + 30) * MIB)
     await until('there is a little room', async () => !(await isFull('down')))
     await until(
-      'it goes on',
+      'the upload resumes',
       async () => (await patch(location, MIB, bytes.subarray(MIB), TUS)).status === 204,
     )
     await fill(disk)
   })
-  it('a disk that is down to its reserve refuses pins by CID', async () => {
+  it('a disk below its reserve refuses pins by CID', async () => {
     const cid = `${inlineCid('a pin on a full disk')}`
     assertError(await api.post('/v3/files/public/pin_by_cid', { cid }), 507, FULL)
     const psa = await api.post('/psa/pins', { cid })
     assertError(psa, 507, FULL)
     assert.equal(psa.body.error.reason, 'NO_SPACE')
   })
-  it('a disk that is down to its reserve says so in /readyz, which stays 200, and in metrics', async () => {
+  it('/readyz, which stays 200, and metrics report a disk below its reserve', async () => {
     const says = /^data: [\d.]+ MiB free of 500 MiB, below the reserve of 64.0 MiB: nothing new is taken$/
-    // A check that takes two seconds on a busy machine has another answer.
-    await until('/readyz says so', async () => {
+    // If a check takes two seconds on a busy machine, the detail differs.
+    await until('/readyz reports it', async () => {
       const { status, body } = await anonymous.get('/readyz')
       return status === 200 && says.test(body.parts.disk.detail)
     })
@@ -147,9 +150,9 @@ describe('a disk that is down to its reserve', { skip }, async () => {
         assert.ok((await figure(role, `berth_disk_free_bytes{folder="${folder}"}`)) < RESERVE_MIB * MIB)
       }
   })
-  it('a disk that is down to its reserve goes on serving, deleting and collecting', async () => {
+  it('a disk below its reserve still allows serving, deleting and collecting garbage', async () => {
     assert.equal((await api.get(`/v3/files/public/${kept.id}`)).status, 200)
-    // The disk has PostgreSQL's files as well, which may grow meanwhile.
+    // PostgreSQL's files are on the same disk, and may grow at the same time.
     const blocks = join(berth.dataDir, 'ipfs', 'public')
     const before = await sizeOf(blocks)
     assert.equal((await api.delete(`/v3/files/public/${deleted.id}`)).status, 200)
@@ -158,12 +161,12 @@ describe('a disk that is down to its reserve', { skip }, async () => {
       async () => (await sizeOf(blocks)) < before - 15 * MIB,
     )
   })
-  it('a disk that is down to its reserve lets a retrieval that it has accepted wait, with the reason, until there is room', async () => {
+  it('a retrieval that has hit the reserve waits, with the reason, until there is room', async () => {
     await disk.fillTo((RESERVE_MIB + 20) * MIB)
     await until('there is a little room', async () => !(await isFull('down')))
     const cid = `${await node.file(randomBytes(60 * MIB))}`
     const { record, operation } = await api.pin({ cid, host_nodes: [node.multiaddr] })
-    await until('an attempt has met the full disk', async () => {
+    await until('an attempt has hit the full disk', async () => {
       const { attempts, error_code } = (await api.get(`/v0/operations/${operation}`)).body.data
       return attempts > 0 && error_code === 'no_space'
     })
@@ -172,7 +175,7 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     assert.equal((await api.finished(operation)).state, 'succeeded')
     assert.equal((await api.get(`/v3/files/public/${record.id}`)).body.data.size, 60 * MIB)
   })
-  it('a disk that is down to its reserve takes everything once there is room again', async () => {
+  it('everything is accepted again once the disk has room', async () => {
     await until('there is room', async () => !(await isFull('down')))
     for (const [, path, parts] of forms) assert.equal((await send(api, parts, path)).status, 200)
     const reply = await patch(begun, 0, Buffer.from(randomBytes(2 * MIB)), TUS)

@@ -1,4 +1,6 @@
-/** Custom domains of gateways, against a DNS server of the test's own; agents' are tested in `agents/domains.test.ts`. */
+/**
+ * Custom domains of gateways, with the test's own DNS server; domains of agents are tested in `agents/domains.test.ts`.
+ */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, beforeEach, describe, it } from 'node:test'
@@ -31,7 +33,7 @@ beforeEach(() => dns.clear())
 const own = await context.workspace()
 const other = await context.workspace()
 const newName = () => `${randomUUID().slice(0, 13)}.example.test`
-/** The API of a workspace, by the process that asks the test's DNS server. */
+/** The API of a workspace, at the process that uses the test's DNS server. */
 const here = ({ api }: Workspace) => api.at(web.url)
 
 async function newGateway(of: Workspace = own) {
@@ -39,7 +41,7 @@ async function newGateway(of: Workspace = own) {
   const api = here(of)
   const path = `${GATEWAYS}/${id}/custom_domain`
   const verifyOnce = (domainId: string) => api.post(`${path}/${domainId}/verify`, undefined)
-  /** Repeated where the answer of DNS came too late. */
+  /** Repeats the request if the DNS response came too late. */
   const verify = (domainId: string) =>
     soon(
       () => verifyOnce(domainId),
@@ -65,7 +67,7 @@ async function newGateway(of: Workspace = own) {
 const isAsked = async (name: string) => (await fetch(`http://127.0.0.1:${askPort}/?domain=${name}`)).status
 
 describe('a custom domain of a gateway', () => {
-  it('a custom domain of a gateway is pending until its TXT record is seen, and active from then on', async () => {
+  it('a custom domain of a gateway is pending until its TXT record is found, then active', async () => {
     const gateway = await newGateway()
     const name = newName()
     const { status, body } = await gateway.add(name.toUpperCase())
@@ -95,7 +97,7 @@ describe('a custom domain of a gateway', () => {
     assert.deepEqual((await gateway.verify(custom_domain_id)).body, { data: active })
   })
 
-  it('a custom domain of a gateway is active at once where its record is there, which is that of agents', async () => {
+  it('a custom domain is active at once if its TXT record exists, even one for an agent', async () => {
     const gateway = await newGateway()
     const agent = await insertAgent(context, own)
     const name = newName()
@@ -107,7 +109,7 @@ describe('a custom domain of a gateway', () => {
     assert.equal(body.data.domain_validation_status, 'active')
   })
 
-  it('a custom domain of a gateway serves what the gateway has, public and private, and nothing while it is pending', async () => {
+  it("a custom domain serves the gateway's content, public and private, once it is active", async () => {
     const gateway = await newGateway()
     const name = newName()
     const reader = gatewayReader(web.url, name)
@@ -120,19 +122,19 @@ describe('a custom domain of a gateway', () => {
     const served = await reader.get(`/ipfs/${open.cid}`)
     assert.deepEqual([served.status, served.text], [200, 'open'])
     assert.match(`${served.headers['content-security-policy']}`, /^sandbox /)
-    await until('a certificate may be got', async () => (await isAsked(name)) === 200)
+    await until('a certificate may be issued', async () => (await isAsked(name)) === 200)
     const asked = { url: `https://${name}/files/${hidden.cid}`, expires: 60, method: 'GET' }
     const link = new URL((await gateway.api.post('/v3/files/private/download_link', asked)).body.data)
     assert.equal((await reader.get(`${link.pathname}${link.search}`)).text, 'hidden')
     assert.equal((await reader.get(`/files/${hidden.cid}`)).status, 401)
-    // The API is not there.
+    // The API is not served here.
     assert.equal((await reader.get('/v3/gateways', { authorization: `Bearer ${own.api.key}` })).status, 404)
     assert.equal((await gateway.remove(body.data.custom_domain_id)).status, 200)
     assert.equal((await reader.get(`/ipfs/${open.cid}`)).status, 404)
     assertError(await gateway.remove(body.data.custom_domain_id), 404, NO_DOMAIN)
   })
 
-  it('a custom domain of a gateway is of whoever proves it first, gateway or agent', async () => {
+  it('a custom domain goes to the first gateway or agent that proves it', async () => {
     const gateway = await newGateway()
     const name = newName()
     const rival = await newGateway(other)
@@ -152,7 +154,7 @@ describe('a custom domain of a gateway', () => {
     assertError(await gateway.add(agents), 409, TAKEN)
   })
 
-  it('a custom domain of a gateway goes to one of those who prove it at once', async () => {
+  it('a custom domain goes to one of several gateways that prove it at once', async () => {
     const gateways = await Promise.all(Array.from({ length: 6 }, () => newGateway()))
     const name = newName()
     const added = await Promise.all(gateways.map((gateway) => gateway.add(name)))
@@ -164,14 +166,14 @@ describe('a custom domain of a gateway', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409, 409, 409])
   })
 
-  it('a custom domain of a gateway is free again when the gateway is deleted', async () => {
+  it('a custom domain is free again after its gateway is deleted', async () => {
     const gateway = await newGateway()
     const { domain } = await gateway.proven()
     await gateway.api.delete(`${GATEWAYS}/${gateway.id}`)
     assert.equal((await (await newGateway(other)).proven(domain)).domain_validation_status, 'active')
   })
 
-  it('a custom domain of a gateway stays pending while DNS does not answer, and is 503 to verify', async () => {
+  it('a pending custom domain stays pending without DNS, and verifying it returns 503', async () => {
     const gateway = await newGateway()
     dns.behave('broken')
     const { status, body } = await gateway.add(newName())
@@ -179,7 +181,7 @@ describe('a custom domain of a gateway', () => {
     assertError(await gateway.verifyOnce(body.data.custom_domain_id), 503, 'DNS did not answer: try again')
   })
 
-  it('a custom domain of a gateway leads to hosts of CIDs at the host of the gateway itself', async () => {
+  it("a custom domain of a gateway redirects to CID hosts of the gateway's own host", async () => {
     const gateway = await newGateway()
     const { domain } = await gateway.proven()
     const cid = `${inlineCid('at a custom domain')}`
@@ -187,7 +189,7 @@ describe('a custom domain of a gateway', () => {
     const { status, headers } = await gatewayReader(web.url, domain).get(`/ipfs/${cid}/x?a=b`)
     assert.deepEqual([status, headers.location], [301, `http://${cid}.ipfs.${gateway.host}/x?a=b`])
   })
-  it('a custom domain of a gateway may be one of five', async () => {
+  it('a gateway can have five custom domains', async () => {
     const gateway = await newGateway()
     for (let i = 0; i < 5; i++) assert.equal((await gateway.add(newName())).status, 200)
     assertError(await gateway.add(newName()), 400, 'A gateway can have at most 5 domains')
@@ -198,7 +200,7 @@ describe('a custom domain of a gateway', () => {
     assertError(await gateway.add(newName()), 403, 'Custom domains are not part of the free plan')
   })
 
-  it('a custom domain of a gateway of another workspace is not there', async () => {
+  it("a custom domain of another workspace's gateway returns 404", async () => {
     const gateway = await newGateway()
     const { custom_domain_id: id } = await gateway.proven()
     const stranger = here(other)
@@ -223,7 +225,7 @@ describe('a custom domain of a gateway', () => {
     [{ domain: 7 }, /^domain: /],
   ]
   for (const [body, message] of malformed)
-    it(`a custom domain of a gateway is 400 for ${JSON.stringify(body)}`, async () => {
+    it(`a custom domain of a gateway returns 400 for ${JSON.stringify(body)}`, async () => {
       const { api, path } = await newGateway()
       assertError(await api.post(path, body), 400, message)
     })

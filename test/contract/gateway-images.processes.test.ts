@@ -1,4 +1,6 @@
-/** Image options of a gateway's URLs, as the npm SDK sends them: on images that are made here, and on hostile files. */
+/**
+ * Image options of a gateway's URLs, as the npm SDK sends them: on images that the tests create, and on hostile files.
+ */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -22,7 +24,7 @@ const context = await openContext()
 const workspace = await context.workspace()
 const gateway = await openGateway(context, workspace)
 
-/** Stores a file, and resolves to its path at the gateway. */
+/** Stores a file; resolves to its path at the gateway. */
 const put = async (bytes: string | Buffer, network: 'public' | 'private' = 'public', name = 'image') => {
   const { cid } = await store(
     workspace.api,
@@ -67,7 +69,7 @@ const animation = await put(
   ),
 )
 
-/** Asks for an image, and resolves to what it is. */
+/** Requests an image; resolves to the response and the image's metadata. */
 const show = async (path: string, query: string, headers = {}) => {
   const served = await gateway.get(`${path}?${query}`, headers)
   assert.equal(served.status, 200, served.text)
@@ -88,9 +90,9 @@ const linkTo = async (path: string, query: string) => {
   const { pathname, search } = new URL(reply.body.data)
   return `${pathname}${search}`
 }
-/** The gateway at another web process. */
+/** The same gateway at another web process. */
 const at = ({ url }: WebProcess) => gatewayReader(url, `${gateway.host.split(':')[0]}:${new URL(url).port}`)
-/** `red` or `blue`, where the image is nearly that. */
+/** `red` or `blue`, if the image is close to that color there. */
 const colorAt = async ({ bytes }: Served, left: number, top: number) => {
   const region = sharp(bytes).removeAlpha().extract({ left, top, width: 1, height: 1 })
   const [r = 0, g = 0, b = 0] = await region.raw().toBuffer()
@@ -98,7 +100,7 @@ const colorAt = async ({ bytes }: Served, left: number, top: number) => {
 }
 
 describe('a converted image', () => {
-  it('a converted image is served as what it is, with a tag of its own, and is as immutable as its file', async () => {
+  it('a converted image keeps its format, has its own tag, and is as immutable as its file', async () => {
     const { headers, bytes, is } = await show(png, 'img-width=100')
     assert.equal(is.format, 'png')
     assert.equal(headers['content-type'], 'image/png')
@@ -109,7 +111,7 @@ describe('a converted image', () => {
     assert.notEqual(headers.etag, (await show(png, 'img-width=101')).headers.etag)
   })
 
-  it('a converted image has conditions, ranges and HEAD as its file has', async () => {
+  it('a converted image supports conditions, ranges and HEAD like its file', async () => {
     const { headers, bytes } = await show(png, 'img-width=100')
     const path = `${png}?img-width=100`
     assert.equal((await gateway.get(path, { 'if-none-match': `${headers.etag}` })).status, 304)
@@ -122,7 +124,7 @@ describe('a converted image', () => {
     assert.deepEqual([part.status, part.text], [206, 'PNG'])
   })
 
-  it('a converted image fits the box as img-fit says', async () => {
+  it('a converted image fits the box as img-fit specifies', async () => {
     const sizes = {
       'img-width=100': '100x50',
       'img-height=100': '200x100',
@@ -139,7 +141,7 @@ describe('a converted image', () => {
     for (const [query, size] of Object.entries(sizes)) assert.equal(await sizeOf(png, query), size, query)
   })
 
-  it('a cropped image keeps the side that img-gravity names, and a padded one is white where there is none of it', async () => {
+  it('a cropped image keeps the side that img-gravity names, and padding is white', async () => {
     const box = 'img-width=100&img-height=100&img-fit='
     for (const [gravity, color] of Object.entries({
       left: 'red',
@@ -157,7 +159,7 @@ describe('a converted image', () => {
     assert.equal(await colorAt(padded, 10, 50), 'red')
   })
 
-  it('a converted image has the format of its source, or the one that img-format names', async () => {
+  it('a converted image has the format of its source, or the format that img-format names', async () => {
     const webp = { accept: 'image/avif,image/webp,*/*' }
     const formats: [string, object, string][] = [
       ['img-width=50', webp, 'png'],
@@ -176,7 +178,7 @@ describe('a converted image', () => {
     assert.equal(headers['content-disposition'], 'attachment; filename="photo.webp"')
   })
 
-  it('a photo is turned upright, and keeps of its metadata what img-metadata says', async () => {
+  it('a photo is turned upright, and keeps the metadata that img-metadata selects', async () => {
     const exif = async (query: string) => `${(await show(photo, `img-width=100${query}`)).is.exif ?? ''}`
     assert.equal(await sizeOf(photo, 'img-width=100'), '100x200')
     assert.match(await exif(''), /Ada/)
@@ -186,7 +188,7 @@ describe('a converted image', () => {
     assert.equal((await show(photo, 'img-width=100&img-metadata=keep')).is.autoOrient.width, 100)
   })
 
-  it('an animation stays one unless img-anim or the format says otherwise', async () => {
+  it('an animation stays animated unless img-anim or the format prevents it', async () => {
     const frames = async (query: string) => (await show(animation, query)).is.pages ?? 1
     assert.equal(await frames('img-width=20'), 2)
     assert.equal(await frames('img-width=20&img-format=webp'), 2)
@@ -202,7 +204,7 @@ describe('a converted image', () => {
     assert.ok(!(await of('img-sharpen=3')).equals(await of('img-quality=85')))
   })
 
-  it('an image inside of a folder is converted too', async () => {
+  it('an image inside a folder is converted too', async () => {
     const node = await context.provider()
     const folder = await node.folder({ 'a/b.png': original })
     const { record } = await workspace.api.pin(
@@ -214,8 +216,8 @@ describe('a converted image', () => {
   })
 })
 
-describe('a request for an image', () => {
-  it('a request for an image with an option that there is not, or a value out of range, is 400 and names it', async () => {
+describe('image requests', () => {
+  it('an image request with an unknown or out-of-range option returns 400 and names it', async () => {
     const refused = {
       'img-width=0': 'img-width: must be a whole number from 1 to 8192',
       'img-quality=101': 'img-quality: must be a whole number from 1 to 100',
@@ -227,7 +229,7 @@ describe('a request for an image', () => {
       assertRefused(await gateway.get(`${png}?${query}`), 400, message)
   })
 
-  it('a request for a private image needs a signature over its options', async () => {
+  it('a request for a private image needs a signature that covers its options', async () => {
     const path = await put(original, 'private')
     const [pathname = '', search = ''] = (await linkTo(path, 'img-width=100')).split('?')
     const { is, headers } = await show(pathname, search)
@@ -237,7 +239,7 @@ describe('a request for an image', () => {
     assertRefused(await gateway.get(`${path}?img-width=100`), 401, /^X-Signature: /)
   })
 
-  it('a request for an image at a restricted gateway needs its token', async () => {
+  it('a request for an image at a restricted gateway needs an access token', async () => {
     const restricted = await openGateway(context, workspace)
     const { body } = await workspace.api.post(`/v3/gateways/${restricted.id}/access_tokens`, {})
     assertRefused(await restricted.get(`${png}?img-width=10`), 401, /^This gateway is restricted/)
@@ -245,20 +247,20 @@ describe('a request for an image', () => {
     assert.equal(status, 200)
   })
 
-  it('a request for the image of another workspace finds nothing', async () => {
+  it('a request for an image of another workspace finds nothing', async () => {
     const strange = await openGateway(context, await context.workspace())
     assertRefused(await strange.get(`${png}?img-width=10`), 404, 'cid: not kept here')
   })
 })
 
-describe('a file that is no image that can be converted', () => {
+describe('a file that cannot be converted', () => {
   const svg =
     '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><image href="file:///etc/passwd" width="9" height="9"/></svg>'
   const files: Record<string, [() => Promise<string | Buffer>, string | RegExp]> = {
-    'a text': [async () => 'no image', `${NOT_CONVERTED}it is not a JPEG, PNG, GIF or WebP`],
+    'a text': [async () => 'not an image', `${NOT_CONVERTED}it is not a JPEG, PNG, GIF or WebP`],
     'an SVG that links to a file': [async () => svg, `${NOT_CONVERTED}it is not a JPEG, PNG, GIF or WebP`],
     'a TIFF': [() => bytesOf(plain(9, 9).tiff()), `${NOT_CONVERTED}it is not a JPEG, PNG, GIF or WebP`],
-    'a JPEG that is cut off': [
+    'a truncated JPEG': [
       async () => (await bytesOf(noise(600, 300).jpeg())).subarray(0, 20_000),
       /^img-…: the file cannot be converted: VipsJpeg: premature end/,
     ],
@@ -272,7 +274,7 @@ describe('a file that is no image that can be converted', () => {
     ],
   }
   for (const [name, [make, message]] of Object.entries(files))
-    it(`${name} is 400, or itself with img-onerror=redirect`, async () => {
+    it(`${name} returns 400, or the file itself with img-onerror=redirect`, async () => {
       const bytes = await make()
       const path = await put(bytes)
       assertRefused(await gateway.get(`${path}?img-width=10`), 400, message)
@@ -282,20 +284,20 @@ describe('a file that is no image that can be converted', () => {
       assert.equal(served.headers.etag, `"${path.slice('/ipfs/'.length)}"`)
     })
 
-  it('the first frame of a GIF with too many is served without its animation', async () => {
+  it('the first frame of a GIF with too many frames is served without its animation', async () => {
     const path = await put(manyFrames(await bytesOf(plain(300, 300).gif()), 1000))
     assert.equal(await sizeOf(path, 'img-width=30&img-anim=false'), '30x30')
   })
 })
 
-describe('a web process whose image process dies', () => {
+describe('image processes', () => {
   let web: WebProcess
   before(async () => {
     web = await startWebProcess(context.env, { BERTH_IMAGE_PROCESSES: '1', BERTH_IMAGE_SECONDS: '30' })
   })
   after(() => web?.running.end())
 
-  it('a web process serves what another one has converted of public files, and nothing private is kept', async () => {
+  it('web processes share converted public images, and store no private ones', async () => {
     const kept = ({ headers }: Served) =>
       join(
         context.env.BERTH_DATA_DIR ?? '',
@@ -307,17 +309,17 @@ describe('a web process whose image process dies', () => {
     )
     assert.equal(privately.status, 200)
     const converted = await show(png, 'img-width=77')
-    await until('it is kept', () => existsSync(kept(converted)))
+    await until('the result is stored', () => existsSync(kept(converted)))
     assert.ok(!existsSync(kept(privately)))
     const { get } = at(web)
     assert.ok((await get(`${png}?img-width=77`)).bytes.equals(converted.bytes))
     assert.deepEqual(await childrenOf(web.running.process.pid ?? 0), [])
   })
 
-  it('a web process whose image process is killed says so, and converts the next image', async () => {
+  it('if the image process is killed, the web process reports it and converts the next image', async () => {
     const { get } = at(web)
     const pid = web.running.process.pid ?? 0
-    assert.deepEqual(await childrenOf(pid), [], 'it starts with the first image')
+    assert.deepEqual(await childrenOf(pid), [], 'the process starts with the first image')
     const large = await put(await bytesOf(noise(3000, 3000).jpeg({ quality: 50 })))
     const answer = get(`${large}?img-format=webp`)
     const [child = 0] = await until('an image is being converted', async () => {
@@ -334,16 +336,16 @@ describe('a web process whose image process dies', () => {
     assert.equal((await get(`${png}?img-width=13`)).status, 200)
   })
 
-  it('a web process that is killed leaves no image process', async () => {
+  it('a killed web process leaves no image process behind', async () => {
     const children = await childrenOf(web.running.process.pid ?? 0)
     assert.equal(children.length, 1)
     await web.running.end('SIGKILL')
-    await until('its image process has ended', () => !existsSync(`/proc/${children[0]}`))
+    await until('its image process has exited', () => !existsSync(`/proc/${children[0]}`))
   })
 })
 
-describe('a web process that converts no images', () => {
-  it('a web process with BERTH_IMAGE_PROCESSES=0 serves images as they are', async () => {
+describe('a web process without image processes', () => {
+  it('a web process with BERTH_IMAGE_PROCESSES=0 serves images unchanged', async () => {
     const web = await startWebProcess(context.env, { BERTH_IMAGE_PROCESSES: '0' })
     try {
       const { get } = at(web)
@@ -355,15 +357,15 @@ describe('a web process that converts no images', () => {
   })
 })
 
-/** A GIF with its one frame many times. */
+/** A GIF that repeats its only frame many times. */
 function manyFrames(gif: Buffer, count: number): Buffer {
-  // Header and screen are 13 bytes, then comes the table of colours; the last byte ends the file.
+  // The header and the screen descriptor take 13 bytes, then comes the color table; the last byte ends the file.
   const table = 13 + 3 * 2 ** (((gif[10] ?? 0) & 7) + 1)
   const frame = gif.subarray(table, -1)
   return Buffer.concat([gif.subarray(0, table), ...Array<Buffer>(count).fill(frame), gif.subarray(-1)])
 }
 
-/** A PNG of one bit a pixel, all black: a decompression bomb. */
+/** An all-black PNG with one bit per pixel: a decompression bomb. */
 function pngOf(width: number, height: number): Buffer {
   const uint32 = (value: number) => {
     const bytes = Buffer.alloc(4)

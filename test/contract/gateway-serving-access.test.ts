@@ -1,4 +1,4 @@
-/** Readers of a gateway, and the effect of a swap. */
+/** Access to content at a gateway, and the effect of a swap. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { UrlSigner } from '../../src/files/signed-url.ts'
@@ -22,7 +22,7 @@ const stranger = await context.workspace()
 const strange = await openGateway(context, stranger)
 
 let count = 0
-/** A new file, unlike any other. */
+/** A new file with unique content. */
 const upload = (network: 'public' | 'private', client: Client = api): Promise<{ id: string; cid: string }> =>
   store(client, network, `file ${count++} of ${process.pid}`)
 
@@ -43,14 +43,14 @@ describe('a gateway with access tokens', async () => {
   const { cid } = await upload('public')
   const path = `/ipfs/${cid}`
 
-  it('a gateway with access tokens answers those who send one, in the URL or in a header', async () => {
+  it('a gateway with access tokens accepts them in the URL or in a header', async () => {
     for (const { value } of [first, second]) {
       assert.equal((await gateway.get(`${path}?pinataGatewayToken=${value}`)).status, 200)
       assert.equal((await gateway.get(path, { 'x-pinata-gateway-token': value })).status, 200)
     }
   })
 
-  it('a gateway with access tokens answers nobody else', async () => {
+  it('a gateway with access tokens refuses all other requests', async () => {
     const without = await gateway.get(path)
     assertRefused(without, 401, /^This gateway is restricted/)
     assert.ok(without.headers['www-authenticate'])
@@ -66,11 +66,11 @@ describe('a gateway with access tokens', async () => {
     )
   })
 
-  it('a gateway with access tokens does not say whether it has content', async () => {
+  it('a gateway with access tokens does not reveal whether it has content', async () => {
     assertRefused(await gateway.get(`/ipfs/bafkqaaa`), 401, /^This gateway is restricted/)
   })
 
-  it('a gateway with access tokens lets no shared cache hand its content on', async () => {
+  it('a gateway with access tokens keeps its content out of shared caches', async () => {
     const { headers } = await gateway.get(path, { 'x-pinata-gateway-token': first.value })
     assert.equal(headers['cache-control'], `private, ${IMMUTABLE}`)
   })
@@ -88,7 +88,7 @@ describe('a gateway with access tokens', async () => {
 describe('a private file', async () => {
   const { id, cid } = await upload('private')
   const path = `/files/${cid}`
-  // Tests may sign what the API would refuse to.
+  // Tests may sign URLs that the API would refuse to sign.
   const signer = new UrlSigner([loadSigningKey(context.env.JWT_KEY, context.env.BERTH_DATA_DIR ?? '')])
   const forge = (target: string, method = 'GET', date = now()) => {
     const url = new URL(`https://${open.host}${target}`)
@@ -102,7 +102,7 @@ describe('a private file', async () => {
     return `${signed.pathname}${signed.search}`
   }
 
-  it('a private file is read by a signed link, also in parts', async () => {
+  it('a private file is read by a signed link, even in parts', async () => {
     const signed = await link(path)
     const { status, headers, text } = await open.get(signed)
     assert.equal(status, 200)
@@ -112,7 +112,7 @@ describe('a private file', async () => {
     assert.equal((await open.get(signed, { range: 'bytes=0-3' })).text, 'file')
   })
 
-  it('a private file is read by no other URL', async () => {
+  it('a private file is not served at any other URL', async () => {
     const signed = await link(path)
     assertRefused(await open.get(path), 401, 'X-Signature: private content is read with a signed URL only')
     const changed = [
@@ -130,27 +130,27 @@ describe('a private file', async () => {
     assertRefused(await elsewhere.get(signed), 403, 'X-Signature: not the signature of this URL')
   })
 
-  it('a private file is read in its time only', async () => {
+  it('a private file is served only while its link is valid', async () => {
     assertRefused(await open.get(forge(path, 'GET', now() - 100)), 403, 'X-Expires: the URL has expired')
     assertRefused(await open.get(forge(path, 'GET', now() + 5000)), 403, 'X-Date: lies in the future')
   })
 
-  it('a private file is not read by a link that was signed for something else', async () => {
+  it('a private file is not served by a link signed for another method', async () => {
     assertRefused(await open.get(forge(path, 'PUT')), 403, 'X-Method: the URL was not signed for GET')
   })
 
-  it('a private file is never served as public content, nor public content as private', async () => {
+  it('private files are never served as public content, nor public files as private content', async () => {
     assertRefused(await open.get(`/ipfs/${cid}`), 404, NOT_KEPT)
     const { cid: published } = await upload('public')
     assertRefused(await open.get(forge(`/files/${published}`)), 404, NOT_KEPT)
   })
 
-  it('a private file is served at a gateway of its own workspace only', async () => {
+  it('a gateway serves only private files of its own workspace', async () => {
     const theirs = await upload('private', stranger.api)
     assertRefused(await open.get(forge(`/files/${theirs.cid}`)), 404, NOT_KEPT)
   })
 
-  it('a private file is not read by a link of a gateway that had the name before', async () => {
+  it('a private file is not served by a link from a previous gateway with the same name', async () => {
     const old = await openGateway(context, stranger)
     const [domain = ''] = old.host.split('.')
     const { cid } = await upload('private')
@@ -166,12 +166,12 @@ describe('a private file', async () => {
     assert.equal((await old.get(await link(`/files/${cid}`, old))).text, text)
   })
 
-  it('a private file may be downloaded by a link that says so', async () => {
+  it('a signed link can make a private file a download', async () => {
     const { headers } = await open.get(await link(`${path}?filename=a%20b.txt&download=true`))
     assert.equal(headers['content-disposition'], 'attachment; filename="a b.txt"')
   })
 
-  it('a private file may be a folder, whose list has no links: each would need its own signature', async () => {
+  it('the listing of a private folder has no links, because each would need a signature', async () => {
     const folder = await uploadFolder(api, 'private')
     const { status, text } = await open.get(await link(`/files/${folder}`))
     assert.equal(status, 200)
@@ -180,13 +180,13 @@ describe('a private file', async () => {
     assert.equal((await open.get(await link(`/files/${folder}/a.txt`))).text, 'a')
   })
 
-  it('a private file is read at a restricted gateway without its token', async () => {
+  it('a signed link works at a restricted gateway without an access token', async () => {
     const restricted = await openGateway(context, workspace)
     await api.post(`/v3/gateways/${restricted.id}/access_tokens`, {})
     assert.equal((await restricted.get(await link(path, { host: restricted.host }))).status, 200)
   })
 
-  it('a private file is gone as soon as it is deleted', async () => {
+  it('a private file stops being served as soon as it is deleted', async () => {
     const signed = await link(path)
     await api.delete(`/v3/files/private/${id}`)
     assertRefused(await open.get(signed), 404, NOT_KEPT)
@@ -201,7 +201,7 @@ describe('a swapped CID', async () => {
   const path = `/ipfs/${original.cid}`
   const swap = `/v3/files/public/swap/${original.cid}`
 
-  it('a swapped CID is served from what it is swapped to, by gateways with the plugin', async () => {
+  it('a gateway with the plugin serves a swapped CID from its new CID', async () => {
     const before = await gateway.get(path)
     assert.equal(before.headers.etag, `"${original.cid}"`)
     assert.equal((await api.put(swap, { swap_cid: replacement.cid })).status, 200)
@@ -215,7 +215,7 @@ describe('a swapped CID', async () => {
     assert.equal((await open.get(path)).headers.etag, `"${original.cid}"`)
   })
 
-  it('a swapped CID is asked for again soon, and so is every CID that may yet be swapped', async () => {
+  it('swapped CIDs, and all CIDs that may still be swapped, are cached for a minute only', async () => {
     const { cid } = await upload('public')
     for (const asked of [path, `/ipfs/${cid}`]) {
       assert.equal((await gateway.get(asked)).headers['cache-control'], 'public, max-age=60')
@@ -223,17 +223,17 @@ describe('a swapped CID', async () => {
     assert.equal((await open.get(path)).headers['cache-control'], `public, ${IMMUTABLE}`)
   })
 
-  it('a swapped CID is not served once what it is swapped to is gone', async () => {
+  it('a swapped CID is not served once its new content is deleted', async () => {
     await api.delete(`/v3/files/public/${replacement.id}`)
     assertRefused(await gateway.get(path), 404, NOT_KEPT)
   })
 
-  it('a swapped CID is itself again when the swap is taken back', async () => {
+  it('a swapped CID is served from its own content again when the swap is removed', async () => {
     assert.equal((await api.delete(swap)).status, 200)
     assert.equal((await gateway.get(path)).headers.etag, `"${original.cid}"`)
   })
 
-  it('a swapped CID on the private network is another one than on the public', async () => {
+  it('swaps on the private network are separate from public ones', async () => {
     const [secret, other] = [await upload('private'), await upload('private')]
     assert.equal((await api.put(`/v3/files/private/swap/${secret.cid}`, { swap_cid: other.cid })).status, 200)
     const signed = await link(`/files/${secret.cid}`, { host: gateway.host })
@@ -241,8 +241,8 @@ describe('a swapped CID', async () => {
   })
 })
 
-describe('a file that ends by itself', () => {
-  it('a file that ends by itself is not served after its end, whether a worker has come by or not', async () => {
+describe('a file with an expiry', () => {
+  it('an expired file is not served, even before a worker removes it', async () => {
     const { id, cid } = await upload('public')
     assert.equal((await open.get(`/ipfs/${cid}`)).status, 200)
     await context.sql(`UPDATE file SET expires_at = now() WHERE id = $1`, [id])
@@ -250,7 +250,7 @@ describe('a file that ends by itself', () => {
   })
 })
 
-/** A folder with one file, `a.txt`. Resolves to its CID. */
+/** Uploads a folder with one file, `a.txt`. Resolves to its CID. */
 async function uploadFolder(client: Client, network = 'public'): Promise<string> {
   const form = new FormData()
   form.set('network', network)

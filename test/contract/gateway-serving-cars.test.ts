@@ -1,4 +1,4 @@
-/** CARs of parts of a DAG at a gateway: of paths, of what a file or a directory is read from, of ranges. */
+/** Partial CARs at a gateway: of paths, of a file or directory without its children, and of ranges. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -26,7 +26,7 @@ const pin = async (cid: CID) => {
 
 const MIB = 1024 * 1024
 const ACCEPT = 'application/vnd.ipld.car'
-// Four leaves, the last of them of 10 bytes.
+// Four leaves; the last one has 10 bytes.
 const large = randomBytes(3 * MIB + 10)
 const LONG = 'n'.repeat(240)
 const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`${LONG}${i}`, Buffer.from(`${i}`)]))
@@ -51,7 +51,7 @@ const assertBlocks = ({ blocks }: { blocks: string[] }, expected: CID[]) =>
   assert.deepEqual(blocks, expected.map(String))
 
 describe('a CAR of a path', () => {
-  it('a CAR of a path has the blocks on the way, and all that is at its end, depth first', async () => {
+  it('a CAR of a path has the blocks along the path and the whole DAG at its end, depth first', async () => {
     const car = await read(`/ipfs/${root}/sub/large?format=car`)
     assertBlocks(car, [root, sub, copy, ...leaves])
     assert.deepEqual(car.roots, [`${root}`])
@@ -59,7 +59,7 @@ describe('a CAR of a path', () => {
     assert.equal((await gateway.get(`/ipfs/${root}/sub/none?format=car`)).status, 404)
   })
 
-  it('a CAR of a path through a sharded directory has the shards that lead there, and no others', async () => {
+  it('a CAR of a path through a sharded directory has only the shards along the path', async () => {
     const name = `${LONG}471`
     const { blocks } = await read(`/ipfs/${sharded}/${name}?format=car`)
     const [, end] =
@@ -68,7 +68,7 @@ describe('a CAR of a path', () => {
     assert.ok(blocks.length >= 2 && blocks.length <= 4, `${blocks.length} blocks`)
   })
 
-  it('a CAR of a path leads through objects', async () => {
+  it('a CAR of a path follows links within objects', async () => {
     const inner = await node.block(dagCbor.encode({ end: true }), dagCbor.code)
     const object = await node.block(dagCbor.encode({ a: { b: inner, c: small } }), dagCbor.code).then(pin)
     assertBlocks(await read(`/ipfs/${object}/a/b?format=car`), [object, inner])
@@ -78,7 +78,7 @@ describe('a CAR of a path', () => {
 })
 
 describe('the scope of a CAR', () => {
-  it('the scope of a CAR is a block, what its end is read from, or all', async () => {
+  it('the scope of a CAR is one block, the whole entity, or everything', async () => {
     const path = `/ipfs/${root}/sub`
     assertBlocks(await read(`${path}?format=car&dag-scope=block`), [root, sub])
     assertBlocks(await read(`${path}?format=car&dag-scope=entity`), [root, sub])
@@ -87,7 +87,7 @@ describe('the scope of a CAR', () => {
     assertBlocks(await read(`${path}/large?format=car&dag-scope=entity`), [root, sub, copy, ...leaves])
   })
 
-  it('the scope of a CAR of a sharded directory are its shards, without its entries', async () => {
+  it('a CAR with the entity of a sharded directory has its shards, without the entries', async () => {
     const { blocks } = await read(`/ipfs/${sharded}?format=car&dag-scope=entity`)
     const all = await read(`/ipfs/${sharded}?format=car`)
     assert.equal(blocks[0], `${sharded}`)
@@ -99,7 +99,7 @@ describe('the scope of a CAR', () => {
   })
 })
 
-describe('a range of a file as a CAR', () => {
+describe('ranges of a file as a CAR', () => {
   const [first, second, third, last] = leaves as [CID, CID, CID, CID]
   const ranges: [string, CID[]][] = [
     ['0:*', leaves],
@@ -114,19 +114,19 @@ describe('a range of a file as a CAR', () => {
     ['99999999:*', []],
   ]
   for (const [range, expected] of ranges) {
-    it(`the range ${range} of a file is the blocks that it is in`, async () => {
+    it(`a CAR of the range ${range} of a file has the blocks that contain it`, async () => {
       const path = `/ipfs/${root}/sub/large?format=car&entity-bytes=${range}`
       assertBlocks(await read(path), [root, sub, copy, ...expected])
     })
   }
 
-  it('a range of what is no file is ignored', async () => {
+  it('a CAR ignores a range if its path does not lead to a file', async () => {
     assertBlocks(await read(`/ipfs/${root}/sub?format=car&entity-bytes=5:9`), [root, sub])
   })
 })
 
-describe('a block that comes again', () => {
-  it('a block that comes again is sent again where the client wants that', async () => {
+describe('repeated blocks', () => {
+  it('a CAR repeats blocks if the client asks for it', async () => {
     const once = [root, sub, copy, ...leaves, small]
     const twice = [root, sub, copy, ...leaves, copy, ...leaves, small]
     const car = await read(`/ipfs/${root}`, `${ACCEPT}; version=1; order=dfs; dups=y`)
@@ -137,7 +137,7 @@ describe('a block that comes again', () => {
     assertBlocks(await read(`/ipfs/${root}?format=car`, `text/html, ${ACCEPT};dups=y;q=0.5`), twice)
   })
 
-  it('a block that comes again and again, with next to no bytes, ends the CAR', async () => {
+  it('a CAR ends early if its blocks repeat again and again with almost no bytes', async () => {
     const { root: hollow, blocks } = await hollowFile(120, 2)
     const object = await block(dagCbor.encode([hollow, hollow]), dagCbor.code)
     const outer = await block(dagCbor.encode([object.cid, object.cid]), dagCbor.code)
@@ -150,12 +150,12 @@ describe('a block that comes again', () => {
     const path = `/ipfs/${cid}?format=car&car-dups=y`
     const answer = await sendRaw(context.url, `GET ${path} HTTP/1.1\r\nHost: ${gateway.host}\r\n\r\n`)
     assert.match(answer, /^HTTP\/1\.1 200 /)
-    assert.doesNotMatch(answer, /\r\n0\r\n\r\n$/, 'an answer that is cut short has no end')
+    assert.doesNotMatch(answer, /\r\n0\r\n\r\n$/, 'a truncated response has no final chunk')
     assert.equal((await read(`/ipfs/${cid}?format=car`)).blocks.length, 2 + blocks.length)
   })
 })
 
-it('the entity tag of a CAR is of its path, its scope, its range and its blocks', async () => {
+it('the entity tag of a CAR depends on its path, scope, range and duplicates', async () => {
   const tags = new Set<string>()
   const queries = ['', '&dag-scope=block', '&dag-scope=entity', '&entity-bytes=0:9', '&car-dups=y']
   for (const path of [`/ipfs/${root}/sub/large`, `/ipfs/${root}/sub/copy`, `/ipfs/${sub}`]) {
@@ -164,14 +164,14 @@ it('the entity tag of a CAR is of its path, its scope, its range and its blocks'
       if (headers.etag) tags.add(headers.etag)
     }
   }
-  // Both names lead through the same blocks to the same one; the folder by itself is no file of the workspace.
+  // Both names lead through the same blocks to the same file; the subfolder itself is not a file of the workspace.
   assert.equal(tags.size, queries.length)
   const [tag = ''] = tags
   const { status } = await gateway.get(`/ipfs/${root}/sub/large?format=car`, { 'if-none-match': tag })
   assert.equal(status, 304)
 })
 
-it('an identity CID is a CAR without blocks', async () => {
+it('an identity CID gives a CAR without blocks', async () => {
   const { record } = await workspace.api.pin({ cid: `${inlineCid('text')}` }, { wait: 60 })
   assert.equal(record.status, 'pinned')
   assertBlocks(await read(`/ipfs/${inlineCid('text')}?format=car&car-dups=y`), [])

@@ -38,7 +38,7 @@ const site = await node
   .then(pin)
 
 describe('a directory', () => {
-  it('a directory is at its address with a slash', async () => {
+  it('a directory redirects to its path with a slash', async () => {
     for (const path of [`/ipfs/${site}`, `/ipfs/${site}/plain`]) {
       const { status, headers } = await gateway.get(`${path}?a=b%20c`)
       assert.equal(status, 301)
@@ -46,7 +46,7 @@ describe('a directory', () => {
     }
   })
 
-  it('a directory is its index.html, where it has one', async () => {
+  it('a directory is served as its index.html if it has one', async () => {
     const { status, headers, text } = await gateway.get(`/ipfs/${site}/`)
     assert.equal(status, 200)
     assert.equal(text, '<h1>Site</h1>')
@@ -58,7 +58,7 @@ describe('a directory', () => {
     assert.match((await gateway.get(`/ipfs/${site}/strange/`)).text, /href="[^"]*\/strange\/index\.html"/)
   })
 
-  it('a directory without an index.html is a list of its names, which lead to its entries', async () => {
+  it('a directory without an index.html is served as a list with links to its entries', async () => {
     const { status, headers, text } = await gateway.get(`/ipfs/${site}/plain/`)
     assert.equal(status, 200)
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
@@ -76,7 +76,7 @@ describe('a directory', () => {
     assert.match(text, new RegExp(`<title>Index of /ipfs/${site}/plain</title>`))
   })
 
-  it('a directory shows names as text, and its page runs nothing', async () => {
+  it('a directory listing shows names as text, and runs no scripts', async () => {
     const { headers, text } = await gateway.get(`/ipfs/${site}/plain/`)
     assert.doesNotMatch(text, /<script/i)
     assert.doesNotMatch(text, /"onmouseover=/)
@@ -86,7 +86,7 @@ describe('a directory', () => {
 
   it('a directory may be sharded', async () => {
     const files: Record<string, Uint8Array> = {}
-    // The links of this folder alone are beyond 256 KiB.
+    // The links of this folder take more than 256 KiB.
     const long = 'n'.repeat(240)
     for (let i = 0; i < 1000; i++) files[`${long}${i}`] = Buffer.from(`${i % 10}`)
     const sharded = await node.folder(files).then(pin)
@@ -97,8 +97,8 @@ describe('a directory', () => {
   })
 })
 
-describe('one block', () => {
-  it('one block is sent by ?format=raw, and by Accept', async () => {
+describe('single blocks', () => {
+  it('a single block is served for ?format=raw, and by Accept', async () => {
     const asked = [
       await gateway.get(`/ipfs/${site}?format=raw`),
       await gateway.get(`/ipfs/${site}`, { accept: 'application/vnd.ipld.raw' }),
@@ -117,7 +117,7 @@ describe('one block', () => {
     }
   })
 
-  it('one block may be that of a path, or a part', async () => {
+  it('a single block may be at the end of a path, and may be read in parts', async () => {
     const { bytes } = await gateway.get(`/ipfs/${site}/plain/a.txt?format=raw`)
     assert.equal(`${bytes}`, 'a')
     const part = await gateway.get(`/ipfs/${site}/about/index.html?format=raw`, { range: 'bytes=4-8' })
@@ -125,7 +125,7 @@ describe('one block', () => {
     assert.equal(part.text, 'About')
   })
 
-  it('one block is all that is served of a node that is neither UnixFS nor an object', async () => {
+  it('a node that is neither UnixFS nor an object is served only as a block', async () => {
     const odd = await node.block(dagPb.encode({ Data: Buffer.from('odd'), Links: [] }), dagPb.code).then(pin)
     assertRefused(await gateway.get(`/ipfs/${odd}`), 406, /^Neither file nor directory/)
     assert.deepEqual(dagPb.decode((await gateway.get(`/ipfs/${odd}?format=raw`)).bytes).Links, [])
@@ -152,14 +152,14 @@ describe('a CAR', () => {
       assert.deepEqual(roots, [`${site}`])
       assert.equal(blocks[0], `${site}`)
       assert.equal(new Set(blocks).size, blocks.length)
-      // Five directories, six small files that differ, and one of three leaves below its root.
+      // Five directories, six different small files, and one file of three leaves below its root.
       assert.equal(blocks.length, 5 + 6 + 4)
       assert.equal(served.headers['accept-ranges'], 'none')
       assert.equal(served.headers['content-disposition'], `attachment; filename="${site}.car"`)
     }
   })
 
-  it('a CAR holds a directory alone by dag-scope', async () => {
+  it('a CAR with a dag-scope holds only the directory', async () => {
     for (const scope of ['block', 'entity']) {
       const { roots, blocks } = await read(`/ipfs/${site}?format=car&dag-scope=${scope}`)
       assert.deepEqual([roots, blocks], [[`${site}`], [`${site}`]])
@@ -185,25 +185,25 @@ describe('a CAR', () => {
   })
 })
 
-describe('a root that declares another size than its file has', () => {
+describe('a root with a wrong file size', () => {
   const content = randomBytes(5000)
-  /** A root that says that this content has `size` bytes. */
+  /** A root that declares this content to have `size` bytes. */
   const declare = async (size: bigint) => {
     const leaf = await node.file(content)
     const data = new UnixFS({ type: 'file', blockSizes: [size] }).marshal()
     return node.block(dagPb.encode({ Data: data, Links: [{ Name: '', Hash: leaf, Tsize: 5000 }] })).then(pin)
   }
 
-  it('a root that declares another size than its file has never makes a part look like the whole', async () => {
+  it('a root that declares too large a size never makes a part look complete', async () => {
     const cid = await declare(6000n)
     const { headers } = await gateway.head(`/ipfs/${cid}`)
     assert.equal(headers['content-length'], '6000')
     await assert.rejects(gateway.get(`/ipfs/${cid}`), { code: 'ECONNRESET' })
   })
 
-  it('a root that declares another size than its file has never makes an answer longer than it says', async () => {
+  it('a root that declares too small a size never makes a response longer than declared', async () => {
     const { status, bytes } = await gateway.get(`/ipfs/${await declare(3000n)}`)
-    // Kubo sends more of such a file than it was asked for, at once: that is seen before the answer begins.
+    // Kubo sends more of such a file than requested, all at once; Berth notices before the response starts.
     if (status !== 503) assert.ok(bytes.equals(content.subarray(0, 3000)), `${status}, ${bytes.length} bytes`)
   })
 })

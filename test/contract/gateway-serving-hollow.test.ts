@@ -1,4 +1,4 @@
-/** Small DAGs that would be endless work: what is kept of them, and how gateways serve it. */
+/** Small DAGs that could cause endless work: which of them Berth keeps, and how gateways serve them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CarReader } from '@ipld/car'
@@ -22,8 +22,8 @@ const keep = async (dag: MadeDag) => {
   return body.data
 }
 
-describe('a file of many blocks and next to no bytes', () => {
-  it('a file of many blocks and next to no bytes is refused when it is uploaded as a CAR', async () => {
+describe('a file with many blocks and almost no bytes', () => {
+  it('a file with many blocks and almost no bytes is refused as a CAR upload', async () => {
     for (const dag of [await hollowFile(20_000, 3), await hollowFile(40, 5), await hollowFile(3000, 4)]) {
       const { status, body } = await upload(dag)
       assert.equal(status, 400)
@@ -32,7 +32,7 @@ describe('a file of many blocks and next to no bytes', () => {
     }
   })
 
-  it('a file of many blocks and next to no bytes ends as invalid_object when it is pinned by CID', async () => {
+  it('a file with many blocks and almost no bytes is invalid_object if it is pinned by CID', async () => {
     const node = await context.provider()
     const { root, blocks } = await hollowFile(3000, 4)
     for (const { cid, bytes } of blocks) await node.block(bytes, cid.code)
@@ -44,15 +44,15 @@ describe('a file of many blocks and next to no bytes', () => {
   })
 })
 
-describe('a file of one block that comes a million times', () => {
+describe('a file that repeats one block a million times', () => {
   const content = Buffer.alloc(2048, 'berth')
   const made = hollowFile(1000, 2, content).then(keep)
 
-  it('a file of one block that comes a million times has the size that a reader gets', async () => {
+  it('a file that repeats one block a million times has the size that a reader gets', async () => {
     assert.equal((await made).size, 2048 * 1_000_000)
   })
 
-  it('a file of one block that comes a million times is served in ranges', async () => {
+  it('a file that repeats one block a million times is served in ranges', async () => {
     const { cid } = await made
     const { status, headers } = await gateway.head(`/ipfs/${cid}`)
     assert.equal(status, 200)
@@ -65,7 +65,7 @@ describe('a file of one block that comes a million times', () => {
     assert.equal((await gateway.get(`/ipfs/${cid}`, { range: 'bytes=-3' })).text, `${content.subarray(-3)}`)
   })
 
-  it('a file of one block that comes a million times is three blocks as a CAR', async () => {
+  it('a file that repeats one block a million times has three blocks as a CAR', async () => {
     const { cid } = await made
     const { bytes } = await gateway.get(`/ipfs/${cid}?format=car`)
     let blocks = 0
@@ -74,10 +74,10 @@ describe('a file of one block that comes a million times', () => {
   })
 })
 
-describe('a directory of 20,000 names that are all the same directory', () => {
+describe('a directory of 20,000 names for one and the same directory', () => {
   const made = hollowDirectory(20_000, 3).then(keep)
 
-  it('a directory of 20,000 names that are all the same directory is listed, one level at a time', async () => {
+  it('a directory of 20,000 names for one and the same directory is listed one level at a time', async () => {
     const { cid } = await made
     const { status, text } = await gateway.get(`/ipfs/${cid}/`)
     assert.equal(status, 200)
@@ -88,7 +88,7 @@ describe('a directory of 20,000 names that are all the same directory', () => {
     assertRefused(await gateway.get(`/ipfs/${cid}/n020000`), 404, 'path: does not exist')
   })
 
-  it('a directory of 20,000 names that are all the same directory is four blocks as a CAR', async () => {
+  it('a directory of 20,000 names for one and the same directory has four blocks as a CAR', async () => {
     const { cid } = await made
     const { bytes } = await gateway.get(`/ipfs/${cid}?format=car`)
     let blocks = 0
@@ -97,8 +97,8 @@ describe('a directory of 20,000 names that are all the same directory', () => {
   })
 })
 
-describe('an object of a huge array', () => {
-  it('an object of a huge array is kept, and served as a block and as a CAR', async () => {
+describe('an object with a huge array', () => {
+  it('an object with a huge array is kept, and served as a block and as a CAR', async () => {
     const leaf = await block(Buffer.from('x'))
     const object = await block(dagCbor.encode(Array(20_000).fill(leaf.cid)), dagCbor.code)
     const { cid } = await keep({ root: object.cid, blocks: [object, leaf] })
@@ -107,7 +107,7 @@ describe('an object of a huge array', () => {
       assert.ok((await gateway.get(`/ipfs/${cid}${query}`)).bytes.equals(object.bytes), query)
     }
     const page = await gateway.get(`/ipfs/${cid}`, { accept: 'text/html' })
-    assert.ok(page.status === 200 && page.bytes.length < 10_000, 'what is large is not decoded for a page')
+    assert.ok(page.status === 200 && page.bytes.length < 10_000, 'a large object is not decoded for a page')
     assert.equal((await gateway.get(`/ipfs/${cid}?format=car`)).status, 200)
   })
 })

@@ -1,4 +1,4 @@
-/** Hosts of requests: content never on the API's, the API never on a gateway's. */
+/** The hosts of requests: the API's host serves no content, and a gateway's host serves no API. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertRefused, gatewayReader, sendRaw, serve } from '../support/gateway.ts'
@@ -16,7 +16,7 @@ const CONTENT = `/ipfs/${cid}`
 const API_ROUTES = ['/readyz', '/healthz', '/docs', '/openapi.json', '/v3/files/public']
 
 describe("a gateway's host", () => {
-  it("a gateway's host is known in any case, with any port, and with a dot at its end", async () => {
+  it("a gateway's host is matched in any case, with any port, and with a trailing dot", async () => {
     for (const host of [
       name,
       gateway.host,
@@ -30,7 +30,7 @@ describe("a gateway's host", () => {
     }
   })
 
-  it("a gateway's host has none of the routes of the API", async () => {
+  it("a gateway's host has no API routes", async () => {
     for (const path of API_ROUTES) {
       const authorization = `Bearer ${workspace.api.key}`
       assertRefused(await gateway.get(path, { authorization }), 404, /^A gateway has content only/)
@@ -38,7 +38,7 @@ describe("a gateway's host", () => {
     }
   })
 
-  it("a gateway's host answers GET, HEAD and OPTIONS only", async () => {
+  it("a gateway's host accepts only GET, HEAD and OPTIONS", async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE']) {
       const served = await gateway.ask(method, CONTENT)
       assertRefused(served, 405, /^A gateway answers GET, HEAD, OPTIONS only/)
@@ -46,7 +46,7 @@ describe("a gateway's host", () => {
     }
   })
 
-  it("a gateway's host lets the pages of any site ask", async () => {
+  it("a gateway's host accepts requests from pages of any site", async () => {
     const { status, headers } = await gateway.ask('OPTIONS', CONTENT, {
       origin: 'https://example.com',
       'access-control-request-method': 'GET',
@@ -59,7 +59,7 @@ describe("a gateway's host", () => {
     assert.equal(headers['access-control-allow-credentials'], undefined)
   })
 
-  it("a gateway's host that nobody has is 404, and nothing of the API", async () => {
+  it('an unknown gateway host returns 404 for content and API routes', async () => {
     const domain = name.slice(name.indexOf('.') + 1)
     for (const host of [
       `nobody-here.${domain}`,
@@ -100,7 +100,7 @@ describe("the API's host", () => {
     assert.equal(body.error, 'No such route: GET /ipfsx')
   })
 
-  it("the API's host is every host that only looks like a gateway", async () => {
+  it("a host that only resembles a gateway's is the API's host", async () => {
     for (const host of [
       `${name}.evil.com`,
       `${name}evil.com`,
@@ -114,7 +114,7 @@ describe("the API's host", () => {
     }
   })
 
-  it("the API's host is not changed by what a client says of a proxy that there is not", async () => {
+  it('forwarded-host headers of a client do not change the host', async () => {
     const headers = { 'x-forwarded-host': gateway.host, forwarded: `host=${gateway.host}` }
     assert.match(JSON.parse((await serve(url, 'GET', CONTENT, headers)).text).error, /^No such route/)
     const { status } = await gateway.get(CONTENT, { 'x-forwarded-host': new URL(url).host })
@@ -122,11 +122,11 @@ describe("the API's host", () => {
   })
 })
 
-describe('a request with its host in an odd place', () => {
+describe('hosts in unusual places', () => {
   const first = (answer: string) => answer.split('\r\n')[0]
   const CLOSE = 'Connection: close\r\n\r\n'
 
-  it('a request with its host in an odd place is for the host of its target, where that is a URL', async () => {
+  it('if the request target is a URL, its host overrides the Host header', async () => {
     const api = new URL(url).host
     const toGateway = await sendRaw(url, `GET http://${name}${CONTENT} HTTP/1.1\r\nHost: ${api}\r\n${CLOSE}`)
     assert.match(toGateway, /^HTTP\/1\.1 200 /)
@@ -142,7 +142,7 @@ describe('a request with its host in an odd place', () => {
     assert.match(psa, /^HTTP\/1\.1 401 [\s\S]*"reason"/)
   })
 
-  it('a request with its host in an odd place is refused, or the API’s', async () => {
+  it('a request with a missing or malformed host is rejected, or goes to the API', async () => {
     assert.match(first(await sendRaw(url, `GET ${CONTENT} HTTP/1.1\r\n${CLOSE}`)) ?? '', / 400 /)
     assert.match(first(await sendRaw(url, `GET ${CONTENT} HTTP/1.0\r\n\r\n`)) ?? '', / 404 /)
     const twice = `GET ${CONTENT} HTTP/1.1\r\nHost: ${name}\r\nHost: localhost\r\n${CLOSE}`

@@ -1,4 +1,4 @@
-/** Choices of a gateway's owner: CIDs within files by themselves, and a host for each CID. */
+/** Options for a gateway's owner: serving inner CIDs directly, and a host for each CID. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CID } from 'multiformats/cid'
@@ -33,12 +33,12 @@ const [foreignSub] = (await node.links(foreign)) as [CID]
 describe('a CID within a file', async () => {
   const gateway = await openGateway(context, workspace)
 
-  it('a CID within a file is not served by itself at first, but by the path from the file', async () => {
+  it('a CID within a file is not served directly by default, only through the path from its file', async () => {
     for (const cid of [sub, text]) assertRefused(await gateway.get(`/ipfs/${cid}`), 404, NOT_KEPT)
     assert.equal((await gateway.get(`/ipfs/${own}/sub/a.txt`)).text, 'a in own')
   })
 
-  it('a CID within a file is served by itself when the owner of the gateway says so', async () => {
+  it("a CID within a file is served directly once the gateway's owner allows it", async () => {
     const { status, body } = await change(workspace, gateway.id, { inner_cids: true })
     assert.deepEqual([status, body], [200, { data: { inner_cids: true, cid_hosts: false } }])
     assert.equal((await gateway.get(`/ipfs/${text}`)).text, 'a in own')
@@ -50,14 +50,14 @@ describe('a CID within a file', async () => {
     assert.ok(page.includes(`<a class="ipfs-hash" translate="no" href="/ipfs/${text}?filename=a.txt">`), page)
   })
 
-  it('a CID within a file of another workspace, or of none, is not served by itself', async () => {
+  it('a CID within a file of another workspace, or of no file, is not served directly', async () => {
     const [inner] = (await node.links(foreignSub)) as [CID]
-    for (const cid of [foreign, foreignSub, inner, await missingCid(), inlineCid('nobody keeps this')])
+    for (const cid of [foreign, foreignSub, inner, await missingCid(), inlineCid('not kept by anyone')])
       assertRefused(await gateway.get(`/ipfs/${cid}`), 404, NOT_KEPT)
     assert.equal((await gateway.head(`/ipfs/${inner}`, { 'cache-control': 'only-if-cached' })).status, 412)
   })
 
-  it('a CID within a file is not served any more when the file is deleted', async () => {
+  it('a CID within a file is not served once the file is deleted', async () => {
     const doomed = await node.folder({ 'only/here.txt': Buffer.from('only here') })
     const [inner] = (await node.links(doomed)) as [CID]
     const id = await pin(workspace, doomed)
@@ -66,7 +66,7 @@ describe('a CID within a file', async () => {
     assertRefused(await gateway.get(`/ipfs/${inner}/here.txt`), 404, NOT_KEPT)
   })
 
-  it('a CID within a file is not served by itself any more when the owner of the gateway takes that back', async () => {
+  it("a CID within a file is no longer served directly once the gateway's owner disables it", async () => {
     await change(workspace, gateway.id, { inner_cids: false })
     await until('the gateway is as before', async () => (await gateway.get(`/ipfs/${text}`)).status === 404)
   })
@@ -77,7 +77,7 @@ describe('a gateway with a host for each CID', async () => {
   await change(workspace, gateway.id, { cid_hosts: true })
   const scheme = 'http'
 
-  it('a gateway with a host for each CID redirects paths to it', async () => {
+  it('a gateway with a host for each CID redirects paths to that host', async () => {
     for (const rest of ['/', '/sub/a%20b+c?x=1%202&y', '/sub?format=car']) {
       const { status, headers } = await gateway.get(`/ipfs/${own}${rest}`)
       assert.deepEqual([status, headers.location], [301, `${scheme}://${own}.ipfs.${gateway.host}${rest}`])
@@ -88,7 +88,7 @@ describe('a gateway with a host for each CID', async () => {
     assert.equal((await at.get('/sub/a.txt')).text, 'a in own')
   })
 
-  it('a gateway with a host for each CID says in words what is wrong with a path', async () => {
+  it('a gateway with a host for each CID explains in text what is wrong with a path', async () => {
     const { status, headers, text: words } = await gateway.get('/ipfs/QmInvalidCID')
     assert.equal(status, 400)
     assert.equal(headers['content-type'], 'text/plain; charset=utf-8')
@@ -100,12 +100,12 @@ describe('a gateway with a host for each CID', async () => {
     assert.match((await at.get('/')).text, /CID incompatible with DNS label length limit of 63/)
   })
 
-  it('a gateway with a host for each CID redirects before it looks for content', async () => {
+  it('a gateway with a host for each CID redirects before it checks for content', async () => {
     assert.equal((await gateway.get(`/ipfs/${await missingCid()}`)).status, 301)
   })
 })
 
-it('a link of browsers is redirected to its path', async () => {
+it('an ipfs:// link that a browser passes on is redirected to its path', async () => {
   const gateway = await openGateway(context, workspace)
   for (const path of ['/ipfs/', '/ipfs']) {
     const uri = encodeURIComponent(`ipfs://${own}/sub/a.txt?x=1`)
@@ -115,7 +115,7 @@ it('a link of browsers is redirected to its path', async () => {
   assertRefused(await gateway.get('/ipfs/?uri=https%3A%2F%2Fexample.com%2F'), 400, /^cid: /)
 })
 
-it('only the owner of a gateway changes what it serves', async () => {
+it('only keys of the workspace that may write gateways change what a gateway serves', async () => {
   const { id } = await openGateway(context, workspace)
   assertError(await change(other, id, { inner_cids: true }), 404, 'There is no such gateway')
   assertError(await change(workspace, id, { inner_cids: 'yes' }), 400, /^inner_cids: /)

@@ -1,4 +1,7 @@
-/** Content that gateways have in memory is served as long as it is kept, at each web process, and to nobody else. */
+/**
+ * Content in the memory of gateways is served only while it is kept, at each web process, and only to those who may
+ * read it.
+ */
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -28,7 +31,7 @@ const both = [first, gatewayReader(web.url, first.host)]
 let made = 0
 const newText = () => `in memory ${++made} of ${process.pid}`
 
-/** Reads a path twice at both processes, so that each has it in memory. */
+/** Reads a path twice at both processes, so that each keeps it in memory. */
 async function warm(path: string, text: string) {
   for (const gateway of [...both, ...both]) {
     const served = await gateway.get(path)
@@ -41,7 +44,7 @@ async function assertGone(path: string, headers: Record<string, string> = {}) {
 }
 
 describe('content in the memory of web processes', () => {
-  it('content in memory is gone at every web process as soon as its file is deleted', async () => {
+  it('content in memory is no longer served by any web process once its file is deleted', async () => {
     const text = newText()
     const { id, cid } = await store(api, 'public', text)
     await warm(`/ipfs/${cid}`, text)
@@ -52,7 +55,7 @@ describe('content in the memory of web processes', () => {
     await warm(`/ipfs/${cid}`, text)
   })
 
-  it('content in memory is gone at every web process as soon as it has expired', async () => {
+  it('content in memory is no longer served by any web process once it has expired', async () => {
     const text = newText()
     const { id, cid } = await store(api, 'public', text)
     await warm(`/ipfs/${cid}`, text)
@@ -60,7 +63,7 @@ describe('content in the memory of web processes', () => {
     await assertGone(`/ipfs/${cid}`)
   })
 
-  it('a file of a folder in memory is gone at every web process as soon as the folder is deleted', async () => {
+  it('a file in memory is no longer served by any web process once its folder is deleted', async () => {
     const text = newText()
     const form: Parameters<typeof send>[1] = [
       ['network', 'public'],
@@ -73,7 +76,7 @@ describe('content in the memory of web processes', () => {
     await assertGone(`/ipfs/${cid}/a.txt`)
   })
 
-  it('content in memory is served at the gateways of workspaces that keep it alone', async () => {
+  it('content in memory is served only at gateways of workspaces that keep it', async () => {
     const text = newText()
     const { cid } = await store(api, 'public', text)
     await warm(`/ipfs/${cid}`, text)
@@ -86,7 +89,7 @@ describe('content in the memory of web processes', () => {
     assert.equal((await theirs.get(path)).text, text)
   })
 
-  it('private content in memory is read by a signed link alone, and gone once it is deleted', async () => {
+  it('private content in memory is served only by a signed link, and not after it is deleted', async () => {
     const text = newText()
     const { id, cid } = await store(api, 'private', text)
     const body = { url: `https://${first.host}/files/${cid}`, expires: 60, method: 'GET' }
@@ -100,7 +103,7 @@ describe('content in the memory of web processes', () => {
     await assertGone(`${pathname}${search}`)
   })
 
-  it('content in memory is swapped at every web process at once', async () => {
+  it('a swap applies to content in memory at every web process at once', async () => {
     const [from, to] = [newText(), newText()]
     const swapping = await openGateway(context, workspace)
     assert.equal((await api.post(`/v3/gateways/plugins/${swapping.id}`, { plugin_id: 2 })).status, 200)
@@ -116,7 +119,7 @@ describe('content in the memory of web processes', () => {
     await assertServed(from)
   })
 
-  it('requests that come at once are each answered for their own CID', async () => {
+  it('concurrent requests each get the content of their own CID', async () => {
     const files = await Promise.all([1, 2, 3].map(() => store(api, 'public', newText())))
     const [gone, ...kept] = files
     await api.delete(`/v3/files/public/${gone.id}`)
@@ -129,9 +132,9 @@ describe('content in the memory of web processes', () => {
   })
 })
 
-describe('a client that has a file', () => {
-  it('a client that has a file of one block is told so without a look at the block', {
-    skip: stackKind === 'real' && 'a pinned block cannot be taken from Kubo',
+describe('a client with a cached file', () => {
+  it('a client with a cached single-block file gets 304 without reading the block', {
+    skip: stackKind === 'real' && 'a pinned block cannot be removed from Kubo',
   }, async () => {
     const { cid } = await store(api, 'public', newText())
     const blocks = new BlockFolder(join(context.env.BERTH_DATA_DIR ?? '', 'ipfs/public'), { touchAfterMs: 0 })

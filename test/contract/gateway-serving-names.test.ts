@@ -1,4 +1,4 @@
-/** Names that are not text, and paths that encode more than they have to, at a gateway and in the API. */
+/** Names that are not valid text, and paths that encode more than necessary, at a gateway and in the API. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ const context = await openContext()
 const workspace = await context.workspace()
 const gateway = await openGateway(context, workspace)
 
-/** Keeps what the first block is the root of. */
+/** Uploads blocks as a CAR whose root is the first one. */
 async function keep(...blocks: Block[]): Promise<{ cid: CID; id: string }> {
   const cid = blocks[0]?.cid as CID
   const { id } = await upload(
@@ -48,7 +48,7 @@ const LATIN1 = Buffer.from('café', 'latin1')
 const leaf = await block(Buffer.from('leaf'))
 const inner = await directory([['a.txt', leaf]])
 
-describe('a name that is not text', async () => {
+describe('names that are not text', async () => {
   const root = await directory([
     [Buffer.concat([LATIN1, Buffer.from('.txt')]), leaf],
     [LATIN1, inner],
@@ -66,7 +66,7 @@ describe('a name that is not text', async () => {
       assertRefused(await gateway.get(`/ipfs/${cid}/${path}`), 404, 'path: does not exist')
   })
 
-  it('a name that is not text is linked to by its bytes in a list [report: raw names]', async () => {
+  it('a listing links to a name that is not text by its bytes [report: raw names]', async () => {
     const { text } = await gateway.get(`/ipfs/${cid}/`)
     for (const [, link = ''] of text.matchAll(/<bdi><a href="([^"]+)"/g))
       assert.equal((await gateway.get(link)).status, link.endsWith('/caf%E9') ? 301 : 200, link)
@@ -74,12 +74,12 @@ describe('a name that is not text', async () => {
     assert.match((await gateway.get(`/ipfs/${cid}/caf%E9/`)).text, /Index of \/.*>caf%E9</)
   })
 
-  it('a name that is not text names a download percent-escaped [report: raw names]', async () => {
+  it('a download with a name that is not text gets it percent-escaped [report: raw names]', async () => {
     const { headers } = await gateway.get(`/ipfs/${cid}/caf%E9.txt?download=true`)
     assert.match(headers['content-disposition'] ?? '', /^attachment; filename="caf(%E9|_|%25E9)/)
   })
 
-  it('the API lists a name that is not text percent-escaped, and finds it by that spelling [report: raw names]', async () => {
+  it('the API lists names that are not text percent-escaped, and finds them [report: raw names]', async () => {
     const list = async (path: string) =>
       (await workspace.api.get(`/v0/files/public/${id}/entries`, { path })).body.data
     const names = (await list('')).entries.map(({ name }: { name: string }) => name)
@@ -101,7 +101,7 @@ describe('a name that is not text', async () => {
   })
 })
 
-describe('an encoded slash', async () => {
+describe('encoded slashes', async () => {
   const rules = Buffer.from('/go/* /x/:splat 302\n/one/:name /y/:name 302\n/* /index.html 200\n')
   const index = await block(Buffer.from('index'))
   const root = await directory([
@@ -112,14 +112,14 @@ describe('an encoded slash', async () => {
   const { cid } = await keep(root, await block(rules), index, inner, leaf)
   const at = gatewayReader(context.url, `${cid}.ipfs.${gateway.host}`)
 
-  it('an encoded slash is a slash, as in Kubo [report: raw names]', async () => {
+  it('an encoded slash acts as a slash, as in Kubo [report: raw names]', async () => {
     for (const path of [`/ipfs/${cid}/a%2Fa.txt`, `/ipfs/${cid}/a%2fa.txt`])
       assert.equal((await gateway.get(path)).text, 'leaf')
     assert.equal((await at.get('/a%2Fa.txt')).text, 'leaf')
     assertRefused(await gateway.get(`/ipfs/${cid}/a%2F..%2Fa`), 404, 'path: no entry has such a name')
   })
 
-  it('the rules of a site are asked for paths with any bytes [report: raw names]', async () => {
+  it('the rules of a site apply to paths with any bytes [report: raw names]', async () => {
     for (const path of ['/nope%2Fx', '/nope%E9', '/%00', '/a%2Fnope', '/q/%252F'])
       assert.deepEqual([(await at.get(path)).status, (await at.get(path)).text], [200, 'index'], path)
     const locations: Record<string, string> = {
@@ -140,7 +140,7 @@ describe('a tar', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-names-'))
   after(() => rm(dir, { recursive: true, force: true }))
 
-  it('a tar keeps hidden and empty folders, modes, times and the bytes of names [report: raw names]', async () => {
+  it('a tar keeps hidden and empty folders, modes, times and name bytes [report: raw names]', async () => {
     const mtime = { secs: 981173106n, nsecs: 123456789 }
     const script = new UnixFS({ type: 'file', data: Buffer.from('#!/bin/sh\n'), mode: 0o750, mtime })
     const tool = await block(dagPb.encode({ Data: script.marshal(), Links: [] }), dagPb.code)

@@ -22,7 +22,7 @@ import { file, upload } from './upload-form.ts'
 const context = await openContext()
 const workspace = await context.workspace()
 const gateway = await openGateway(context, workspace)
-/** Keeps what the first block is the root of. */
+/** Uploads blocks as a CAR whose root is the first one. */
 const keep = async (...blocks: { cid: CID; bytes: Uint8Array }[]) => {
   const root = blocks[0]?.cid as CID
   const car = file(carOf(root, blocks), 'made.car')
@@ -54,7 +54,7 @@ for (const { name, plain, made } of objects) {
     const type = name.startsWith('dag') ? `application/vnd.ipld.${name}` : `application/${name}`
     const usual = plain === 'json' ? 'inline' : 'attachment'
 
-    it(`an object of ${name} leaves as it is`, async () => {
+    it(`an object of ${name} is served unchanged`, async () => {
       for (const [query, accept] of [
         [''],
         [`?format=${name}`],
@@ -75,7 +75,7 @@ for (const { name, plain, made } of objects) {
       assert.equal(named.headers['content-disposition'], `attachment; filename="own.${plain}"`)
     })
 
-    it(`an object of ${name} is the same bytes as ${plain}, and nothing else`, async () => {
+    it(`an object of ${name} is served with the same bytes as ${plain}, and in no other format`, async () => {
       for (const served of [
         await gateway.get(`${path}?format=${plain}`),
         await gateway.get(path, { accept: `application/${plain}` }),
@@ -87,7 +87,7 @@ for (const { name, plain, made } of objects) {
       assertRefused(await gateway.get(`${path}?format=${otherFormat}`), 406, /not converted$/)
     })
 
-    it(`an object of ${name} is a page for people`, async () => {
+    it(`an object of ${name} is shown as a page in browsers`, async () => {
       const { headers, text } = await gateway.get(path, { accept: 'text/html,*/*;q=0.8' })
       assert.equal(headers['content-type'], 'text/html; charset=utf-8')
       assert.match(`${headers.etag}`, /^"DagIndex-/)
@@ -98,8 +98,8 @@ for (const { name, plain, made } of objects) {
   })
 }
 
-it('the page of an object is not many times as large as its block, however deep that is nested', async () => {
-  // Kubo keeps nothing that is nested deeper than 1,024.
+it('the page of an object is not many times larger than its block, however deep it is nested', async () => {
+  // Kubo keeps nothing that is nested deeper than 1,024 levels.
   for (const depth of stackKind === 'real' ? [31, 33, 1000] : [31, 33, 1000, 3000]) {
     const many = Array(10_000).fill(1)
     let bytes: Uint8Array = dagCbor.encode(many)
@@ -113,7 +113,7 @@ it('the page of an object is not many times as large as its block, however deep 
   }
 })
 
-it('the page of a folder at the end of a long path is not many times as large as the path', async () => {
+it('the page of a folder at the end of a long path is not many times larger than the path', async () => {
   const folder = await directory([text])
   const nested = (depth: number, end: unknown): unknown => (depth === 0 ? end : { a: nested(depth - 1, end) })
   let made = await block(dagCbor.encode(nested(1000, folder.cid)), dagCbor.code)
@@ -129,7 +129,7 @@ it('the page of a folder at the end of a long path is not many times as large as
   assert.ok(page.length < 100_000, `${page.length} characters`)
 })
 
-it('a path leads through objects to what has a CID, and to nothing within a block', async () => {
+it('a path follows CIDs within objects, but cannot end at a value within a block', async () => {
   for (const { made } of objects.slice(0, 2)) {
     const path = `/ipfs/${made.cid}`
     const { text, headers } = await gateway.get(`${path}/foo/link`)
@@ -145,14 +145,14 @@ const link = await block(
   dagPb.encode({ Data: new UnixFS({ type: 'symlink', data: Buffer.from('file.txt') }).marshal(), Links: [] }),
   dagPb.code,
 )
-it('a symbolic link is where it leads to', async () => {
+it('a symbolic link is served as its target path', async () => {
   const folder = await directory([text, { cid: link.cid, Name: 'link' }])
   const root = await keep(folder, leaf, link)
   const { text: target, headers } = await gateway.get(`/ipfs/${root}/link`)
   assert.deepEqual([target, headers['content-type']], ['file.txt', 'inode/symlink'])
 })
 
-it('a UnixFS file has no form of another codec', async () => {
+it('a UnixFS file is not converted to another codec', async () => {
   const root = await keep(leaf)
   for (const format of ['dag-json', 'dag-cbor'])
     assertRefused(await gateway.get(`/ipfs/${root}?format=${format}`), 406, /not converted$/)
@@ -172,7 +172,7 @@ describe('a tar', async () => {
     return { into, headers }
   }
 
-  it('a tar is a folder with all in it, as tar unpacks it', async () => {
+  it('a tar contains the whole folder, and tar unpacks it', async () => {
     const large = randomBytes(1_048_576)
     const parts = [await block(large.subarray(0, 700_000)), await block(large.subarray(700_000))]
     const sizes = parts.map(({ bytes }) => BigInt(bytes.length))
@@ -192,7 +192,7 @@ describe('a tar', async () => {
     assert.equal(`${await readFile(join(single.into, `${leaf.cid}`))}`, 'leaf')
   })
 
-  it('a tar of names that leave their folder is refused', async () => {
+  it('a tar is refused if a name would leave its folder', async () => {
     for (const Name of ['../file', 'a/b', '..', '']) {
       const root = await keep(await directory([{ cid: leaf.cid, Name }]), leaf)
       assertRefused(

@@ -1,4 +1,4 @@
-/** Sites at the hosts of their CIDs: `_redirects`. */
+/** Sites at CID hosts: `_redirects`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertRefused, gatewayReader } from '../support/gateway.ts'
@@ -43,7 +43,7 @@ async function site(rules: string) {
 describe('the rules of a site', async () => {
   const { cid, at } = await site(RULES)
 
-  it('the rules of a site redirect paths that it does not have', async () => {
+  it('the rules of a site redirect missing paths', async () => {
     const redirects: [string, number, string][] = [
       ['/one', 301, '/1.html'],
       ['/one/', 301, '/1.html'],
@@ -59,7 +59,7 @@ describe('the rules of a site', async () => {
     }
   })
 
-  it('the rules of a site have other content answer under a path', async () => {
+  it('the rules of a site serve other content under a path', async () => {
     const { status, text, headers } = await at.get('/app/any/where')
     assert.deepEqual([status, text], [200, '<p>index'])
     assert.equal(headers['x-ipfs-path'], `/ipfs/${cid}/app/any/where`)
@@ -68,7 +68,7 @@ describe('the rules of a site', async () => {
     assert.match((await at.get('/folder')).text, /Index of/)
   })
 
-  it('the rules of a site have pages for what is missing', async () => {
+  it('the rules of a site define pages for missing paths', async () => {
     const missing = await at.get('/some/where')
     assert.deepEqual([missing.status, missing.text], [404, '<p>nothing here'])
     assert.equal(missing.headers['cache-control'], 'public, max-age=29030400, immutable')
@@ -78,14 +78,14 @@ describe('the rules of a site', async () => {
     assertRefused(await at.get('/nowhere'), 404, 'path: does not exist')
   })
 
-  it('the rules of a site do not count for what it has, for blocks, and where origins are shared', async () => {
+  it('the rules of a site do not apply to existing files, to blocks, or at shared origins', async () => {
     assert.equal((await at.get('/')).text, '<p>index')
     assert.equal((await at.get('/plain/a.txt')).text, 'a')
     assertRefused(await at.get('/one?format=raw'), 404, 'path: does not exist')
     assertRefused(await gateway.get(`/ipfs/${cid}/one`), 404, 'path: does not exist')
   })
 
-  it('the rules of a site do not hand the token of a gateway to another host', async () => {
+  it('a redirect to another host drops the gateway token', async () => {
     const { headers } = await at.get('/away?pinataGatewayToken=secret&a=1')
     assert.equal(headers.location, 'https://example.net/there?a=1')
     const { headers: inside } = await at.get('/one?pinataGatewayToken=token')
@@ -93,13 +93,13 @@ describe('the rules of a site', async () => {
   })
 })
 
-describe('rules that cannot be read', () => {
-  it('rules that cannot be read are told where they are needed, and nowhere else', async () => {
+describe('invalid rules', () => {
+  it('invalid rules are reported only on paths that need them', async () => {
     const { at } = await site('/a /b 301!')
     assertRefused(await at.get('/a'), 500, 'could not parse _redirects: line 1: status 301! is not supported')
     assert.equal((await at.get('/plain/a.txt')).status, 200)
   })
-  it('rules that cannot be read may be too many', async () => {
+  it('rules above 64 KiB are refused', async () => {
     const { at } = await site('/a /b\n'.repeat(12_000))
     assertRefused(await at.get('/a'), 500, /redirects file size cannot exceed 65536 bytes$/)
   })

@@ -17,12 +17,12 @@ const share = (content: string | Uint8Array, name: string, type?: string) =>
 const served = async (path: string) => (await gateway.get(path)).headers['content-type']
 const script = (text: string) => `export const mark = '${text} ${crypto.randomUUID()}'\n`
 
-describe('the type of what is served', () => {
+describe('the type of served content', () => {
   it('a file that curl uploads has the type of its name [report: content types]', async () => {
     const { cid } = await share(script('curl'), 'app.js', OCTETS)
     assert.equal(await served(`/ipfs/${cid}`), 'text/javascript; charset=utf-8')
   })
-  it('?filename= names the type, before all else [report: content types]', async () => {
+  it('?filename= determines the type before anything else [report: content types]', async () => {
     const drawing = `<svg xmlns="http://www.w3.org/2000/svg"><!-- ${crypto.randomUUID()} --></svg>`
     const { cid } = await share(drawing, 'drawing', OCTETS)
     assert.equal(await served(`/ipfs/${cid}`), 'text/plain; charset=utf-8')
@@ -34,13 +34,13 @@ describe('the type of what is served', () => {
     assert.equal(await served(`/ipfs/${named.cid}?filename=app.css`), 'text/css; charset=utf-8')
     assert.equal(await served(`/ipfs/${named.cid}?filename=nothing`), 'text/javascript; charset=utf-8')
   })
-  it('without a known extension, the declared type counts [report: content types]', async () => {
+  it('without a known extension, the declared type is used [report: content types]', async () => {
     for (const name of ['style', 'style.unknown-extension']) {
       const { cid } = await share(`a{--mark:"${crypto.randomUUID()}"}`, name, 'text/css')
       assert.equal(await served(`/ipfs/${cid}`), 'text/css; charset=utf-8')
     }
   })
-  it('without a name and a declared type, the content tells the type [report: content types]', async () => {
+  it('without a name and type, the type is detected from the content [report: content types]', async () => {
     const { cid } = await share(JSON.stringify({ mark: crypto.randomUUID() }), 'data', OCTETS)
     assert.equal(await served(`/ipfs/${cid}`), 'application/json')
     const table = await share(`BMI,age\n22,${crypto.randomUUID()}\n`, 'table')
@@ -56,7 +56,7 @@ describe('the type of what is served', () => {
   })
 })
 
-describe('the type of a file', () => {
+describe('stored types', () => {
   it('a repeated upload updates the type only to a better one [report: content types]', async () => {
     const text = `a{--mark:"${crypto.randomUUID()}"}`
     const first = await share(text, 'style', OCTETS)

@@ -1,4 +1,4 @@
-/** Files at a gateway: what of them is sent, and as what (reference of the path gateway). */
+/** Files at a gateway: which bytes are sent, and with which headers (reference of the path gateway). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -15,7 +15,7 @@ const workspace = await context.workspace()
 const gateway = await openGateway(context, workspace)
 const node = await context.provider()
 
-/** Several blocks, the last one not full. It begins as no type of file does. */
+/** Several blocks, the last one not full. Its first bytes match no file type. */
 const large = randomBytes(2_500_000).fill(7, 0, 2)
 const text = Buffer.from('Ein kleiner Text, größer als nichts.\n')
 const page = '<!doctype html><script>document.title = "ran"</script>'
@@ -50,7 +50,7 @@ const LARGE = `/ipfs/${largeCid}`
 const TEXT = `/ipfs/${textCid}`
 
 describe('a file', () => {
-  it('a file comes whole, with what it is', async () => {
+  it('a file is served whole, with its headers', async () => {
     const { status, headers, bytes } = await gateway.get(LARGE)
     assert.equal(status, 200)
     assert.ok(bytes.equals(large))
@@ -63,11 +63,11 @@ describe('a file', () => {
     assert.match(`${headers['x-request-id']}`, /^[0-9a-f]{32}$/)
   })
 
-  it('a file may be kept for ever: a CID names one content', async () => {
+  it('a file is cached forever, because the content of a CID never changes', async () => {
     assert.equal((await gateway.get(TEXT)).headers['cache-control'], 'public, max-age=29030400, immutable')
   })
 
-  it('a file may be read by any site, and is what its type says', async () => {
+  it('a file may be read by any site, and browsers must not guess its type', async () => {
     const { headers } = await gateway.get(TEXT)
     assert.equal(headers['content-type'], 'text/plain; charset=utf-8')
     assert.equal(headers['access-control-allow-origin'], '*')
@@ -93,15 +93,15 @@ describe('a file', () => {
     }
   })
 
-  it('a file may be empty, or all in its CID', async () => {
+  it('a file may be empty, or contained in its CID', async () => {
     const nothing = await gateway.get(`/ipfs/${empty}`)
     assert.equal(nothing.status, 200)
     assert.equal(nothing.headers['content-length'], '0')
-    const inline = await pin(inlineCid('all in the CID'))
-    assert.equal((await gateway.get(`/ipfs/${inline}`)).text, 'all in the CID')
+    const inline = await pin(inlineCid('contained in the CID'))
+    assert.equal((await gateway.get(`/ipfs/${inline}`)).text, 'contained in the CID')
   })
 
-  it('a file is described by HEAD as by GET', async () => {
+  it('HEAD returns the same headers as GET', async () => {
     for (const path of [
       LARGE,
       TEXT,
@@ -122,7 +122,7 @@ describe('a file', () => {
 })
 
 describe('a path', () => {
-  it('a path leads to files by name, whatever is in the name', async () => {
+  it('a path finds files by name, whatever characters the name has', async () => {
     for (const [name, content] of Object.entries(files)) {
       const path = name.split('/').map(encodeURIComponent).join('/')
       const { status, bytes } = await gateway.get(`/ipfs/${folder}/${path}`)
@@ -131,7 +131,7 @@ describe('a path', () => {
     }
   })
 
-  it('the type of a path is told by its name, or by its first bytes', async () => {
+  it('the type of a path is derived from its name, or from its first bytes', async () => {
     const types = {
       'site.css': 'text/css; charset=utf-8',
       'page.html': 'text/html; charset=utf-8',
@@ -144,7 +144,7 @@ describe('a path', () => {
     }
   })
 
-  it('a path is named with the CIDs on its way', async () => {
+  it('a response names the path, and the CIDs along it', async () => {
     const path = `/ipfs/${folder}/deep/er/file.bin`
     const { headers } = await gateway.get(path)
     const roots = `${headers['x-ipfs-roots']}`.split(',')
@@ -155,12 +155,12 @@ describe('a path', () => {
     assert.equal(headers['x-ipfs-path'], path)
   })
 
-  it('a path may have empty segments, and a trailing slash where it is a directory', async () => {
+  it('a path may have empty segments, but no trailing slash after a file', async () => {
     assert.equal((await gateway.get(`/ipfs/${folder}//deep///er/file.bin`)).status, 200)
     assertRefused(await gateway.get(`${TEXT}/`), 404, 'path: not a directory')
   })
 
-  it('a path never leads out of its CID', async () => {
+  it('a path never leads outside its CID', async () => {
     for (const path of [
       `/ipfs/${folder}/../../v3/files/public`,
       `/ipfs/${folder}/%2e%2e/%2e%2e/readyz`,
@@ -176,11 +176,11 @@ describe('a path', () => {
       assert.equal(typeof JSON.parse(body).error, 'string')
     }
     assert.equal((await gateway.get(`/ipfs/${folder}/deep/../index.txt`)).text, text.toString())
-    // As with Kubo, an encoded slash within the CID is a slash.
+    // As in Kubo, an encoded slash within the CID acts as a slash.
     assert.equal((await gateway.get(`/ipfs/${folder}/a%20b%2f100%25.bin`)).status, 200)
   })
 
-  it('a path that leads nowhere is 404', async () => {
+  it('a path that leads nowhere returns 404', async () => {
     for (const path of ['/nothing', '/index.txt/below', '/deep/nothing/below', '/index.html']) {
       assertRefused(await gateway.get(`/ipfs/${folder}${path}`), 404, 'path: does not exist')
     }
@@ -190,7 +190,7 @@ describe('a path', () => {
     }
   })
 
-  it('a path with no CID, or a broken encoding, is 400', async () => {
+  it('a path without a CID, or with a broken encoding, returns 400', async () => {
     assertRefused(await gateway.get('/ipfs/nonsense'), 400, /^cid: not a CID/)
     assertRefused(await gateway.get('/ipfs/nonsense/index.html'), 400, /^cid: not a CID/)
     assertRefused(await gateway.get(`/ipfs/${folder}/%E0%A4%A`), 400, 'path: URI malformed')
@@ -198,7 +198,7 @@ describe('a path', () => {
   })
 })
 
-describe('a range', () => {
+describe('ranges', () => {
   const parts: [string, number, number][] = [
     ['bytes=0-0', 0, 0],
     ['bytes=1048570-1048580', 1_048_570, 1_048_580],
@@ -209,7 +209,7 @@ describe('a range', () => {
     ['bytes=2499999-9999999999999999999', 2_499_999, 2_499_999],
   ]
   for (const [range, start, end] of parts) {
-    it(`the range ${range} is sent alone`, async () => {
+    it(`the range ${range} is served as 206 with only its bytes`, async () => {
       const { status, headers, bytes } = await gateway.get(LARGE, { range })
       assert.equal(status, 206)
       assert.equal(headers['content-range'], `bytes ${start}-${end}/2500000`)
@@ -219,7 +219,7 @@ describe('a range', () => {
   }
 
   for (const range of ['bytes=5-2', 'bytes=a-b', 'bytes=-', 'lines=1-2', 'bytes 0-1']) {
-    it(`the range ${range} is the whole file`, async () => {
+    it(`the range ${range} is ignored, and the whole file is served`, async () => {
       const { status, bytes } = await gateway.get(TEXT, { range })
       assert.equal(status, 200)
       assert.ok(bytes.equals(text))
@@ -258,7 +258,7 @@ describe('a range', () => {
     }
   })
 
-  it('a range is sent by If-Range only of the same content', async () => {
+  it('a range with If-Range is served only if the content is unchanged', async () => {
     const range = 'bytes=0-9'
     const of = async (condition: string) =>
       (await gateway.get(LARGE, { range, 'if-range': condition })).status
@@ -269,8 +269,8 @@ describe('a range', () => {
   })
 })
 
-describe('content that the client has', () => {
-  it('content that the client has is not sent again', async () => {
+describe('content that the client has cached', () => {
+  it('content that the client has cached is not sent again', async () => {
     for (const known of [`"${textCid}"`, `W/"${textCid}"`, '*', `"a", W/"b", "${textCid}"`]) {
       const { status, headers, bytes } = await gateway.get(TEXT, { 'if-none-match': known })
       assert.equal(status, 304, known)
@@ -283,7 +283,7 @@ describe('content that the client has', () => {
     assert.equal((await gateway.get(TEXT, both)).status, 304)
   })
 
-  it('content that the client has in another form is sent', async () => {
+  it('content that the client has cached in another form is sent', async () => {
     const known = { 'if-none-match': `"${textCid}"` }
     assert.equal((await gateway.get(`${TEXT}?format=raw`, known)).status, 200)
   })
@@ -313,27 +313,27 @@ describe('If-Match', () => {
   })
 })
 
-describe('content that is not kept', () => {
-  it('content that is not kept is 404, and never looked for', async () => {
+describe('content that the workspace does not keep', () => {
+  it('content that the workspace does not keep returns 404, and is not searched for', async () => {
     const cid = await missingCid()
     assertRefused(await gateway.get(`/ipfs/${cid}`), 404, 'cid: not kept here')
     const elsewhere = await node.file(randomBytes(10))
     assertRefused(await gateway.get(`/ipfs/${elsewhere}`), 404, 'cid: not kept here')
   })
 
-  it('content that is not kept is 412 to who asks with only-if-cached', async () => {
+  it('content that the workspace does not keep returns 412 for only-if-cached', async () => {
     const only = { 'cache-control': 'only-if-cached' }
     assertRefused(await gateway.get(`/ipfs/${await missingCid()}`, only), 412, 'cid: not kept here')
     assert.equal((await gateway.get(TEXT, only)).status, 200)
   })
 
-  it('content of another workspace is not served either', async () => {
+  it('content of another workspace is not served', async () => {
     const other = await context.workspace()
     const theirs = await openGateway(context, other)
     assertRefused(await theirs.get(TEXT), 404, 'cid: not kept here')
   })
 
-  it('content is gone as soon as its file is deleted', async () => {
+  it('content is no longer served once its file is deleted', async () => {
     const cid = await node.file(randomBytes(100))
     const { record } = await workspace.api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr] }, { wait: 120 })
     assert.equal((await gateway.get(`/ipfs/${cid}`)).status, 200)
@@ -342,8 +342,8 @@ describe('content that is not kept', () => {
   })
 })
 
-describe('a download', () => {
-  it('a download gets the name that the client says', async () => {
+describe('downloads', () => {
+  it('a download has the file name that the client requests', async () => {
     const names: [string, string][] = [
       ['?filename=a.txt', 'inline; filename="a.txt"'],
       ['?filename=a.txt&download=true', 'attachment; filename="a.txt"'],
@@ -368,8 +368,8 @@ describe('a download', () => {
   })
 })
 
-describe('a page', () => {
-  it('a page has an origin of its own, for all CIDs share one host', async () => {
+describe('pages', () => {
+  it('a page gets an opaque origin, because all CIDs share one host', async () => {
     for (const path of ['page.html', 'drawing.svg', 'index.txt']) {
       const policy = (await gateway.get(`/ipfs/${folder}/${path}`)).headers['content-security-policy']
       assert.match(`${policy}`, /^sandbox /)

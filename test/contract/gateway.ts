@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type GatewayReader, gatewayReader } from '../support/gateway.ts'
 import type { Context, Workspace } from './context.ts'
 
-/** A reader at a new gateway of a workspace; without plugins and open to all, as a new one is. */
+/** A reader at a new gateway of a workspace, which has no plugins and is open to everyone. */
 export async function openGateway(
   { url }: Context,
   { api }: Workspace,

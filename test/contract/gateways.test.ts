@@ -1,4 +1,4 @@
-/** Gateways, their plugins and their access tokens; what they serve is tested elsewhere. */
+/** Gateways, their plugins and their access tokens; other files test what gateways serve. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -30,7 +30,7 @@ describe('the gateway of a new workspace', () => {
     assert.equal(host, `${domain}.gateway.localhost`)
     assert.deepEqual((await other.api.get(PLUGINS)).body, { data: [] })
   })
-  it('the gateway of a workspace that the command line makes is there as well', async () => {
+  it('a workspace that the command line creates has a gateway too', async () => {
     const name = `Team ${randomUUID()}`
     const { id } = JSON.parse(await berth('workspaces', 'create', name, '--owner', 'owner', '--json'))
     const rows = await sql('SELECT domain FROM gateway WHERE workspace_id = $1', [id])
@@ -63,7 +63,7 @@ describe('a gateway', () => {
     assert.deepEqual(rows.at(-1), row)
     assert.deepEqual((await api.get(`${PLUGINS}/${id}`)).body, { data: [] })
   })
-  it('a gateway has a name in lower case that nobody else has', async () => {
+  it('a gateway has a unique lower-case name', async () => {
     const domain = unusedName()
     assert.equal((await create(domain.toUpperCase())).domain, domain)
     for (const client of [api, other.api])
@@ -73,14 +73,14 @@ describe('a gateway', () => {
         assert.equal(reply.headers.get('error-code'), 'taken')
       }
   })
-  it('a gateway goes to one of those who ask for its name at once', async () => {
+  it('a gateway name goes to one of several concurrent requests', async () => {
     const domain = unusedName()
     const replies = await Promise.all(
       [api, other.api, api].map((client) => client.post(GATEWAYS, { domain })),
     )
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409])
   })
-  it('a gateway is gone after its deletion, and its name is free', async () => {
+  it('a deleted gateway is gone, and its name is free', async () => {
     const { id, domain } = await create()
     assert.deepEqual((await api.get(`${GATEWAYS}/exists/${domain}`)).body, { data: { exists: true } })
     const deleted = await api.delete(`${GATEWAYS}/${id}`)
@@ -92,7 +92,7 @@ describe('a gateway', () => {
     })
     assert.equal((await other.api.post(GATEWAYS, { domain })).status, 200)
   })
-  it('a gateway of another workspace is not there', async () => {
+  it('a gateway of another workspace returns 404', async () => {
     const { id } = await create(undefined, other.api)
     const token = (await other.api.post(`${GATEWAYS}/${id}/access_tokens`, undefined)).body.data
     assertError(await api.get(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
@@ -106,7 +106,7 @@ describe('a gateway', () => {
     assert.equal((await other.api.delete(path)).status, 200)
     assert.equal((await other.api.get(`${GATEWAYS}/${id}`)).status, 200)
   })
-  it('a gateway may be one of a hundred', async () => {
+  it('a workspace can have a hundred gateways', async () => {
     const full = await workspace()
     await sql(
       `INSERT INTO gateway (id, workspace_id, domain)
@@ -120,7 +120,7 @@ describe('a gateway', () => {
     assertError(await full.api.post(GATEWAYS, { domain: unusedName() }), 403, 'Gateway limit reached: 100')
   })
   for (const id of ['x', NO_ID, '%00', '0'.repeat(300)])
-    it(`a gateway with the id ${id.slice(0, 12)} is not there`, async () => {
+    it(`a gateway with the id ${id.slice(0, 12)} returns 404`, async () => {
       assertError(await api.get(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
       assertError(await api.delete(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
       assertError(await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined), 404, NOT_FOUND)
@@ -141,12 +141,12 @@ describe('a gateway', () => {
     [null, /^body: /],
   ]
   for (const [body, message] of malformed)
-    it(`a gateway is 400 for ${JSON.stringify(body).slice(0, 40)}`, async () =>
+    it(`a gateway returns 400 for ${JSON.stringify(body).slice(0, 40)}`, async () =>
       assertError(await api.post(GATEWAYS, body), 400, message))
-  it('a gateway is 400 for a question about a name that it cannot have', async () => {
+  it('asking about a gateway name returns 400 if the name is invalid', async () => {
     assertError(await api.get(`${GATEWAYS}/exists/a`), 400, /^domain: must be 3 to 63/)
   })
-  it('a gateway needs the scopes of gateways', async () => {
+  it('gateways need the gateway scopes', async () => {
     const reader = await mine.keyed('org:gateways:read')
     const stranger = await mine.keyed('org:files:write')
     assert.equal((await reader.get(GATEWAYS)).status, 200)
@@ -159,7 +159,7 @@ describe('a gateway', () => {
   })
 })
 
-describe('a plugin', () => {
+describe('plugins', () => {
   const hotSwaps = {
     id: 2,
     name: 'Hot Swaps',
@@ -172,13 +172,13 @@ describe('a plugin', () => {
     description: 'Shows the signature of content in the header `pinata-signature`.',
     tags: ['files'],
   }
-  it('a plugin is offered', async () => {
+  it('all plugins are offered', async () => {
     assert.deepEqual((await api.get(`${PLUGINS}/marketplace`)).body, { data: [contentAddressable, hotSwaps] })
     assert.deepEqual((await api.get(`${PLUGINS}/marketplace/2`)).body, { data: hotSwaps })
     assertError(await api.get(`${PLUGINS}/marketplace/3`), 404, 'plugin_id: there is no such plugin')
     assertError(await api.get(`${PLUGINS}/marketplace/x`), 400, 'plugin_id: must be a whole number')
   })
-  it('a plugin is installed, once or again, and removed, once', async () => {
+  it('a plugin is installed, again without effect, and removed once', async () => {
     const { id } = await create()
     const path = `${PLUGINS}/${id}`
     const installed = { gateway_id: id, plugin_id: 2 }
@@ -194,7 +194,7 @@ describe('a plugin', () => {
     assertError(await api.delete(`${path}/plugin/2`), 404, 'The gateway does not have this plugin')
     assert.deepEqual((await api.get(path)).body, { data: [] })
   })
-  it('a plugin leaves the others of its gateway as they are', async () => {
+  it("installing and removing a plugin leaves the gateway's other plugins unchanged", async () => {
     const { id } = await create()
     for (const plugin_id of [2, 1]) await api.post(`${PLUGINS}/${id}`, { plugin_id })
     const numbers = async () =>
@@ -203,7 +203,7 @@ describe('a plugin', () => {
     await api.delete(`${PLUGINS}/${id}/plugin/2`)
     assert.deepEqual(await numbers(), [1])
   })
-  it('a plugin that Berth does not have is 404', async () => {
+  it('an unknown plugin returns 404', async () => {
     const { id } = await create()
     assertError(
       await api.post(`${PLUGINS}/${id}`, { plugin_id: 3 }),
@@ -216,7 +216,7 @@ describe('a plugin', () => {
   })
 })
 
-describe('an access token', () => {
+describe('access tokens', () => {
   it('an access token is shown once, and restricts its gateway until it is revoked', async () => {
     const { id } = await create()
     const path = `${GATEWAYS}/${id}/access_tokens`
@@ -238,7 +238,7 @@ describe('an access token', () => {
     }
     assert.equal((await api.get(`${GATEWAYS}/${id}`)).body.data.restrict, false)
   })
-  it('an access token is not in the database', async () => {
+  it('an access token is not stored in plain text', async () => {
     const { id } = await create()
     const { value } = (await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined)).body.data
     const [row] = await sql(
@@ -257,7 +257,7 @@ describe('an access token', () => {
     )
     assertError(await api.delete(`${GATEWAYS}/${a.id}/access_tokens/x`), 404, 'There is no such access token')
   })
-  it('an access token may be one of a hundred', async () => {
+  it('a gateway can have a hundred access tokens', async () => {
     const { id } = await create()
     await sql(
       `INSERT INTO gateway_access_token (id, gateway_id, token_hash)
@@ -276,7 +276,7 @@ describe('an access token', () => {
 })
 
 describe('the older paths', () => {
-  it('the older paths of gateways lead to the same', async () => {
+  it('the older gateway paths return the same', async () => {
     const { id } = await create()
     const same = [
       [GATEWAYS, '/v3/ipfs/gateways'],

@@ -1,4 +1,4 @@
-/** `berth gc`, and what the worker collects by itself: deleting frees space, on both drivers. */
+/** `berth gc`, and the worker's own garbage collection: deleting files frees space, with both drivers. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -17,30 +17,30 @@ describe('garbage', async () => {
   })
   const { env, workspace } = await openContext(berth)
   const { api } = await workspace()
-  /** Metrics have no figures of a database that is slow to answer. */
+  /** Metrics have no values from a database that responds slowly. */
   const metric = (name: string) =>
-    until(`there is ${name}`, async () => {
+    until(`the metric ${name} exists`, async () => {
       const text = await (await readMetrics(env, 'web')).text()
       const [, figure] = text.match(new RegExp(`^${name}\\{network="public"\\} (\\S+)$`, 'm')) ?? []
       return figure === undefined ? undefined : Number(figure)
     })
-  /** The lines of `berth gc` by network. */
+  /** The output lines of `berth gc` by network. */
   const gc = async (...args: string[]) => {
     const lines = (await berth.berth('gc', ...args)).split('\n')
     const lineOf = (network: string) => lines.find((line) => line.includes(` ${network} `)) ?? ''
     return { public: lineOf('public'), private: lineOf('private') }
   }
-  /** Uploads and deletes a file; its content is released then. */
+  /** Uploads and deletes a file; its content is released afterwards. */
   const release = async (mebibytes: number) => {
     const { id } = await upload(api, ['network', 'public'], file(randomBytes(mebibytes * MIB), 'a.bin'))
     const deleted = await api.delete(`/v3/files/public/${id}`)
     assert.equal((await api.finished(deleted.headers.get('operation-id') ?? '')).state, 'succeeded')
   }
 
-  it('garbage of a new Berth is collected once at its start', async () => {
-    await until('it is collected', async () => (await metric('berth_gc_runs_total')) === 1)
+  it('a new Berth collects garbage once at its start', async () => {
+    await until('garbage is collected', async () => (await metric('berth_gc_runs_total')) === 1)
   })
-  it('garbage is told by --dry-run, which removes none', async () => {
+  it('--dry-run reports garbage and removes nothing', async () => {
     await release(5)
     for (let times = 0; times < 2; times++)
       await until('all of it counts', async () =>
@@ -49,7 +49,7 @@ describe('garbage', async () => {
         ),
       )
   })
-  it('garbage is collected by berth gc, and metrics have what that freed', async () => {
+  it('berth gc collects garbage, and metrics report what it freed', async () => {
     const { public: freed, private: nothing } = await gc()
     assert.match(freed, /^✔ public {3}freed [45]\.\d MiB: \d blocks that nothing keeps/)
     assert.match(nothing, /^✔ private {2}nothing to free/)
@@ -58,8 +58,8 @@ describe('garbage', async () => {
     assert.ok((await metric('berth_gc_removed_blocks_total')) >= 5)
     assert.equal(await metric('berth_gc_runs_total'), 2)
   })
-  it('garbage in a Kubo that is not called Berth’s own is left alone', {
-    skip: !isReal && 'the embedded node is',
+  it("berth gc leaves a Kubo alone that is not marked as Berth's own", {
+    skip: !isReal && "the embedded node is Berth's own",
   }, async () => {
     const { code, stdout } = await runCli({ ...env, BERTH_OWN_KUBO: '' }, 'gc')
     assert.equal(code, 0)

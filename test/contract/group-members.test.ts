@@ -26,7 +26,7 @@ for (const network of NETWORKS) {
   const remove = (group: string, file: string, client = api) => client.delete(member(network, group, file))
 
   describe(`a ${network} file`, () => {
-    it(`a ${network} file is put into a group and taken out, as often as one likes`, async () => {
+    it(`a ${network} file can be added to a group and removed repeatedly`, async () => {
       const [group, file] = [await createGroup(network), await createFile()]
       for (let i = 0; i < 2; i++) {
         const { status, body } = await add(group, file)
@@ -44,23 +44,23 @@ for (const network of NETWORKS) {
         assert.equal(await groupOf(file), null)
       }
     })
-    it(`a ${network} file is in one group: another one takes it over`, async () => {
+    it(`a ${network} file is in one group at most: adding it to another moves it`, async () => {
       const [first, second] = [await createGroup(network), await createGroup(network)]
       const file = await createFile()
       await add(first, file)
       await add(second, file)
       assert.equal(await groupOf(file), second)
       assert.equal((await remove(first, file)).status, 200)
-      assert.equal(await groupOf(file), second, 'it was not in the first one any more')
+      assert.equal(await groupOf(file), second, 'it had already left the first group')
     })
-    it(`a ${network} file is in one of the groups that want it at once`, async () => {
+    it(`a ${network} file added to several groups at once is in exactly one`, async () => {
       const groups = await Promise.all(Array.from({ length: 6 }, () => createGroup(network)))
       const file = await createFile()
       const replies = await Promise.all(groups.map((group) => add(group, file)))
       assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
       assert.ok(groups.includes(await groupOf(file)))
     })
-    it(`a ${network} file keeps all else that it has`, async () => {
+    it(`adding a ${network} file to a group changes nothing else`, async () => {
       const group = await createGroup(network)
       const details = { name: 'kept', keyvalues: { a: '1' } }
       const { id } = await store(api, network, `${network} keeps all else`, details)
@@ -73,15 +73,15 @@ for (const network of NETWORKS) {
     })
   })
 
-  describe(`a ${network} membership`, async () => {
+  describe(`membership of ${network} groups`, async () => {
     const [group, file] = [await createGroup(network), await createFile()]
     const refused: [string, () => Promise<[string, string, string]>][] = [
-      ['a group that is not there', async () => [NOBODY, file, NO_GROUP]],
-      ['a group by no id', async () => ['x', file, NO_GROUP]],
+      ['a missing group', async () => [NOBODY, file, NO_GROUP]],
+      ['a malformed group id', async () => ['x', file, NO_GROUP]],
       ['a group of another workspace', async () => [await createGroup(network, other.api), file, NO_GROUP]],
       ['a group of the other network', async () => [await createGroup(elsewhere), file, NO_GROUP]],
-      ['a file that is not there', async () => [group, NOBODY, NO_FILE]],
-      ['a file by no id', async () => [group, 'x', NO_FILE]],
+      ['a missing file', async () => [group, NOBODY, NO_FILE]],
+      ['a malformed file id', async () => [group, 'x', NO_FILE]],
       ['a file of another workspace', async () => [group, await createFile(other.api), NO_FILE]],
       [
         'a file of the other network',
@@ -101,18 +101,18 @@ for (const network of NETWORKS) {
       ],
     ]
     for (const [what, names] of refused) {
-      it(`a ${network} membership is 404 with ${what}`, async () => {
+      it(`adding a ${network} file returns 404 with ${what}`, async () => {
         const [groupId, fileId, message] = await names()
         assertError(await add(groupId, fileId), 404, message)
         assertError(await remove(groupId, fileId), 404, message)
       })
     }
-    it(`a ${network} membership needs the scope for groups`, async () => {
+    it(`membership of ${network} groups needs the groups scope`, async () => {
       const client = await keyed('org:groups:read', 'org:files:write')
       assertError(await add(group, file, client), 403, 'Missing scope: org:groups:write')
       assertError(await remove(group, file, client), 403, 'Missing scope: org:groups:write')
     })
-    it(`a ${network} membership ends with its group`, async () => {
+    it(`deleting a ${network} group ends its memberships`, async () => {
       const [doomed, member] = [await createGroup(network), await createFile()]
       await add(doomed, member)
       assert.equal((await api.delete(`/v3/groups/${network}/${doomed}`)).status, 200)

@@ -1,4 +1,4 @@
-/** Groups of files on both networks; their members are in `group-members.test.ts`. */
+/** Groups of files on both networks; their members are tested in `group-members.test.ts`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'
@@ -32,12 +32,12 @@ for (const network of NETWORKS) {
       assert.deepEqual((await api.get(`${GROUPS}/${id}`)).body, body)
       assert.deepEqual((await api.get(`${GROUPS}/${id.toUpperCase()}`)).body, body)
     })
-    it(`a ${network} group may be public, and may have the name of another one`, async () => {
+    it(`a ${network} group may be public, and may share its name with another group`, async () => {
       const [a, b] = [await create('twin', api, true), await create('twin', api, true)]
       assert.equal(a.is_public, true)
       assert.notEqual(a.id, b.id)
     })
-    it(`a ${network} group is gone after its deletion, and its files stay`, async () => {
+    it(`a deleted ${network} group is gone, and its files stay`, async () => {
       const { id } = await create('doomed')
       const stays = await store(api, network, `${network} stays`, { group_id: id })
       assert.equal(stays.group_id, id)
@@ -48,14 +48,14 @@ for (const network of NETWORKS) {
       const file = await api.get(`/v3/files/${network}/${stays.id}`)
       assert.equal(file.body.data.group_id, null)
     })
-    it(`a ${network} group of another workspace is not there`, async () => {
+    it(`a ${network} group of another workspace returns 404`, async () => {
       const { id } = await create('foreign', other.api)
       assertError(await api.get(`${GROUPS}/${id}`), 404, NOT_FOUND)
       assertError(await api.put(`${GROUPS}/${id}`, { name: 'mine' }), 404, NOT_FOUND)
       assertError(await api.delete(`${GROUPS}/${id}`), 404, NOT_FOUND)
       assert.equal((await other.api.get(`${GROUPS}/${id}`)).body.data.name, 'foreign')
     })
-    it(`a ${network} group is on its network only`, async () => {
+    it(`a ${network} group exists only on its network`, async () => {
       const { id } = await create('here')
       assertError(await api.get(`${elsewhere}/${id}`), 404, NOT_FOUND)
       assertError(await api.put(`${elsewhere}/${id}`, { name: 'there' }), 404, NOT_FOUND)
@@ -68,7 +68,7 @@ for (const network of NETWORKS) {
         [],
       )
     })
-    it(`a ${network} group is changed in what is given, and in nothing else`, async () => {
+    it(`a change of a ${network} group applies only the given fields`, async () => {
       const made = await create('before')
       const path = `${GROUPS}/${made.id}`
       const changes: [object, object][] = [
@@ -85,7 +85,7 @@ for (const network of NETWORKS) {
         assert.deepEqual((await api.get(path)).body, body)
       }
     })
-    it(`a ${network} group needs the scope for groups`, async () => {
+    it(`a ${network} group needs the groups scope`, async () => {
       const { id } = await create('scoped')
       const [reader, stranger] = [await keyed('org:groups:read'), await keyed('org:files:write')]
       assert.equal((await reader.get(`${GROUPS}/${id}`)).status, 200)
@@ -100,7 +100,7 @@ for (const network of NETWORKS) {
       }
     })
     for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00', '..%2f..', '0'.repeat(300)]) {
-      it(`a ${network} group with the id ${id.slice(0, 12)} is not there`, async () => {
+      it(`a ${network} group with the id ${id.slice(0, 12)} returns 404`, async () => {
         assertError(await api.get(`${GROUPS}/${id}`), 404, NOT_FOUND)
         assertError(await api.put(`${GROUPS}/${id}`, { name: 'x' }), 404, NOT_FOUND)
         assertError(await api.delete(`${GROUPS}/${id}`), 404, NOT_FOUND)
@@ -121,11 +121,11 @@ for (const network of NETWORKS) {
       [null, /^body: /],
     ]
     for (const [body, message] of malformed) {
-      it(`a ${network} group is 400 for ${JSON.stringify(body).slice(0, 40)}`, async () => {
+      it(`a ${network} group returns 400 for ${JSON.stringify(body).slice(0, 40)}`, async () => {
         assertError(await api.post(GROUPS, body), 400, message)
       })
     }
-    it(`a ${network} group is not changed by what is malformed, or nothing`, async () => {
+    it(`an empty or malformed change of a ${network} group changes nothing`, async () => {
       const made = await create('unchanged')
       const path = `${GROUPS}/${made.id}`
       for (const change of [{}, { isPublic: true }, { name: undefined }])
@@ -143,14 +143,14 @@ for (const network of NETWORKS) {
     const made: string[] = []
     for (let i = 0; i < 27; i++) made.unshift((await create(`group %${i}`, own.api, i % 9 === 0)).id)
 
-    it(`the list of ${network} groups has ten a page, the newest first`, async () => {
+    it(`the list of ${network} groups has ten groups per page, newest first`, async () => {
       assert.deepEqual(
         (await list()).map(({ id }: { id: string }) => id),
         made.slice(0, 10),
       )
     })
     for (const limit of ['1', '4', '27', '1000']) {
-      it(`the list of ${network} groups loses and doubles nothing in pages of ${limit}`, async () => {
+      it(`the list of ${network} groups skips and repeats nothing in pages of ${limit}`, async () => {
         const groups = await collectPages(own.api, GROUPS, 'groups', { limit })
         assert.deepEqual(
           groups.map(({ id }) => id),
@@ -162,12 +162,12 @@ for (const network of NETWORKS) {
       assert.deepEqual(names(await list({ name: 'GROUP %26' })), ['group %26'])
       assert.deepEqual(await list({ name: 'group%%6' }), [])
     })
-    it(`the list of ${network} groups filters by who may see it`, async () => {
+    it(`the list of ${network} groups filters by visibility`, async () => {
       assert.deepEqual(names(await list({ isPublic: 'true' })), ['group %18', 'group %9', 'group %0'])
       assert.equal((await list({ isPublic: 'false', limit: '100' })).length, 24)
     })
     for (const query of ['limit=0', 'limit=1001', 'limit=x', 'isPublic=1', 'name=a%00', 'pageToken=x']) {
-      it(`the list of ${network} groups is 400 for ?${query}`, async () => {
+      it(`the list of ${network} groups returns 400 for ?${query}`, async () => {
         assertError(await own.api.get(GROUPS, query), 400, new RegExp(`^${query.split('=')[0]}: `))
       })
     }

@@ -1,4 +1,4 @@
-/** Headers of every answer (contract 4.1). */
+/** Headers of every response (contract 4.1). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Reply } from '../support/client.ts'
@@ -9,18 +9,18 @@ const { api } = await workspace()
 const PIN = '/v3/files/public/pin_by_cid'
 
 const answers: Record<string, () => Promise<Reply>> = {
-  'a pin that was accepted': () => api.post(PIN, { cid: `${inlineCid('headers')}` }),
+  'an accepted pin': () => api.post(PIN, { cid: `${inlineCid('headers')}` }),
   'a list': () => api.get('/v3/files/public'),
   'a bad request': () => api.post(PIN, {}),
   'bad JSON': () => api.request('POST', PIN, { body: '{' }),
   'a missing key': () => anonymous.get('/v3/files/public'),
   'an unknown route': () => anonymous.get('/nowhere'),
-  'a method that is not there': () => api.request('PATCH', '/v3/files/public'),
+  'an unsupported method': () => api.request('PATCH', '/v3/files/public'),
   'the health of the process': () => anonymous.get('/healthz'),
 }
 
 for (const [what, ask] of Object.entries(answers)) {
-  it(`the headers of ${what} are the contract's`, async () => {
+  it(`the headers of ${what} match the contract`, async () => {
     const { headers, body } = await ask()
     assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f]{32}$/)
     assert.equal(headers.get('strict-transport-security'), 'max-age=15724800; includeSubDomains')
@@ -36,7 +36,7 @@ for (const [what, ask] of Object.entries(answers)) {
 }
 
 describe('X-Request-Id', () => {
-  it('X-Request-Id is another one each time, whatever the client sends', async () => {
+  it('X-Request-Id differs for each request, whatever the client sends', async () => {
     const sent = 'f'.repeat(32)
     const seen = new Set([sent])
     for (let i = 0; i < 5; i++) {
@@ -47,15 +47,15 @@ describe('X-Request-Id', () => {
   })
 })
 
-describe('an error', () => {
-  it('an error has a word for machines in Error-Code', async () => {
+describe('errors', () => {
+  it('an error has a machine-readable word in Error-Code', async () => {
     assert.equal((await api.post(PIN, {})).headers.get('error-code'), 'bad_request')
     assert.equal((await api.get('/v3/files/public/x')).headers.get('error-code'), 'not_found')
   })
 })
 
-describe('an operation', () => {
-  it('an operation is named by Operation-Id and Location', async () => {
+describe('operations', () => {
+  it('Operation-Id and Location name the operation', async () => {
     const { headers } = await api.post(PIN, { cid: `${inlineCid('operation')}` })
     const id = headers.get('operation-id')
     assert.equal(headers.get('location'), `/v0/operations/${id}`)

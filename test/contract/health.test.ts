@@ -1,4 +1,4 @@
-/** Pages for operators and tools: health, metrics, the OpenAPI document and its page. */
+/** Endpoints for operators and tools: health, metrics, the OpenAPI document and its page. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
@@ -12,13 +12,13 @@ import { routesOf } from './who-may.ts'
 const { anonymous, url, env, workspace } = await openContext()
 
 describe('health', () => {
-  it('health of the process is ok', async () => {
+  it('/healthz reports that the process is ok', async () => {
     const { status, body } = await anonymous.get('/healthz')
     assert.deepEqual([status, body], [200, { status: 'ok' }])
   })
-  it('health of the parts is ok', async () => {
-    // While Berth starts, or where the machine is so busy that a check takes two seconds, it may be degraded.
-    const { status, body } = await until('all parts are well', async () => {
+  it('/readyz reports that all parts are ok', async () => {
+    // While Berth starts, or if the machine is so busy that a check takes two seconds, the status may be degraded.
+    const { status, body } = await until('all parts are healthy', async () => {
       const reply = await anonymous.get('/readyz')
       return reply.body.status === 'ok' && reply
     })
@@ -48,10 +48,10 @@ describe('/metrics', () => {
   const SAMPLE =
     /^([a-zA-Z_:][\w:]*)(\{([a-zA-Z_]\w*="(\\.|[^"\\])*",?)*\})? (-?[\d.]+(e[+-]?\d+)?|[+-]Inf|NaN)( \d+)?$/
 
-  it('/metrics is not where the public is', async () => {
+  it('/metrics is not served on the public port', async () => {
     assertError(await anonymous.request('GET', '/metrics'), 404, 'No such route: GET /metrics')
   })
-  it('/metrics is what Prometheus reads, on an address of its own', async () => {
+  it('/metrics has the Prometheus format, on its own port', async () => {
     const { api } = await workspace()
     await api.pin({ cid: `${inlineCid('metrics')}` }, { wait: 120 })
     const answer = await readMetrics(env, 'web')
@@ -77,7 +77,7 @@ describe('/metrics', () => {
       assert.ok(types.has(name), name)
     assert.ok((samples.get('berth_http_request_seconds_count{method="POST",status="200"}') ?? 0) > 0)
     const ids = [...samples.keys()].filter((series) => /[0-9a-f]{8}-[0-9a-f]{4}-/.test(series))
-    assert.deepEqual(ids, [], 'no id makes a series of its own')
+    assert.deepEqual(ids, [], 'ids do not create series')
   })
 })
 
@@ -87,20 +87,20 @@ describe('/openapi.json', () => {
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
 
-  it('/openapi.json is OpenAPI 3.1 relative to where it came from', async () => {
+  it('/openapi.json is OpenAPI 3.1, with URLs relative to its own', async () => {
     const { body } = await anonymous.get('/openapi.json')
     assert.match(body.openapi, /^3\.1\.\d$/)
     assert.deepEqual(body.servers, [{ url: '/' }])
     assert.ok(body.info.title && body.info.version)
   })
-  it('/openapi.json has every route of the service once, under one name', async () => {
+  it('/openapi.json has every route of the service once, with a unique operation id', async () => {
     const page = await readFile(new URL('../../docs/security.md', import.meta.url), 'utf8')
     const listed = [...page.matchAll(/^\| `([A-Z]+ [^`]+)` \|/gm)].map(([, route]) => route)
     const routes = routesOf(document)
     assert.deepEqual(routes.map(({ method, path }) => `${method} ${path}`).sort(), listed.sort())
     assert.equal(new Set(routes.map(({ id }) => id)).size, routes.length)
   })
-  it('/openapi.json declares each parameter of a path', () => {
+  it('/openapi.json declares each path parameter', () => {
     for (const { path, operation } of operations) {
       if (operation['x-aliases']?.includes(path)) continue
       const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
@@ -111,7 +111,7 @@ describe('/openapi.json', () => {
 })
 
 describe('/docs', () => {
-  it('/docs is a page that loads nothing from elsewhere', async () => {
+  it('/docs loads nothing from other hosts', async () => {
     const { status, headers, body } = await anonymous.get('/docs')
     assert.equal(status, 200)
     assert.match(headers.get('content-type') ?? '', /^text\/html; charset=utf-8$/)
@@ -120,7 +120,7 @@ describe('/docs', () => {
     assert.match(headers.get('content-security-policy') ?? '', /default-src/)
     for (const path of Object.keys(anonymous.document.paths)) assert.ok(body.includes(path), path)
   })
-  it('/docs is where the root leads', async () => {
+  it('the root leads to /docs', async () => {
     const response = await fetch(url, { redirect: 'manual' })
     assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs'])
   })
@@ -137,7 +137,7 @@ describe('an unknown route', () => {
     ['GET', '/.env'],
   ]
   for (const [method = '', path = ''] of requests)
-    it(`an unknown route is 404: ${method} ${path}`, async () => {
+    it(`an unknown route returns 404: ${method} ${path}`, async () => {
       assertError(await anonymous.request(method, path), 404, `No such route: ${method} ${path}`)
     })
   const methods = [
@@ -148,14 +148,14 @@ describe('an unknown route', () => {
     ['POST', '/v0/agents/x7f3k2ab/skills/updates', 'GET, HEAD'],
   ]
   for (const [method = '', path = '', allowed = ''] of methods)
-    it(`a method that a path has not is 405, with those that it has: ${method} ${path}`, async () => {
+    it(`an unsupported method returns 405 and lists the supported ones: ${method} ${path}`, async () => {
       const refused = await anonymous.request(method, path)
       assertError(refused, 405, `No such method here: ${method} ${path}`)
       assert.equal(refused.headers.get('allow'), allowed)
       const asked = await anonymous.request('OPTIONS', path)
       assert.deepEqual([asked.status, asked.headers.get('allow')], [204, allowed])
     })
-  it('an unknown route is 404 for paths that lead out of the service', async () => {
+  it('a path that leads out of the service returns 404', async () => {
     for (const path of ['/..%2f..%2fetc/passwd', '/%2e%2e/%2e%2e/etc/passwd'])
       assert.equal((await fetch(`${url}${path}`)).status, 404, path)
   })

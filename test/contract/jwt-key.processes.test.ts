@@ -1,4 +1,4 @@
-/** The key that signs API keys is changed: for a while both are good, see docs/operations.md. */
+/** Changing the key that signs API keys: for a while both keys are valid, see docs/operations.md. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { loadSigningKey } from '../../src/lib/signing-keys.ts'
@@ -13,7 +13,7 @@ const { anonymous, env, workspace } = context
 const BAD_KEY = 'Invalid, expired or revoked API key'
 const FILES = '/v3/files/public'
 
-describe('a web process with another JWT_KEY', () => {
+describe('a web process with a new JWT_KEY', () => {
   const previous = new TextDecoder().decode(loadSigningKey(env.JWT_KEY, env.BERTH_DATA_DIR ?? ''))
   const JWT_KEY = 'another key of at least 32 characters'
   const webs: WebProcess[] = []
@@ -30,7 +30,7 @@ describe('a web process with another JWT_KEY', () => {
   })
   after(() => Promise.all(webs.map(({ running }) => running.end())))
 
-  it('a web process with another JWT_KEY takes API keys and tokens of agents of the previous one as long as that is set', async () => {
+  it('a new JWT_KEY leaves keys and tokens of the previous one valid while that is set', async () => {
     const own = await workspace()
     const { path, gateway } = await insertAgent(context, own)
     const { token } = (await gateway.post(`${path}/platform/token`, {})).body
@@ -42,7 +42,7 @@ describe('a web process with another JWT_KEY', () => {
       assertError(await onlyNew.as(key).get(target), 401, BAD_KEY)
     }
   })
-  it('a web process with another JWT_KEY signs with the new one', async () => {
+  it('a web process with a new JWT_KEY signs with the new one', async () => {
     const own = await workspace()
     const request = { keyName: 'new', permissions: { admin: true } }
     const { status, body } = await both.as(own.api.key).post('/v3/pinata/keys', request)
@@ -50,7 +50,7 @@ describe('a web process with another JWT_KEY', () => {
     for (const web of [both, onlyNew]) assert.equal((await web.as(body.JWT).get(FILES)).status, 200)
     assertError(await anonymous.as(body.JWT).get(FILES), 401, BAD_KEY)
   })
-  it('a web process with another JWT_KEY takes no key that neither signed', async () => {
+  it('a web process with a new JWT_KEY rejects keys that neither key signed', async () => {
     const own = await workspace()
     const [head, claims] = own.api.key?.split('.') ?? []
     const forged = `${head}.${claims}.${'A'.repeat(43)}`

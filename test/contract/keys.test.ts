@@ -1,4 +1,4 @@
-/** API keys over HTTP, with the paths of the npm SDK and of the documentation. */
+/** API keys over HTTP, at the paths of the npm SDK and of the documentation. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Client } from '../support/client.ts'
@@ -20,7 +20,7 @@ const names = (keys: { name: string }[]) => keys.map(({ name }) => name)
 
 for (const { path, revoke } of FAMILIES) {
   describe(path, () => {
-    it(`${path} makes a key that works, lists it and revokes it`, async () => {
+    it(`${path} creates a working key, lists it and revokes it`, async () => {
       const made = await api.post(path, { keyName: path, permissions: { resources: ['org:files:read'] } })
       assert.equal(made.status, 200)
       assert.deepEqual(Object.keys(made.body).sort(), ['JWT', 'pinata_api_key', 'pinata_api_secret'])
@@ -47,11 +47,11 @@ for (const { path, revoke } of FAMILIES) {
       assert.equal(revoked.status, 200)
       assert.equal(revoked.body, 'Revoked')
       assert.equal(await works(made.body.JWT), false)
-      assert.equal((await revoke(api, item.key)).body, 'Revoked', 'once more changes nothing')
+      assert.equal((await revoke(api, item.key)).body, 'Revoked', 'a repeat changes nothing')
       assert.equal((await api.get(path, { name: path })).body.keys[0].revoked, true)
     })
 
-    it(`${path} revokes by id as well`, async () => {
+    it(`${path} also revokes by id`, async () => {
       const { body } = await api.post(path, { keyName: 'by id', permissions: { admin: true } })
       const item = (await api.get(path)).body.keys[0]
       assert.equal(item.key, body.pinata_api_key)
@@ -66,16 +66,16 @@ for (const { path, revoke } of FAMILIES) {
       'x'.repeat(64),
       '%20',
     ]) {
-      it(`${path} answers 404 for the key ${key.slice(0, 8)}`, async () => {
+      it(`${path} returns 404 for the key ${key.slice(0, 8)}`, async () => {
         assertError(await revoke(api, key), 404, 'There is no such API key')
       })
     }
-    it(`${path} answers 404 for a key of another workspace, which stays`, async () => {
+    it(`${path} returns 404 for a key of another workspace, which stays valid`, async () => {
       const { body } = await create({}, other.api)
       assertError(await revoke(api, body.pinata_api_key), 404, 'There is no such API key')
       assert.ok(await works(body.JWT))
     })
-    it(`${path} answers 400 for a key that cannot be one`, async () => {
+    it(`${path} returns 400 for a malformed key`, async () => {
       assertError(await revoke(api, 'x'.repeat(65)), 400, 'key: must have at most 64 characters')
       assertError(await revoke(api, 'a%00b'), 400, 'key: must not contain NUL or broken Unicode')
     })
@@ -85,9 +85,9 @@ for (const { path, revoke } of FAMILIES) {
 describe('a new key', () => {
   const permissions: [string, object, string[]][] = [
     ['admin', { admin: true }, ['admin']],
-    ['admin above all', { admin: true, resources: ['org:files:read'] }, ['admin']],
+    ['admin, which includes all others', { admin: true, resources: ['org:files:read'] }, ['admin']],
     ['resources', { resources: ['org:read', 'org:files:write'] }, ['org:read', 'org:files:write']],
-    ['doubled resources', { resources: ['org:read', 'org:read'] }, ['org:read']],
+    ['duplicate resources', { resources: ['org:read', 'org:read'] }, ['org:read']],
     [
       'legacy switches',
       { endpoints: { data: { pinList: true, userPinnedDataTotal: false }, pinning: { pinByHash: true } } },
@@ -102,7 +102,7 @@ describe('a new key', () => {
     })
   }
 
-  it('a listed key has its scopes as permissions and as the older switches, from which another key can be made', async () => {
+  it('another key can be created from the scopes of a listed key, which has both formats', async () => {
     const name = 'scopes as an object'
     await create({ keyName: name, permissions: { resources: ['org:files:read'] } })
     const { scopes } = (await api.get(sdk.path, { name })).body.keys[0]
@@ -138,19 +138,19 @@ describe('a new key', () => {
     [{ maxUses: 2 ** 31 }, /^maxUses: /],
   ]
   for (const [body, message] of malformed) {
-    it(`a new key is 400 for ${JSON.stringify(body).slice(0, 60)}`, async () => {
+    it(`a new key returns 400 for ${JSON.stringify(body).slice(0, 60)}`, async () => {
       assertError(await create(body), 400, message)
     })
   }
 
-  it('a new key may not grant more than the key that makes it', async () => {
+  it('a new key may not grant more than the key that creates it', async () => {
     const { keyed } = await workspace()
     const writer = await keyed('org:write')
     assertError(await create({}, writer), 403, 'Workspace permission denied')
     const granted = await create({ permissions: { resources: ['org:files:write', 'org:read'] } }, writer)
     assert.equal(granted.status, 200)
   })
-  it('a new key expires with the key that makes it', async () => {
+  it('a new key expires with the key that creates it', async () => {
     const own = await workspace()
     const parent = await own.created({ expiresAt: new Date(Date.now() + 3_600_000) })
     assert.equal((await create({}, parent)).status, 200)
@@ -161,7 +161,7 @@ describe('a new key', () => {
     assert.equal(found.length, 2)
     assert.deepEqual(found[0], found[1])
   })
-  it('a new key expires when it is told to, and not behind the key that makes it', async () => {
+  it('a new key expires as requested, but not after the key that creates it', async () => {
     const own = await workspace()
     const parent = await own.created({ expiresAt: new Date(Date.now() + 7_200_000) })
     assert.equal((await create({ keyName: 'sooner', expiresInHours: 1 }, parent)).status, 200)
@@ -178,15 +178,15 @@ describe('a new key', () => {
     for (const expiresInHours of [0, 1.5, 87_601, '1'])
       assert.equal((await create({ expiresInHours })).status, 400, String(expiresInHours))
   })
-  it('a new key is not made by a key with a limited number of uses', async () => {
+  it('a key with a limited number of uses cannot create keys', async () => {
     const { JWT } = (await create({ maxUses: 3 })).body
     assertError(await create({ maxUses: 1 }, anonymous.as(JWT)), 403, 'Workspace permission denied')
   })
 })
 
-describe('a key that is to be revoked', () => {
+describe('revoking a key', () => {
   for (const { path, revoke } of FAMILIES) {
-    it(`a key that is to be revoked must not have scopes that the caller's lacks (${path})`, async () => {
+    it(`a key with scopes that the caller's key lacks cannot be revoked (${path})`, async () => {
       const { api, keyed } = await workspace()
       const writer = await keyed('org:write')
       const [admin] = (await api.get(path)).body.keys.filter(
@@ -194,11 +194,11 @@ describe('a key that is to be revoked', () => {
       )
       assertError(await revoke(writer, admin.key), 403, 'Workspace permission denied')
       assertError(await revoke(writer, admin.id), 403, 'Workspace permission denied')
-      assert.equal((await api.get(path)).status, 200, 'it stays')
+      assert.equal((await api.get(path)).status, 200, 'the key stays valid')
       const { body } = await create({ permissions: { resources: ['org:files:write'] } }, api)
       assert.equal((await revoke(writer, body.pinata_api_key)).status, 200)
     })
-    it(`a key that is to be revoked may be the caller's own (${path})`, async () => {
+    it(`a caller may revoke its own key (${path})`, async () => {
       const { body } = await create({ permissions: { resources: ['org:write'] } })
       const own = anonymous.as(body.JWT)
       assert.equal((await revoke(own, body.pinata_api_key)).status, 200)
@@ -216,7 +216,7 @@ describe('the list of keys', async () => {
   made.push((await create({ keyName: 'limited', maxUses: 2 }, own.api)).body)
   await sdk.revoke(own.api, made[2]?.pinata_api_key ?? '')
 
-  it('the list of keys has the newest first, and the count of all', async () => {
+  it('the list of keys has the newest first, and the total count', async () => {
     const { keys, count } = await list()
     assert.deepEqual(names(keys), ['limited', 'gone', 'Alphabet', 'alpha', 'first key'])
     assert.equal(count, 5)
@@ -246,13 +246,13 @@ describe('the list of keys', async () => {
     assert.equal(count, 5)
     assert.deepEqual((await list({ offset: '999999999' })).keys, [])
   })
-  it('the list of keys is of the own workspace only', async () => {
+  it("the list of keys includes only the caller's workspace", async () => {
     const foreign = names((await api.get(sdk.path)).body.keys)
-    assert.ok(foreign.includes('doubled resources'))
-    assert.ok(!names((await list()).keys).includes('doubled resources'))
+    assert.ok(foreign.includes('duplicate resources'))
+    assert.ok(!names((await list()).keys).includes('duplicate resources'))
   })
   for (const query of ['revoked=yes', 'offset=-1', 'offset=x', 'limitedUse=', 'name=a%00b']) {
-    it(`the list of keys is 400 for ?${query}`, async () => {
+    it(`the list of keys returns 400 for ?${query}`, async () => {
       assertError(await own.api.get(sdk.path, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
   }

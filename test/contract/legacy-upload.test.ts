@@ -1,4 +1,4 @@
-/** `POST /pinning/pinFileToIPFS`, by which the SDK uploads folders. */
+/** `POST /pinning/pinFileToIPFS`, which the SDK uses to upload folders. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -26,7 +26,7 @@ const accepted = async (parts: Part[], path = PATH): Promise<any> => {
 }
 
 describe('the older upload', () => {
-  it('the older upload answers a folder as the SDK sends it', async () => {
+  it('the older upload accepts a folder as the SDK sends it', async () => {
     const files = { 'a.txt': Buffer.from(unique()), 'b.txt': Buffer.from(unique()) }
     const group = (await api.post('/v3/groups/public', { name: 'legacy' })).body.data.id
     const { ID, Timestamp, ...rest } = await accepted([
@@ -50,14 +50,14 @@ describe('the older upload', () => {
     assert.ok(await isPinned(cid))
     assert.ok(!(await isPinned(cid, 'private')))
   })
-  it('the older upload needs no more than a file, and is at its other path too', async () => {
+  it('the older upload needs only a file, and works at its other path too', async () => {
     const text = unique()
     const first = await accepted([file(text, 'a.txt')])
     assert.deepEqual([first.Name, first.MimeType, first.GroupId], ['a.txt', 'text/plain', null])
     const again = await accepted([file(text, 'b.txt')], `/v3${PATH}`)
     assert.deepEqual(again, { ...first, isDuplicate: true })
   })
-  it('the older upload takes version 0, numbers as metadata, and null for what is not set', async () => {
+  it('the older upload accepts CID version 0, numbers as metadata, and null for unset fields', async () => {
     const body = await accepted([
       file(unique(), 'a.txt'),
       metadata({ name: null, keyvalues: { count: 3, other: 'x' } }),
@@ -66,11 +66,11 @@ describe('the older upload', () => {
     assert.match(body.IpfsHash, /^Qm/)
     assert.deepEqual([body.Name, body.Keyvalues], ['a.txt', { count: '3', other: 'x' }])
   })
-  it('the older upload passes over the fields of the other form, but its network', async () => {
+  it('the older upload ignores fields of the newer form, except the network', async () => {
     const { ID } = await accepted([['car', 'x'], file(unique(), 'a.txt'), ['name', 'x']])
     assert.equal((await api.get(`/v3/files/public/${ID}`)).body.data.name, 'a.txt')
   })
-  it('the older upload is private where the form, before or after the file, or the address names that network', async () => {
+  it('the older upload is private if its form, in any order, or its URL says so', async () => {
     const network: Part = ['network', 'private']
     for (const [form, path] of [
       [[network, file(unique(), 'f/a.txt')], PATH],
@@ -89,7 +89,7 @@ describe('the older upload', () => {
       'network: must be public or private',
     )
   })
-  it('all uploads by a key for private uploads are private, also those that name no network, and none can be public', async () => {
+  it('a key for private uploads uploads privately by default, and cannot upload publicly', async () => {
     const { api: admin, keyed } = await workspace()
     const key = await keyed('org:private_files:write')
     const { status, body } = await send(key, [file(unique(), 'f/a.txt'), file(unique(), 'f/b.txt')], PATH)
@@ -145,7 +145,7 @@ describe('the older upload', () => {
       assertError(await send(api, [file(unique(), 'a'), field], PATH), 400, message)
     })
   }
-  it('the older upload is 400 without a file, 404 for a group that is not there, and needs a key', async () => {
+  it('the older upload needs a key, and returns 400 without a file and 404 for a missing group', async () => {
     assertError(await send(api, [metadata({ name: 'x' })], PATH), 400, 'file: a file is required')
     const nowhere = options({ groupId: randomUUID() })
     assertError(

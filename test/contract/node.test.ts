@@ -1,4 +1,4 @@
-/** `GET /v0/ipfs/node`: who and where the IPFS node is. */
+/** `GET /v0/ipfs/node`: the identity and addresses of the IPFS node. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'
@@ -9,7 +9,7 @@ const { workspace } = await openContext()
 const { api, keyed } = await workspace()
 
 describe('the IPFS node', () => {
-  it('the IPFS node says who it is', async () => {
+  it('the IPFS node route returns its identity', async () => {
     const { status, body } = await api.get('/v0/ipfs/node')
     assert.equal(status, 200)
     const { driver, agent, peer_id, addresses, repo_bytes, ...rest } = body.data
@@ -22,7 +22,7 @@ describe('the IPFS node', () => {
     assert.ok(addresses.length > 0)
     for (const address of addresses) assert.ok(address.endsWith(`/p2p/${peer_id}`), address)
   })
-  it('the IPFS node is told to whoever may read files', async () => {
+  it('the IPFS node route needs the scope to read files', async () => {
     assert.equal((await (await keyed('org:files:read')).get('/v0/ipfs/node')).status, 200)
     const groups = await keyed('org:groups:read')
     assertError(await groups.get('/v0/ipfs/node'), 403, 'Missing scope: org:files:read')

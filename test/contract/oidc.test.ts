@@ -1,4 +1,7 @@
-/** Sign-in at an OpenID provider: who gets in and as whom, and each answer that is not the provider's to this browser. */
+/**
+ * Sign-in at an OpenID provider: who gets in and as which user, and each response that this provider did not send to
+ * this browser.
+ */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -29,7 +32,7 @@ let provider: StartedProvider
 let joined: Workspace
 let web: WebProcess
 let page: string
-/** The API of the web process that has the provider, without a key. */
+/** The API of the web process that uses the provider, without a key. */
 let anonymous: Client
 
 before(async () => {
@@ -58,7 +61,7 @@ const cookieOf = ({ headers }: Reply, name: string) =>
     .map((line) => line.split(';')[0] ?? '')
     .find((pair) => pair.startsWith(`__Host-berth-${name}=`) && !pair.endsWith('=')) ?? ''
 
-/** Signs in up to where the provider sends the browser back. */
+/** Signs in up to the point where the provider sends the browser back. */
 async function goToProvider(account: Account | null, body: object = {}) {
   const begun = await anonymous.post('/v0/login/oidc', body)
   assert.equal(begun.status, 200, JSON.stringify(begun.body))
@@ -78,7 +81,7 @@ async function signIn(account: Account, body: object = {}): Promise<Reply> {
   return finish(query, cookie)
 }
 
-/** Asks as the session that a sign-in opened. */
+/** Sends requests with the session that a sign-in opened. */
 const asSession = (reply: Reply) => {
   assert.equal(reply.status, 200, JSON.stringify(reply.body))
   const cookie = cookieOf(reply, 'session')
@@ -89,7 +92,7 @@ const asSession = (reply: Reply) => {
 const sessionOf = async (own: Workspace, name: string) =>
   asSession(await anonymous.post('/v0/login', { token: await own.loginToken(name) }))
 
-/** Links an account up to where the provider sends the member back. */
+/** Links an account up to the point where the provider sends the member back. */
 async function link(own: Workspace, account: Account, name: string) {
   const session = await sessionOf(own, name)
   const begun = await session('POST', '/v0/identities/begin')
@@ -103,12 +106,12 @@ const invite = async ({ id, api }: Workspace, role = 'member'): Promise<string> 
   (await api.post(`/v0/workspaces/${id}/invitations`, { role })).body.data.token
 
 describe('a sign-in at the OpenID provider', () => {
-  it('the login page learns of the provider, and that there is none', async () => {
+  it("the login page learns the provider's name, or that none is configured", async () => {
     assert.deepEqual((await anonymous.get('/v0/login')).body.data.oidc, { name: 'Example ID' })
     assert.equal((await context.anonymous.get('/v0/login')).body.data.oidc, null)
     assertError(await context.anonymous.post('/v0/login/oidc', {}), 404, /BERTH_OIDC_ISSUER/)
   })
-  it('it begins with PKCE, state and nonce, and a Lax cookie that no script reads', async () => {
+  it('a sign-in starts with PKCE, state and nonce, and a Lax cookie that scripts cannot read', async () => {
     const { url, setCookie } = await goToProvider(someone())
     assert.equal(url.origin, provider.issuer)
     const { searchParams } = url
@@ -122,7 +125,7 @@ describe('a sign-in at the OpenID provider', () => {
       /^__Host-berth-oidc=[\w-]{43}; Path=\/; Expires=.+ GMT; HttpOnly; Secure; SameSite=Lax$/,
     )
   })
-  it('a linked identity signs its user in, with a Strict cookie, and is in the audit', async () => {
+  it('a linked identity signs its user in with a Strict cookie, and the audit records it', async () => {
     const own = await workspace()
     const account = someone()
     const member = await own.member('member')
@@ -140,12 +143,12 @@ describe('a sign-in at the OpenID provider', () => {
     const entries = await sql('SELECT action, via FROM audit WHERE key_id = $1', [reply.body.data.id])
     assert.deepEqual(entries, [{ action: 'loginWithOidc', via: 'session' }])
   })
-  it('an identity that nobody has linked is refused, and makes nobody', async () => {
+  it('an unlinked identity is refused, and creates no user', async () => {
     const account = someone()
     assertError(await signIn(account), 403, UNKNOWN)
     assert.deepEqual(await sql('SELECT FROM app_user WHERE name = $1', [account.name]), [])
   })
-  it('an invitation is accepted by it, and makes a user with the name that the provider has', async () => {
+  it("a sign-in accepts an invitation, and creates a user with the provider's name", async () => {
     const own = await workspace()
     const account = someone()
     const invitation = await invite(own)
@@ -153,7 +156,7 @@ describe('a sign-in at the OpenID provider', () => {
     const me = (await asSession(reply)('GET', '/v0/me')).body.data
     assert.deepEqual([me.user.name, me.workspace.id, me.role], [account.name, own.id, 'member'])
     assertError(await anonymous.post('/v0/login/oidc', { invitation }), 404, 'There is no such invitation')
-    // Another one of that name, and the same one in another workspace.
+    // Another user with that name, and the same user in another workspace.
     const namesake = await signIn(
       { ...someone(), name: String(account.name) },
       { invitation: await invite(own) },
@@ -164,7 +167,7 @@ describe('a sign-in at the OpenID provider', () => {
     const there = (await asSession(again)('GET', '/v0/me')).body.data
     assert.deepEqual([there.user.id, there.workspace.id, there.role], [me.user.id, other.id, 'viewer'])
   })
-  it('an invitation that was revoked meanwhile lets nobody in', async () => {
+  it('an invitation revoked during the sign-in lets nobody in', async () => {
     const own = await workspace()
     const made = (await own.api.post(`/v0/workspaces/${own.id}/invitations`, { role: 'member' })).body.data
     const account = someone()
@@ -173,10 +176,10 @@ describe('a sign-in at the OpenID provider', () => {
     assertError(await finish(query, cookie), 404, 'There is no such invitation')
     assert.deepEqual(await sql('SELECT FROM app_user WHERE name = $1', [account.name]), [])
   })
-  it('a user of several workspaces signs in to the one that they used last, or name', async () => {
+  it('a user of several workspaces signs in to the one used last, or to the requested one', async () => {
     const account = someone()
     const [first, last] = [await workspace(), await workspace()]
-    // Joined in the other order than they were made.
+    // Joined in the opposite order of their creation.
     await signIn(account, { invitation: await invite(last) })
     await signIn(account, { invitation: await invite(first) })
     const where = async (body: object) => {
@@ -189,7 +192,7 @@ describe('a sign-in at the OpenID provider', () => {
     assertError(await signIn(account, { workspaceId: joined.id }), 403, /no member of this workspace/)
     assertError(await anonymous.post('/v0/login/oidc', { workspaceId: 'x' }), 400, /^workspaceId: /)
   })
-  it('a verified address of a domain of BERTH_OIDC_JOIN makes a member, once', async () => {
+  it('a verified address at a BERTH_OIDC_JOIN domain makes the user a member, but only once', async () => {
     const account = { ...someone(), email: `${randomUUID()}@Joined.example` }
     assertError(await signIn({ ...account, email_verified: false }), 403, UNKNOWN)
     assertError(await signIn({ ...account, email: 'x@joined.example.com' }), 403, UNKNOWN)
@@ -197,7 +200,7 @@ describe('a sign-in at the OpenID provider', () => {
     const me = (await session('GET', '/v0/me')).body.data
     assert.deepEqual([me.workspace.id, me.role], [joined.id, 'viewer'])
     await joined.api.delete(`/v0/workspaces/${joined.id}/members/${me.user.id}`)
-    // The process that the session asks is another one than that which removed the member.
+    // The session belongs to another process than the one that removed the member.
     const ended = await soon(
       () => session('GET', '/v0/me'),
       ({ status }) => status !== 200,
@@ -205,7 +208,7 @@ describe('a sign-in at the OpenID provider', () => {
     assertError(ended, 401, 'The session has ended: sign in again')
     assertError(await signIn(account), 403, /no member of any workspace/)
   })
-  it('who unlinked the identity that made them a member, and was removed, does not come back by it', async () => {
+  it('a removed member cannot rejoin with an unlinked identity', async () => {
     const account = { ...someone(), email: `${randomUUID()}@joined.example` }
     const session = asSession(await signIn(account))
     const { user } = (await session('GET', '/v0/me')).body.data
@@ -217,7 +220,7 @@ describe('a sign-in at the OpenID provider', () => {
     const invited = asSession(await signIn(account, { invitation: await invite(joined) }))
     assert.equal((await invited('GET', '/v0/identities')).body.data.identities.length, 1)
   })
-  it('two sign-ins of somebody new at the same time make one user', async () => {
+  it('two sign-ins of a new user at the same time create one user', async () => {
     const account = { ...someone(), email: `${randomUUID()}@joined.example` }
     const [one, other] = [await goToProvider(account), await goToProvider(account)]
     const replies = await Promise.all([one, other].map(({ query, cookie }) => finish(query, cookie)))
@@ -228,8 +231,8 @@ describe('a sign-in at the OpenID provider', () => {
   })
 })
 
-describe('an answer of the OpenID provider', () => {
-  it('an answer is good once, in the browser that asked', async () => {
+describe('responses of the OpenID provider', () => {
+  it('a response is valid once, in the browser that started the sign-in', async () => {
     const { query, cookie } = await goToProvider(someone())
     assertError(await finish(query, ''), 401, NO_TRANSACTION)
     const other = await goToProvider(someone())
@@ -237,7 +240,7 @@ describe('an answer of the OpenID provider', () => {
     assertError(await finish(query, cookie), 403, UNKNOWN)
     assertError(await finish(query, cookie), 401, NO_TRANSACTION)
   })
-  it('an answer with another state, code or issuer is refused, and spends the sign-in', async () => {
+  it('a response with a wrong state, code or issuer is refused, and ends the sign-in', async () => {
     for (const [name, value] of [
       ['state', 'login.other'],
       ['code', 'x'.repeat(43)],
@@ -254,7 +257,7 @@ describe('an answer of the OpenID provider', () => {
     const { cookie } = await goToProvider(someone())
     assertError(await finish('nonsense', cookie), 401, NOT_GOOD)
   })
-  it('a token for another nonce is refused, and a code without its verifier', async () => {
+  it('a token for another nonce is refused, and so is a code without its verifier', async () => {
     for (const column of ['nonce', 'code_verifier']) {
       const { query, cookie } = await goToProvider(someone())
       const state = new URLSearchParams(query).get('state')
@@ -266,7 +269,7 @@ describe('an answer of the OpenID provider', () => {
       assertError(await finish(query, cookie), 401, NOT_GOOD)
     }
   })
-  it('a code that was used already is refused by the provider', async () => {
+  it('the provider refuses a code that was used before', async () => {
     const { query, cookie } = await goToProvider(someone())
     const [row] = await sql('SELECT t.* FROM oidc_transaction t WHERE state = $1', [
       new URLSearchParams(query).get('state'),
@@ -279,14 +282,14 @@ describe('an answer of the OpenID provider', () => {
     )
     assertError(await finish(query, cookie), 401, NOT_GOOD)
   })
-  it('an answer that comes too late is refused', async () => {
+  it('a late response is refused', async () => {
     const { query, cookie } = await goToProvider(someone())
     await sql('UPDATE oidc_transaction SET expires_at = now() WHERE state = $1', [
       new URLSearchParams(query).get('state'),
     ])
     assertError(await finish(query, cookie), 401, NO_TRANSACTION)
   })
-  it('a code of another provider is refused, and so is its name', async () => {
+  it('a code or issuer of another provider is refused', async () => {
     const foreign = await startProvider(page)
     try {
       foreign.account = someone()
@@ -304,7 +307,7 @@ describe('an answer of the OpenID provider', () => {
       await foreign.stop()
     }
   })
-  it('who says no at the provider is told so', async () => {
+  it('a user who declines at the provider gets 401 with the reason', async () => {
     const { query, cookie } = await goToProvider(null)
     assertError(
       await finish(query, cookie),
@@ -312,7 +315,7 @@ describe('an answer of the OpenID provider', () => {
       'The OpenID provider was told not to sign you in: sign in again',
     )
   })
-  it('a page of another origin neither begins nor ends a sign-in, and the answer stays good', async () => {
+  it('a page of another origin cannot start, finish or spoil a sign-in', async () => {
     const evil = { origin: 'https://evil.example' }
     const OTHER = 'Requests of a session come from the dashboard alone'
     assertError(await anonymous.post('/v0/login/oidc', {}, evil), 403, OTHER)
@@ -322,8 +325,8 @@ describe('an answer of the OpenID provider', () => {
   })
 })
 
-describe('an identity', () => {
-  it('an identity is listed, signs in no other user, and is unlinked', async () => {
+describe('identities', () => {
+  it('an identity is listed, signs in no other user, and can be unlinked', async () => {
     const own = await workspace()
     const account = someone()
     const [member, other] = [await own.member('member'), await own.member('member')]
@@ -344,7 +347,7 @@ describe('an identity', () => {
     assert.equal((await session('DELETE', `/v0/identities/${id}`)).status, 200)
     assertError(await signIn(account), 403, UNKNOWN)
   })
-  it('a link ends with the user who began it, and is no sign-in', async () => {
+  it('only the user who started a link can finish it, and a link does not sign in', async () => {
     const own = await workspace()
     const [member, other] = [await own.member('member'), await own.member('member')]
     const { query, cookie } = await link(own, someone(), member.name)
@@ -358,7 +361,7 @@ describe('an identity', () => {
       NO_TRANSACTION,
     )
   })
-  it('a key neither begins nor ends a link', async () => {
+  it('a key can neither start nor finish a link', async () => {
     const { api } = await workspace()
     const keyed = anonymous.as(api.key)
     assertError(await keyed.post('/v0/identities/begin', undefined), 403, SESSION_NEEDED)
@@ -367,7 +370,7 @@ describe('an identity', () => {
 })
 
 describe('the OpenID provider', () => {
-  it('a provider that is away is 503, at the beginning and at the end, and is used when it is back', async () => {
+  it('an unreachable provider returns 503 at the start and the end, and works when it is back', async () => {
     const port = await freePort()
     const other = await startWebProcess(env, oidcSettings(port))
     const ownPage = `${other.url}/login`

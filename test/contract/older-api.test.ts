@@ -1,4 +1,4 @@
-/** The routes before v3 that scripts still call. */
+/** Routes from before v3 that scripts still call. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -24,7 +24,7 @@ async function pinJson(body: unknown, path = JSON_PATH): Promise<any> {
 }
 
 describe('pinJSONToIPFS', () => {
-  it('JSON becomes a file of the public network [report: old clients]', async () => {
+  it('JSON becomes a file on the public network [report: old clients]', async () => {
     const content = { ...unique(), list: [1, null, 'ä'] }
     const body = await pinJson({
       pinataContent: content,
@@ -41,7 +41,7 @@ describe('pinJSONToIPFS', () => {
     assert.deepEqual([JSON.parse(served.text), served.headers['content-type']], [content, 'application/json'])
     assert.equal(body.PinSize, served.bytes.length)
   })
-  it('a body without fields of the API is the content itself [report: old clients]', async () => {
+  it('a body without API fields is the content itself [report: old clients]', async () => {
     const content = unique()
     const first = await pinJson(content, `/v3${JSON_PATH}`)
     const again = await pinJson({ pinataContent: content })
@@ -49,7 +49,7 @@ describe('pinJSONToIPFS', () => {
     const list = await pinJson({ pinataContent: [content] })
     assert.notEqual(list.IpfsHash, first.IpfsHash)
   })
-  it('JSON is refused with a reason, and nothing is kept [report: old clients]', async () => {
+  it('invalid JSON requests return the reason, and nothing is kept [report: old clients]', async () => {
     const refused: [unknown, string | RegExp][] = [
       [{ pinataMetadata: { name: 'x' } }, 'pinataContent: is required'],
       [{ pinataContent: {}, pinataOptions: { cidVersion: 2 } }, /^pinataOptions\.cidVersion: /],
@@ -64,7 +64,7 @@ describe('pinJSONToIPFS', () => {
 })
 
 describe('wrapWithDirectory', () => {
-  it('a wrapped file is the entry of a directory [report: old clients]', async () => {
+  it('a wrapped file becomes the entry of a directory [report: old clients]', async () => {
     const node = await provider()
     const text = randomUUID()
     const wrap = options({ wrapWithDirectory: true })
@@ -95,7 +95,7 @@ describe('wrapWithDirectory', () => {
       assertError(await api.post(JSON_PATH, body), 400, /^pinataMetadata\.name: /)
     }
   })
-  it('false wraps nothing, and unknown options return 400 [report: old clients]', async () => {
+  it('wrapWithDirectory may be false, and unknown options return 400 [report: old clients]', async () => {
     const plain = await send(api, [file(randomUUID(), 'a.txt'), options({ wrapWithDirectory: false })], FORM)
     assert.equal(plain.body.MimeType, 'text/plain')
     const policy = { customPinPolicy: { regions: [{ id: 'FRA1', desiredReplicationCount: 1 }] } }
@@ -110,7 +110,7 @@ describe('wrapWithDirectory', () => {
 })
 
 describe('pinByHash', () => {
-  it('a CID is pinned by the older route, with name and metadata [report: old clients]', async () => {
+  it('the older route pins a CID with name and metadata [report: old clients]', async () => {
     const cid = `${inlineCid(`older ${randomUUID()}`)}`
     const asked = { hashToPin: cid, pinataMetadata: { name: 'older', keyvalues: { a: 1 } } }
     const { status, body } = await api.post('/pinning/pinByHash', asked)
@@ -146,7 +146,7 @@ describe('pinList', async () => {
     return [body.count, ...body.rows.map((row: { ipfs_pin_hash: string }) => row.ipfs_pin_hash)]
   }
 
-  it('files are listed as the older API lists them [report: old clients]', async () => {
+  it('files are listed in the format of the older API [report: old clients]', async () => {
     const { body } = await listed.api.get('/data/pinList', { status: 'pinned', pageLimit: '1' })
     const [{ date_pinned, user_id, ...row }] = body.rows
     assert.ok(Date.parse(date_pinned) && user_id)
@@ -169,7 +169,7 @@ describe('pinList', async () => {
     assert.deepEqual(await hashes({ pageLimit: '1', pageOffset: '1' }), [2, first.IpfsHash])
     assert.deepEqual(await hashes({ includeCount: 'false' }), [undefined, second.IpfsHash, first.IpfsHash])
   })
-  it('files are found by the filters of the older API [report: old clients]', async () => {
+  it('the filters of the older API find files [report: old clients]', async () => {
     const spring = JSON.stringify({ season: { value: 'spring', op: 'eq' } })
     const now = new Date().toISOString()
     const filters: [Record<string, string>, ...string[]][] = [

@@ -1,4 +1,4 @@
-/** Operations: read, waited for, listed, streamed and cancelled. */
+/** Operations: reading, waiting, listing, streaming and cancelling. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -23,7 +23,7 @@ const running = (id: string) =>
     const operation = await get(id)
     return operation.state === 'running' && operation
   })
-/** A pin that is being retrieved, and what lets it end. */
+/** A pin that stays retrieving, and a function that lets it finish. */
 async function held() {
   const node = await provider()
   const cid = await node.file(randomBytes(2_500_000))
@@ -68,7 +68,7 @@ describe('an operation', () => {
   })
   it('an operation shows the progress of a retrieval', async () => {
     const { operation, release } = await held()
-    const { step, progress } = await until('blocks have come', async () => {
+    const { step, progress } = await until('blocks have arrived', async () => {
       const latest = await get(operation)
       return latest.progress?.blocks > 0 && latest
     })
@@ -79,18 +79,18 @@ describe('an operation', () => {
     const end = await api.finished(operation)
     assert.deepEqual([end.state, (end.progress as { blocks: number }).blocks], ['succeeded', 4])
   })
-  it('an operation says why its last attempt failed and when the next one is due', async () => {
+  it('an operation shows why its last attempt failed and when the next one is due', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
-    const waiting = await until('a try has ended', async () => {
+    const waiting = await until('an attempt has ended', async () => {
       const latest = await get(operation)
-      // One that is queued without a code was given back, as its worker was held up; it is claimed again.
+      // If it is queued without a code, a slow worker gave it back and it will be claimed again.
       return latest.state === 'queued' && latest.error_code !== null && latest
     })
     assert.equal(waiting.error_code, 'stalled')
     assert.ok(waiting.next_attempt_at > waiting.started_at)
     await api.delete(`${QUEUE}/${record.id}`)
   })
-  it('an operation of another workspace is not there', async () => {
+  it('an operation of another workspace returns 404', async () => {
     const { operation } = await other.api.pin({ cid: `${inlineCid('foreign')}` })
     for (const path of [operation, `${operation}/events`])
       assertError(await api.get(`${OPERATIONS}/${path}`), 404, NOT_FOUND)
@@ -98,7 +98,7 @@ describe('an operation', () => {
     assert.equal((await other.api.finished(operation)).state, 'succeeded')
   })
   for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00'])
-    it(`an operation with the id ${id} is not there`, async () => {
+    it(`an operation with the id ${id} returns 404`, async () => {
       assertError(await api.get(`${OPERATIONS}/${id}`), 404, NOT_FOUND)
       assertError(await api.get(`${OPERATIONS}/${id}`, { wait: '5' }), 404, NOT_FOUND)
       assertError(await api.get(`${OPERATIONS}/${id}/events`), 404, NOT_FOUND)
@@ -114,7 +114,7 @@ describe('waiting for an operation', () => {
     release()
     assert.equal((await waiting).body.data.state, 'succeeded')
   })
-  it('waiting for an operation ends when its time is over', async () => {
+  it('waiting for an operation ends when the requested time is over', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     const ask = async (wait: string) => (await api.get(`${OPERATIONS}/${operation}`, { wait })).body.data
     let isOver = false
@@ -124,16 +124,16 @@ describe('waiting for an operation', () => {
     const start = performance.now()
     assert.equal((await ask('1')).finished_at, null)
     assert.ok(performance.now() - start >= 950)
-    assert.ok(!isOver, 'it waited as long as a request that may wait for ten seconds')
+    assert.ok(!isOver, 'the request that may wait ten seconds has not ended yet')
     await api.delete(`${QUEUE}/${record.id}`)
     await tenSeconds
   })
-  it('waiting for an operation for 0 seconds is no wait', async () => {
+  it('waiting 0 seconds for an operation returns at once', async () => {
     const { operation } = await api.pin({ cid: `${inlineCid('now')}` })
     assert.equal((await api.get(`${OPERATIONS}/${operation}`, { wait: '0' })).status, 200)
   })
   for (const wait of ['-1', '1.5', 'x', '', '9999999'])
-    it(`waiting for an operation for ${wait || 'nothing'} is 400`, async () => {
+    it(`waiting for an operation for ${wait || 'nothing'} returns 400`, async () => {
       const { operation } = await api.pin({ cid: `${inlineCid('bad wait')}` })
       assertError(await api.get(`${OPERATIONS}/${operation}`, { wait }), 400, /^wait: /)
     })
@@ -143,19 +143,19 @@ describe('Prefer', () => {
   const pin = async (prefer: string, cid = `${inlineCid(prefer)}`) => api.post(QUEUE, { cid }, { prefer })
 
   for (const prefer of ['wait=30', 'wait="30"', 'Wait = 30', 'handling=lenient, wait=30', 'wait=99999'])
-    it(`Prefer: ${prefer} answers with the end`, async () => {
+    it(`Prefer: ${prefer} responds when the operation has ended`, async () => {
       assert.equal((await pin(prefer)).body.data.status, 'pinned')
     })
   for (const prefer of ['respond-async', 'wait=0', 'respond-async, wait=30', 'something-else', ''])
-    it(`Prefer: ${prefer || 'nothing'} answers at once`, async () => {
+    it(`Prefer: ${prefer || 'nothing'} responds at once`, async () => {
       assert.equal((await pin(prefer)).body.data.status, 'prechecking')
     })
-  it('Prefer: wait=1 answers after a second with the request as it is then', async () => {
+  it('Prefer: wait=1 responds after a second with the current state of the request', async () => {
     const cid = `${await missingCid()}`
     const start = performance.now()
     const { body } = await pin('wait=1', cid)
     assert.ok(performance.now() - start >= 950)
-    // A busy worker may not have got that far.
+    // A busy worker may not be that far.
     assert.ok(['prechecking', 'searching'].includes(body.data.status), body.data.status)
     await api.delete(`${QUEUE}/${body.data.id}`)
   })
@@ -178,7 +178,7 @@ describe('the list of operations', async () => {
     (await own.api.get(OPERATIONS, query)).body.data.operations
 
   for (const order of ['ASC', 'DESC', 'DSC'])
-    it(`the list of operations loses and doubles nothing with ${order}`, async () => {
+    it(`pages of operations skip and repeat nothing with ${order}`, async () => {
       for (const limit of ['1', '10', '26', '250']) {
         const all = await collectPages(own.api, OPERATIONS, 'operations', { order, limit })
         const ids = all.map(({ id }) => id)
@@ -199,12 +199,12 @@ describe('the list of operations', async () => {
     await own.api.delete(`${QUEUE}/${open.record.id}`)
   })
   for (const query of ['state=done', 'kind=pin', 'limit=0', 'limit=251', 'order=x', 'pageToken=x', 'state='])
-    it(`the list of operations is 400 for ?${query}`, async () => {
+    it(`the list of operations returns 400 for ?${query}`, async () => {
       assertError(await own.api.get(OPERATIONS, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
 })
 
-describe('an operation needs the scope of what it is about', async () => {
+describe('scopes of operations', async () => {
   const own = await workspace()
   const agent = await insertAgent(context, own)
   const restart = async () => {
@@ -223,7 +223,7 @@ describe('an operation needs the scope of what it is about', async () => {
   const files = await own.keyed('org:files:write')
   const agents = await own.keyed('org:agents:write')
 
-  it('an operation needs the scope of what it is about to be listed, on every page', async () => {
+  it('operations are listed only for keys with the scope of their resource, on every page', async () => {
     for (const [key, expected] of [
       [files, ofFiles],
       [agents, ofAgents],
@@ -239,7 +239,7 @@ describe('an operation needs the scope of what it is about', async () => {
     const { body } = await agents.get(OPERATIONS, { kind: 'pin.add' })
     assert.deepEqual(body.data.operations, [])
   })
-  it('an operation needs the scope of what it is about to be read, waited for and streamed', async () => {
+  it('an operation can be read, awaited and streamed only with the scope of its resource', async () => {
     for (const [key, id, scope] of [
       [agents, ofFiles[2], 'org:files:read'],
       [files, ofAgents[0], 'org:agents:read'],
@@ -253,7 +253,7 @@ describe('an operation needs the scope of what it is about', async () => {
       for (const path of [`${id}`, `${id}/events`])
         assert.equal((await key.get(`${OPERATIONS}/${path}`)).status, 200)
   })
-  it('an operation needs the scope of what it is about to be cancelled, to change it', async () => {
+  it('cancelling an operation needs the scope to change its resource', async () => {
     const [, , waiting = ''] = ofFiles
     const reader = await own.keyed('org:files:read', 'org:agents:write')
     for (const key of [agents, reader])
@@ -265,12 +265,12 @@ describe('an operation needs the scope of what it is about', async () => {
   })
 })
 
-describe('the events of an operation', () => {
-  it('the events of an operation tell each change, and end with the operation', async () => {
+describe('events of operations', () => {
+  it('the events of an operation report each change, and end with the operation', async () => {
     const { operation, release } = await held()
     await running(operation)
     const stream = events(operation)
-    await until('blocks have come', async () => (await get(operation)).progress?.blocks > 0)
+    await until('blocks have arrived', async () => (await get(operation)).progress?.blocks > 0)
     release()
     const seen = await stream
     const versions = seen.map(({ version }: { version: number }) => version)
@@ -286,7 +286,7 @@ describe('the events of an operation', () => {
     assert.deepEqual(later, seen.slice(-1))
     assert.deepEqual(await events(operation, { 'last-event-id': String(versions.at(-1)) }), [])
   })
-  it('the events of an operation start from the state as it is where Last-Event-ID is none of ours', async () => {
+  it('the events of an operation start from the current state if Last-Event-ID is unknown', async () => {
     const { operation } = await api.pin({ cid: `${inlineCid('events')}` }, { wait: 120 })
     for (const id of ['x', '', '-5', '0'])
       assert.equal((await events(operation, { 'last-event-id': id })).length, 1, id)
@@ -296,18 +296,19 @@ describe('the events of an operation', () => {
 describe('cancelling an operation', () => {
   const cancel = (id: string) => api.delete(`${OPERATIONS}/${id}`)
 
-  it('cancelling an operation that waits ends it, and what it was to make', async () => {
+  it('cancelling a queued operation ends it, and removes what it was creating', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
-    // Between two tries, of which the next is put off: it begins a second later, maybe before the request arrives.
+    // Between two attempts, with the next one postponed: it would start within a second, maybe before the request
+    // arrives.
     const putOff = `UPDATE operation SET next_attempt_at = now() + interval '1 day'
                     WHERE id = $1 AND state = 'queued' AND attempts > 0 RETURNING id`
-    await until('a try has ended', async () => (await sql(putOff, [operation])).length === 1)
+    await until('an attempt has ended', async () => (await sql(putOff, [operation])).length === 1)
     const { status, body } = await cancel(operation)
     assert.deepEqual([status, body.data.state], [200, 'canceled'])
     assert.ok(body.data.finished_at)
     assert.equal(await api.queued(record.id), undefined)
   })
-  it('cancelling an operation that runs ends it within about a second', async () => {
+  it('cancelling a running operation ends it within about a second', async () => {
     const { record, operation } = await held()
     await running(operation)
     assert.equal((await cancel(operation)).status, 200)
@@ -315,9 +316,9 @@ describe('cancelling an operation', () => {
     assert.equal(await api.queued(record.id), undefined)
     assert.equal((await api.get(`/v3/files/public/${record.id}`)).status, 404)
     const again = await cancel(operation)
-    assert.deepEqual([again.status, again.body.data.state], [200, 'canceled'], 'once more changes nothing')
+    assert.deepEqual([again.status, again.body.data.state], [200, 'canceled'], 'a repeat changes nothing')
   })
-  it('cancelling an operation that has ended is 409', async () => {
+  it('cancelling an operation that has ended returns 409', async () => {
     const done = await api.pin({ cid: `${inlineCid('done')}` }, { wait: 120 })
     const reply = await cancel(done.operation)
     assertError(reply, 409, 'The operation has succeeded already')

@@ -1,4 +1,4 @@
-/** Parts that go away and come back, on real parts: what was accepted is never lost. */
+/** Outages of external services, with the real ones: what was accepted is never lost. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -9,7 +9,7 @@ import { inlineCid, openContext } from './context.ts'
 
 const READY_MS = 120_000
 
-describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=real' }, async () => {
+describe('outages', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=real' }, async () => {
   if (stackKind !== 'real') return
   const berth = await startStack({ env: { BERTH_PIN_STALL_SECONDS: '5' } })
   const { anonymous, provider, workspace } = await openContext(berth)
@@ -20,11 +20,11 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
   const health = async () => (await anonymous.get('/readyz')).body
   const pin = () => api.pin({ cid: `${inlineCid(`outage ${randomBytes(4).toString('hex')}`)}` })
 
-  it('an outage of Kubo is shown as degraded, and pins wait for it', async () => {
-    // A worker that has just started, or is busy, may not have seen it yet.
-    await until('all is well', async () => (await health()).status === 'ok', READY_MS)
+  it('an outage of Kubo is reported as degraded, and pins wait for its end', async () => {
+    // A worker that has just started, or is busy, may not have connected yet.
+    await until('everything is healthy', async () => (await health()).status === 'ok', READY_MS)
     await parts.kubo.kill()
-    const degraded = await until('Kubo is missed', async () => {
+    const degraded = await until('the outage of Kubo is detected', async () => {
       const { status, body } = await anonymous.get('/readyz')
       return body.parts.ipfs.status === 'down' && body.status === 'degraded' && { status, body }
     })
@@ -32,7 +32,7 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
     assertError(await api.get('/v0/ipfs/node'), 503, 'IPFS node unreachable')
     const cid = `${await node.file(randomBytes(100))}`
     const { record, operation } = await api.pin({ cid, host_nodes: [node.multiaddr] })
-    await until('a try has met the outage', async () => {
+    await until('an attempt has failed because of the outage', async () => {
       const { attempts, error_code } = (await api.get(`/v0/operations/${operation}`)).body.data
       return attempts > 0 && error_code === 'unavailable'
     })
@@ -41,13 +41,13 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
     await parts.kubo.restart()
     assert.equal((await api.finished(operation)).state, 'succeeded')
     assert.equal((await api.get(`/v3/files/public/${record.id}`)).status, 200)
-    await until('all is well', async () => (await health()).status === 'ok', READY_MS)
+    await until('everything is healthy', async () => (await health()).status === 'ok', READY_MS)
     assert.equal((await api.get('/v0/ipfs/node')).status, 200)
   })
 
-  it('an outage of Redis is 503 on /readyz, and pins are accepted and go on when it is back', async () => {
+  it('during an outage of Redis, /readyz returns 503, and accepted pins run once it is back', async () => {
     await parts.redis.kill()
-    const down = await until('Redis is missed', async () => {
+    const down = await until('the outage of Redis is detected', async () => {
       const { status, body } = await anonymous.get('/readyz')
       return body.status === 'down' && { status, body }
     })
@@ -59,18 +59,22 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
 
     await parts.redis.restart()
     assert.equal((await api.finished(operation)).state, 'succeeded')
-    await until('all is well', async () => (await health()).status === 'ok', READY_MS)
+    await until('everything is healthy', async () => (await health()).status === 'ok', READY_MS)
   })
 
-  it('an outage of PostgreSQL is 503 where the answer needs it, and over when it is back', async () => {
+  it('during an outage of PostgreSQL, requests that need it return 503', async () => {
     await parts.postgres.kill()
-    const down = await until('PostgreSQL is missed', async () => {
+    const down = await until('the outage of PostgreSQL is detected', async () => {
       const { status, body } = await anonymous.get('/readyz')
       return body.status === 'down' && { status, body }
     })
     assert.equal(down.status, 503)
     assert.deepEqual(down.body.parts.database, { status: 'down', detail: 'does not answer' })
-    assert.doesNotMatch(JSON.stringify(down.body), /127\.0\.0\.1|ECONN/, 'the public gets no address')
+    assert.doesNotMatch(
+      JSON.stringify(down.body),
+      /127\.0\.0\.1|ECONN/,
+      'the public response contains no address',
+    )
     assert.equal((await anonymous.get('/healthz')).status, 200)
     const refused = await api.get('/v3/files/public')
     assertError(refused, 503, 'Database unreachable')
@@ -79,6 +83,6 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
     await parts.postgres.restart()
     const { operation } = await until('a pin is accepted', pin, READY_MS)
     assert.equal((await api.finished(operation)).state, 'succeeded')
-    await until('all is well', async () => (await health()).status === 'ok', READY_MS)
+    await until('everything is healthy', async () => (await health()).status === 'ok', READY_MS)
   })
 })

@@ -3,7 +3,7 @@ import type { Client } from '../support/client.ts'
 
 const MAX_PAGES = 100
 
-/** Every item of a list, page by page; each page but the last is full. */
+/** Collects all items of a list, page by page; asserts that each page except the last is full. */
 export async function collectPages(
   api: Client,
   path: string,

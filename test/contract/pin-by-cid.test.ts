@@ -1,4 +1,4 @@
-/** `POST /v3/files/public/pin_by_cid` (contract 4.1): what is accepted, and what is not. */
+/** `POST /v3/files/public/pin_by_cid` (contract 4.1): what it accepts and what it rejects. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -13,7 +13,7 @@ import { inlineCid, missingCid, openContext } from './context.ts'
 const PIN = '/v3/files/public/pin_by_cid'
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const PEER = '12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
-/** A dag-pb CID, so that it has a v0; nobody has the content. */
+/** A dag-pb CID, because only those have a v0 form; no node has the content. */
 const v1 = await missingCid(0x70)
 const v0 = v1.toV0().toString()
 const cid = `${inlineCid('pin by cid')}`
@@ -23,7 +23,7 @@ const { api } = await workspace()
 const other = await workspace()
 const node = await provider()
 
-/** Asks for a pin that is withdrawn at once; returns its record. */
+/** Requests a pin and withdraws it at once; returns its record. */
 async function accepted(body: object) {
   const { record } = await api.pin({ cid, ...body })
   const pending = await api.delete(`${PIN}/${record.id}`)
@@ -34,7 +34,7 @@ const refused = async (body: object, message: string | RegExp, status = 400) =>
   assertError(await api.post(PIN, { cid, ...body }), status, message)
 
 describe('a pin', () => {
-  it('a pin is answered with exactly the fields of the contract', async () => {
+  it('a pin returns exactly the fields of the contract', async () => {
     const group = (await api.post('/v3/groups/public', { name: 'pins' })).body.data.id
     const request = {
       cid: `${await node.file(randomBytes(100))}`,
@@ -72,7 +72,7 @@ describe('a pin', () => {
     assert.equal(await api.queued(id), undefined, 'it has left the queue')
   })
 
-  it('a pin needs nothing but the CID', async () => {
+  it('a pin needs only the CID', async () => {
     const { id, date_queued, ...rest } = await accepted({})
     assert.deepEqual(rest, {
       cid,
@@ -84,12 +84,12 @@ describe('a pin', () => {
       host_nodes: [],
     })
   })
-  it('a pin takes null for what is not there, and ignores fields that it does not know', async () => {
+  it('a pin accepts null for optional fields, and ignores unknown fields', async () => {
     const empty = { name: null, group_id: null, keyvalues: null, host_nodes: null }
     const { name, keyvalues } = await accepted({ ...empty, regions: ['x'] })
     assert.deepEqual([name, keyvalues], [null, {}])
   })
-  it('a pin may be asked for twice: each request is a file of its own', async () => {
+  it('each repeated pin of a CID creates its own file', async () => {
     const [a, b] = [await api.pin({ cid }, { wait: 120 }), await api.pin({ cid }, { wait: 120 })]
     assert.notEqual(a.record.id, b.record.id)
     assert.deepEqual([a.record.status, b.record.status], ['pinned', 'pinned'])
@@ -114,7 +114,7 @@ describe('a CID', () => {
   it('a CID may be base32 in mixed case, as in Kubo', async () => {
     await accepted({ cid: `bAF${`${v1}`.slice(3)}` })
   })
-  it('a CID may carry its content', async () => {
+  it('a CID may contain its content', async () => {
     assert.equal((await api.pin({ cid: `${inlineCid('inline')}` }, { wait: 120 })).record.status, 'pinned')
   })
 
@@ -122,22 +122,22 @@ describe('a CID', () => {
     nothing: '',
     'a space': ' ',
     'a space before': ` ${v1}`,
-    'a space behind': `${v1} `,
-    'a line feed behind': `${v1}\n`,
-    'a path behind': `${v1}/file`,
-    'a path before': `/ipfs/${v1}`,
+    'a space after it': `${v1} `,
+    'a line feed after it': `${v1}\n`,
+    'a path after it': `${v1}/file`,
+    'a path before it': `/ipfs/${v1}`,
     'a scheme': `ipfs://${v1}`,
     'a gateway': `https://ipfs.io/ipfs/${v1}`,
     'a word': 'bafy',
     'a letter': 'b',
-    'a prefix of no base': `!${v1}`,
+    'a prefix of no known base': `!${v1}`,
     'half of it': `${v1}`.slice(0, 30),
-    'too much of it': `${v1}aaaaaaaa`,
-    'a v0 that is cut': v0.slice(0, -1),
+    'too many characters': `${v1}aaaaaaaa`,
+    'a truncated v0': v0.slice(0, -1),
     'a v0 with one character more': `${v0}1`,
     'a v0 in lower case': v0.toLowerCase(),
     'a v0 in upper case': v0.toUpperCase(),
-    'a v0 with a character that base58 lacks': `${v0.slice(0, -1)}0`,
+    'a v0 with a character outside base58': `${v0.slice(0, -1)}0`,
     'a v0 with a prefix of v1': `z${v0}`,
     'a v1 in base58 and upper case': v1.toString(bases.base58btc.encoder).toUpperCase().replace('Z', 'z'),
     'a UUID': '0191f0f0-0000-7000-8000-000000000000',
@@ -146,7 +146,7 @@ describe('a CID', () => {
     'an emoji': '🚢',
     'more than 512 characters': `${CID.createV1(raw.code, identity.digest(randomBytes(400)))}`,
     'the name of a key': `${CID.createV1(0x72, v1.multihash)}`,
-    'a version that there is not': `f02${v1.toString(bases.base16.encoder).slice(3)}`,
+    'an unknown version': `f02${v1.toString(bases.base16.encoder).slice(3)}`,
   }
   for (const [what, text] of Object.entries(malformed)) {
     it(`a CID may not be ${what}`, () => refused({ cid: text }, /^cid: /))
@@ -170,7 +170,7 @@ describe('a CID', () => {
     'an identity CID that does not decode': [0x70, identity.code, 5, /^cid: Block \w+ does not decode: /],
   }
   for (const [what, [codec, hash, length, message]] of Object.entries(impossible)) {
-    it(`a CID may not be one of content that Berth cannot keep: ${what} [report: impossible content]`, () => {
+    it(`a CID may not name content that Berth cannot keep: ${what} [report: impossible content]`, () => {
       const multihash = createDigest(hash, new Uint8Array(length).fill(0xff))
       return refused({ cid: `${CID.createV1(codec, multihash)}` }, message)
     })
@@ -239,9 +239,9 @@ describe('the group of a pin', () => {
     const group = (await api.post('/v3/groups/public', { name: 'case' })).body.data.id
     assert.equal((await accepted({ group_id: group.toUpperCase() })).group_id, group)
   })
-  it('the group of a pin must be there', () =>
+  it('the group of a pin must exist', () =>
     refused({ group_id: '0191f0f0-0000-7000-8000-000000000000' }, 'group_id: there is no such group', 404))
-  it('the group of a pin must be of the workspace', async () => {
+  it('the group of a pin must belong to the workspace', async () => {
     const foreign = (await other.api.post('/v3/groups/public', { name: 'foreign' })).body.data.id
     await refused({ group_id: foreign }, 'group_id: there is no such group', 404)
   })
@@ -261,7 +261,7 @@ describe('the host nodes of a pin', () => {
     `/dnsaddr/node.example/p2p/${PEER}`,
     `/ip4/127.0.0.1/tcp/4001/p2p/${PEER}`,
   ]
-  it('the host nodes of a pin may be peer ids and multiaddrs, up to a hundred of them', async () => {
+  it('the host nodes of a pin may be up to a hundred peer ids and multiaddrs', async () => {
     const hosts = Array.from({ length: 100 }, (_, i) => good[i % good.length] ?? '')
     const { hose_nodes, host_nodes } = await accepted({ cid: `${await missingCid()}`, host_nodes: hosts })
     assert.deepEqual([hose_nodes, host_nodes], [hosts, hosts])
@@ -273,11 +273,11 @@ describe('the host nodes of a pin', () => {
     nothing: '',
     'a word': 'node',
     'an address without a peer': '/ip4/1.2.3.4/tcp/4001',
-    'an address that there is not': `/ip4/999.2.3.4/tcp/4001/p2p/${PEER}`,
-    'a port that there is not': `/ip4/1.2.3.4/tcp/70000/p2p/${PEER}`,
+    'an invalid address': `/ip4/999.2.3.4/tcp/4001/p2p/${PEER}`,
+    'an invalid port': `/ip4/1.2.3.4/tcp/70000/p2p/${PEER}`,
     'an unknown protocol': `/carrier/pigeon/p2p/${PEER}`,
-    'a peer that is none': '/ip4/1.2.3.4/tcp/4001/p2p/nobody',
-    'a peer id that is cut': PEER.slice(0, -3),
+    'an invalid peer id': '/ip4/1.2.3.4/tcp/4001/p2p/nobody',
+    'a truncated peer id': PEER.slice(0, -3),
     'a CID of content': `${v1}`,
     'the v0 of content': `${v0} `,
     'a file': `/unix/tmp/socket/p2p/${PEER}`,

@@ -1,4 +1,4 @@
-/** Withdrawing pin requests and deleting files: at each stage, and what becomes of the content. */
+/** Withdrawing pin requests and deleting files: at each stage, and what happens to the content. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -18,7 +18,7 @@ const other = await workspace()
 const node = await provider()
 const host_nodes = [node.multiaddr]
 
-/** Withdraws a request, and checks that nothing of it stays. */
+/** Withdraws a request, and checks that nothing of it remains. */
 async function withdraw(id: string, operation: string) {
   const { status, headers, body } = await api.delete(`${QUEUE}/${id}`)
   assert.deepEqual([status, body], [200, { data: null }])
@@ -40,17 +40,17 @@ async function remove(id: string, client = api) {
   assert.equal((await client.finished(headers.get('operation-id') ?? '')).state, 'succeeded')
 }
 
-describe('a pin request is withdrawn', () => {
-  it('a pin request is withdrawn right after it was made', async () => {
+describe('withdrawing a pin request', () => {
+  it('a pin request can be withdrawn right after its creation', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     await withdraw(record.id, operation)
   })
-  it('a pin request is withdrawn while it is searching', async () => {
+  it('a pin request can be withdrawn while it is searching', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     await until('it is searching', async () => (await api.queued(record.id))?.status === 'searching')
     await withdraw(record.id, operation)
   })
-  it('a pin request is withdrawn while it is retrieving', async () => {
+  it('a pin request can be withdrawn while it is retrieving', async () => {
     const held = await provider()
     const cid = await held.file(randomBytes(2_500_000))
     const [leaf] = await held.links(cid)
@@ -61,21 +61,21 @@ describe('a pin request is withdrawn', () => {
     await withdraw(record.id, operation)
     assert.equal(await isPinned(cid), false)
   })
-  it('a pin request is withdrawn while it waits for its next attempt', async () => {
+  it('a pin request can be withdrawn while it waits for its next attempt', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
-    await until('a try has ended', async () => {
+    await until('an attempt has ended', async () => {
       const { state, attempts } = (await api.get(`/v0/operations/${operation}`)).body.data
       return state === 'queued' && attempts > 0
     })
     await withdraw(record.id, operation)
   })
-  it('a pin request is withdrawn after it has failed', async () => {
+  it('a pin request can be withdrawn after it has failed', async () => {
     const cid = `${await node.block(randomBytes(20))}`
     const { record, operation } = await api.pin({ cid, host_nodes }, { wait: 120 })
     assert.equal(record.status, 'invalid_object')
     await withdraw(record.id, operation)
   })
-  it('a pin request can be withdrawn if an older version accepted its unsupported CID [report: impossible content]', async () => {
+  it('a pin request with a formerly accepted CID can be withdrawn [report: impossible content]', async () => {
     for (const cid of [inlineCid('x'.repeat(200)), CID.createV1(0x78, (await missingCid()).multihash)]) {
       const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
       const { record: failing, operation: failed } = await api.pin({ cid: `${await missingCid()}` })
@@ -88,21 +88,21 @@ describe('a pin request is withdrawn', () => {
       await withdraw(failing.id, failed)
     }
   })
-  it('a pin request is not withdrawn as a request once it is pinned, nor as a file before', async () => {
+  it('only unpinned requests are withdrawn in the queue, and only pinned ones deleted as files', async () => {
     const id = await pinned(`${await node.file(randomBytes(10))}`)
     assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN)
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     assertError(await api.delete(`${FILES}/${record.id}`), 404, NO_FILE)
     assert.equal((await api.delete(`${QUEUE}/${record.id}`)).status, 200)
   })
-  it('a pin request is not withdrawn by another workspace', async () => {
+  it('a pin request cannot be withdrawn by another workspace', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     assertError(await other.api.delete(`${QUEUE}/${record.id}`), 404, NO_PIN)
     assert.ok(await api.queued(record.id))
     await api.delete(`${QUEUE}/${record.id}`)
   })
   for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00'])
-    it(`a pin request is not withdrawn when its id is ${id}`, async () =>
+    it(`a pin request with the id ${id} cannot be withdrawn`, async () =>
       assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN))
 })
 
@@ -143,7 +143,7 @@ describe('a retry of a pin request', () => {
     await api.finished(first?.headers.get('operation-id') ?? '')
     const { body } = await api.get('/v0/operations', { target: record.id, kind: 'pin.add' })
     const known = body.data.operations.map(({ id }: { id: string }) => id)
-    // A request that arrives after the failure starts another one.
+    // A request that arrives after the failure starts another operation.
     for (const { headers } of replies) assert.ok(known.includes(headers.get('operation-id')))
     await api.delete(`${QUEUE}/${record.id}`)
   })
@@ -158,7 +158,7 @@ describe('a retry of a pin request', () => {
   })
 })
 
-describe('the content of a deleted file', () => {
+describe('content of deleted files', () => {
   it('the content of a deleted file is released', async () => {
     const cid = await node.file(randomBytes(100))
     const id = await pinned(`${cid}`)
@@ -168,7 +168,7 @@ describe('the content of a deleted file', () => {
     assertError(await api.get(`${FILES}/${id}`), 404, NO_FILE)
     assertError(await api.delete(`${FILES}/${id}`), 404, NO_FILE)
   })
-  it('the content of a deleted file is kept while another file keeps it, of whatever workspace and spelling', async () => {
+  it('the content of a deleted file stays while another file has it, in any workspace', async () => {
     const cid = await node.folder({ a: randomBytes(100), b: randomBytes(100) })
     const first = await pinned(`${cid}`)
     const second = await pinned(`${cid.toV0()}`)
@@ -181,7 +181,7 @@ describe('the content of a deleted file', () => {
     await remove(foreign, other.api)
     assert.equal(await isPinned(cid), false)
   })
-  it('the content of a deleted file may be pinned again', async () => {
+  it('the content of a deleted file can be pinned again', async () => {
     const cid = await node.file(randomBytes(100))
     for (let i = 0; i < 3; i++) {
       const id = await pinned(`${cid}`)
@@ -189,7 +189,7 @@ describe('the content of a deleted file', () => {
       await remove(id)
     }
   })
-  it('the content of a deleted file is kept when it is asked for again while it is released', async () => {
+  it('the content of a deleted file stays if it is requested again during its release', async () => {
     const cid = await node.file(randomBytes(100))
     let id = await pinned(`${cid}`)
     for (let i = 0; i < 5; i++) {
@@ -199,14 +199,14 @@ describe('the content of a deleted file', () => {
       id = next
     }
   })
-  it('the release of a deleted file’s content is waited for with Prefer: wait', async () => {
+  it('deleting with Prefer: wait responds after the content is released', async () => {
     const cid = await node.file(randomBytes(100))
     const id = await pinned(`${cid}`)
     const { status } = await api.delete(`${FILES}/${id}`, { prefer: 'wait=120' })
     assert.equal(status, 200)
     assert.equal(await isPinned(cid), false)
   })
-  it('a file is deleted once, however many ask for it at the same time', async () => {
+  it('concurrent deletions of a file: one succeeds and the others return 404', async () => {
     const id = await pinned(`${await node.file(randomBytes(100))}`)
     const replies = await Promise.all(Array.from({ length: 10 }, () => api.delete(`${FILES}/${id}`)))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(9).fill(404)])

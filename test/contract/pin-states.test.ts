@@ -1,4 +1,7 @@
-/** The states of a pin request, each reached for real. `backfilled` and `expired` are in settings.processes.test.ts. */
+/**
+ * The states of a pin request, each reached for real. `backfilled` and `expired` are tested in
+ * settings.processes.test.ts.
+ */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -14,7 +17,7 @@ const { api } = await workspace()
 const node = await provider()
 const host_nodes = [node.multiaddr]
 
-/** Asks for a pin that fails, and checks how it says so, in the queue and in its operation. */
+/** Requests a pin that fails, and checks how the queue and the operation report it. */
 async function fails(pin: object, status: string, error: string | RegExp, client = api) {
   const { record, operation } = await client.pin({ ...pin }, { wait: 120 })
   assert.equal(record.status, status)
@@ -27,14 +30,14 @@ async function fails(pin: object, status: string, error: string | RegExp, client
 }
 
 describe('a pin request', () => {
-  it('a pin request is prechecking first, then searching while nobody provides it', async () => {
+  it('a pin request is prechecking first, then searching while no node provides it', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     assert.equal(record.status, 'prechecking')
     await until('it is searching', async () => (await api.queued(record.id))?.status === 'searching')
     assert.equal((await api.delete(`${QUEUE}/${record.id}`)).status, 200)
   })
 
-  it('a pin request is retrieving once a block has come, and pinned once all have', async () => {
+  it('a pin request is retrieving once a block has arrived, and pinned once all have', async () => {
     const held = await provider()
     const cid = await held.file(randomBytes(2_500_000))
     const [, leaf] = await held.links(cid)
@@ -49,14 +52,14 @@ describe('a pin request', () => {
         [record.id],
       )
     }
-    assert.equal((await api.get(`/v3/files/public/${record.id}`)).status, 404, 'it is no file yet')
+    assert.equal((await api.get(`/v3/files/public/${record.id}`)).status, 404, 'it is not a file yet')
     release()
     assert.equal((await api.finished(operation)).state, 'succeeded')
     assert.equal(await api.queued(record.id), undefined)
     assert.equal((await api.get(`/v3/files/public/${record.id}`)).body.data.size, 2_500_000)
   })
 
-  it('a pin request is bad_host_node when no host node answers and nobody else has it', async () => {
+  it('a pin request is bad_host_node if no host node responds and no other node has the content', async () => {
     const gone = await provider()
     const cid = `${await gone.file(randomBytes(10))}`
     await gone.stop()
@@ -66,7 +69,7 @@ describe('a pin request', () => {
       /^No host node could be reached \(\/ip4\/127\.0\.0\.1\/tcp\/\d+\/p2p\/\w+: .+\), and no other node provides the content$/,
     )
   })
-  it('a pin request is pinned when only one of its host nodes answers', async () => {
+  it('a pin request is pinned even if only one of its host nodes responds', async () => {
     const gone = await provider()
     await gone.stop()
     const cid = `${await node.file(randomBytes(10))}`
@@ -74,17 +77,17 @@ describe('a pin request', () => {
     assert.equal(record.status, 'pinned')
   })
 
-  it('a pin request is pinned from a host node that has a name', async () => {
+  it('a pin request is pinned from a host node with a DNS name', async () => {
     const cid = `${await node.file(randomBytes(10))}`
     const named = node.multiaddr.replace('/ip4/127.0.0.1/', '/dns4/localhost/')
     assert.equal((await api.pin({ cid, host_nodes: [named] }, { wait: 120 })).record.status, 'pinned')
   })
 
   const DECODE = 'A block of the content cannot be decoded'
-  it('a pin request is invalid_object when its root does not decode', async () => {
+  it('a pin request is invalid_object if its root does not decode', async () => {
     await fails({ cid: `${await node.block(randomBytes(50))}`, host_nodes }, 'invalid_object', DECODE)
   })
-  it('a pin request is invalid_object if an inner block has an unknown codec, and names that block [report: impossible content]', async () => {
+  it('a pin request with an unknown inner codec is invalid_object [report: impossible content]', async () => {
     const inner = await missingCid(0x300001)
     const cid = `${await node.block(dagCbor.encode({ inner }), dagCbor.code)}`
     await fails({ cid, host_nodes }, 'invalid_object', /^A block of the content is not supported: .*0x300001/)
@@ -96,7 +99,7 @@ describe('a pin request on a plan with limits', async () => {
     ('test-storage', 1, 1, false, false, true, NULL, 1000, NULL) ON CONFLICT DO NOTHING`)
   const file = async (bytes: number) => ({ cid: `${await node.file(randomBytes(bytes))}`, host_nodes })
 
-  it('a pin request on a plan with limits is over_max_size above the size of one file', async () => {
+  it('a pin request on a plan with limits is over_max_size if it exceeds the size of one file', async () => {
     const { api } = await workspace('test-files')
     const message = 'The content is larger than the plan allows for one file'
     await fails(await file(1001), 'over_max_size', message, api)
@@ -106,7 +109,7 @@ describe('a pin request on a plan with limits', async () => {
     assert.equal((await api.pin(await file(900), { wait: 120 })).record.status, 'pinned')
   })
 
-  it('a pin request on a plan with limits is over_free_limit above what the workspace has left', async () => {
+  it('a pin request on a plan with limits is over_free_limit if it exceeds the remaining storage', async () => {
     const { api } = await workspace('test-storage')
     const message = 'The content would exceed the storage of the plan'
     const first = await api.pin(await file(600), { wait: 120 })
@@ -118,7 +121,7 @@ describe('a pin request on a plan with limits', async () => {
     assert.equal((await api.pin(await file(600), { wait: 120 })).record.status, 'pinned', 'room was made')
   })
 
-  it('a pin request on a plan with limits has the limits of the plan that the workspace is on when it runs', async () => {
+  it('a pin request is limited by the plan that the workspace has when it runs', async () => {
     const { api, name } = await workspace('test-files')
     await berth('workspaces', 'set-plan', name, 'unlimited')
     assert.equal((await api.pin(await file(2000), { wait: 120 })).record.status, 'pinned')

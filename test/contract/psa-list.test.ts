@@ -1,4 +1,4 @@
-/** `GET /psa/pins`: filters, order, and pages that lose and repeat nothing. */
+/** `GET /psa/pins`: filters, order, and pages that skip and repeat nothing. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'
@@ -34,24 +34,24 @@ await until('all but one are pinned', async () => (await list()).count === pinne
 await other.api.post(PINS, { cid: `${inlineCid('psa list 0')}` })
 
 describe('the list of pins', () => {
-  it('the list of pins has only pinned ones, the newest first', async () => {
+  it('the list of pins has only pinned ones by default, newest first', async () => {
     const page = await list()
     assert.equal(page.count, pinned.length)
     assert.deepEqual(ids(page), pinned)
   })
-  it('the list of pins has those in other statuses, when asked', async () => {
+  it('the list of pins has other statuses if requested', async () => {
     assert.deepEqual(ids(await list({ status: ALL })), made)
     assert.deepEqual(ids(await list({ status: 'pinning,queued' })), [pending])
     assert.deepEqual(ids(await list({ status: 'failed' })), [])
     assert.deepEqual(await list({ status: 'failed' }), { count: 0, results: [] })
   })
-  it('the list of pins has those that are still to be pinned as well, where it is asked for a name without a status', async () => {
+  it('the list of pins has unpinned ones as well if it is filtered by name without a status', async () => {
     const name = 'still to be pinned'
     const { body } = await other.api.post(PINS, { cid: `${v1}`, name })
     assert.deepEqual(ids(await list({ name }, other.api)), [body.requestid])
     assert.deepEqual(ids(await list({ name, status: 'pinned' }, other.api)), [])
   })
-  it('the list of pins has uploads too, and files of the public network only', async () => {
+  it('the list of pins includes uploads, and only files of the public network', async () => {
     const { api: uploader, id } = await workspace()
     for (const network of ['public', 'private'])
       await sql(
@@ -81,18 +81,18 @@ describe('the list of pins', () => {
         found,
       )
     })
-  it('the list of pins finds CIDs, however they are spelled', async () => {
+  it('the list of pins finds CIDs in any spelling', async () => {
     const cids = [v1.toV0(), v1.toString(base58btc), inlineCid('psa list 2'), inlineCid('nothing')]
     assert.deepEqual(ids(await list({ status: ALL, cid: cids.join(',') })), [pending, made[3]])
   })
-  it('the list of pins finds metadata, all pairs of it', async () => {
+  it('the list of pins filters by metadata, and all pairs must match', async () => {
     const meta = (pairs: object) => ({ status: ALL, meta: JSON.stringify(pairs) })
     assert.deepEqual(ids(await list(meta({ even: 'true' }))), [made[1], made[3], made[5]])
     assert.deepEqual(ids(await list(meta({ even: 'true', index: '2' }))), [made[3]])
     assert.deepEqual(ids(await list(meta({ even: 'false', index: '2' }))), [])
     assert.deepEqual(ids(await list(meta({}))), made)
   })
-  it('the list of pins finds what was created before or after a time, in any offset', async () => {
+  it('the list of pins filters by creation before or after a time, in any UTC offset', async () => {
     const { results } = await list({ status: ALL })
     const created = results[2].created
     const there = new Date(Date.parse(created) + 5.5 * 3_600_000).toISOString().replace('Z', '+05:30')
@@ -124,7 +124,7 @@ describe('the list of pins', () => {
     [{ meta: '{"__proto__":"a"}' }, /^meta: must be/],
   ]
   for (const [query, details] of bad)
-    it(`the list of pins refuses ${JSON.stringify(query).slice(0, 40)}`, async () => {
+    it(`the list of pins rejects ${JSON.stringify(query).slice(0, 40)}`, async () => {
       const { status, body } = await api.get(PINS, query)
       assert.equal(status, 400)
       assert.equal(body.error.reason, 'BAD_REQUEST')
@@ -132,9 +132,9 @@ describe('the list of pins', () => {
     })
 })
 
-describe('the pages of pins', async () => {
+describe('pages of pins', async () => {
   const { api: crowded, id } = await workspace()
-  // In one transaction, all `created_at` are the same; and many of the ids have their milliseconds in common.
+  // In one transaction, all values of `created_at` are the same; and many of the ids share their milliseconds.
   const ms = Date.parse('2026-01-02T03:04:05.678Z')
   const times = [...Array(6).keys(), ...Array(25).fill(6), ...Array(3).fill(7), ...[8, 9, 10, 10]]
   const rows = times.map((offset: number, i) => ({ id: uuidAt(ms + offset, i), pinned: i % 3 === 0 }))
@@ -147,7 +147,7 @@ describe('the pages of pins', async () => {
   )
   const expected = rows.map((row) => row.id).reverse()
 
-  /** Reads as a client that continues before the last `created`, until it has as many as there are. */
+  /** Reads like a client that continues before the last `created` until it has all pins. */
   async function readAll(limit: number, spell: (created: string) => string): Promise<string[]> {
     const found: string[] = []
     let before: string | undefined
@@ -156,7 +156,7 @@ describe('the pages of pins', async () => {
       found.push(...ids(page))
       assert.equal(page.count + found.length - page.results.length, expected.length)
       const instants = page.results.map(({ created }: { created: string }) => created)
-      // Only what was created at once makes a page longer than asked for.
+      // A page is longer than requested only if all its pins were created at once.
       if (page.results.length > limit) assert.equal(new Set(instants).size, 1)
       if (page.count === page.results.length) return found
       before = spell(page.results.at(-1).created)
@@ -164,11 +164,11 @@ describe('the pages of pins', async () => {
   }
 
   for (const limit of [1, 2, 3, 7, 10, 24, 25, 26, 1000]) {
-    it(`pages of ${limit} pins lose and repeat nothing`, async () => {
+    it(`pages of ${limit} pins skip and repeat nothing`, async () => {
       assert.deepEqual(await readAll(limit, (created) => created), expected)
     })
   }
-  it('the pages of pins are the same to clients that spell the time their own way', async () => {
+  it('pages of pins are the same for clients that spell the time in other ways', async () => {
     const nanoseconds = (created: string) => created.replace('Z', '000000Z')
     const milliseconds = (created: string) => new Date(created).toISOString()
     const withoutZeros = (created: string) => created.replace(/\.?0+Z$/, 'Z')
@@ -177,7 +177,7 @@ describe('the pages of pins', async () => {
   })
 })
 
-/** A UUIDv7 of a millisecond; `i` orders those of the same. */
+/** A UUIDv7 for a millisecond; `i` orders those of the same millisecond. */
 function uuidAt(ms: number, i: number): string {
   const time = ms.toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7${i.toString(16).padStart(3, '0')}-8000-${`${process.pid}`.padStart(12, '0')}`

@@ -1,4 +1,4 @@
-/** The IPFS Pinning Service API at `/psa`: making, replacing and removing pins, and its errors. */
+/** The IPFS Pinning Service API at `/psa`: creating, replacing and removing pins, and its errors. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -27,7 +27,7 @@ const reaches = (id: string, status: string) =>
     const pin = await get(id)
     return pin.status === status && pin
   })
-/** An address where nobody listens. */
+/** An address where nothing listens. */
 const deadEnd = async () =>
   `/ip4/127.0.0.1/tcp/${await freePort()}/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV`
 
@@ -65,31 +65,31 @@ describe('a pin', () => {
     const file = await api.get(`/v3/files/public/${requestid}`)
     assert.deepEqual([file.body.data.name, file.body.data.keyvalues], [request.name, request.meta])
   })
-  it('a pin needs nothing but the CID', async () => {
+  it('a pin needs only the CID', async () => {
     const { pin } = await add({ cid: `${v1}` })
     assert.deepEqual(pin, { cid: `${v1}`, origins: [], meta: {} })
   })
-  it('a pin may be asked for twice: each request is one of its own', async () => {
+  it('each repeated request for a CID is a separate pin', async () => {
     const [a, b] = [await add({ cid: `${v1}` }), await add({ cid: `${v1}` })]
     assert.notEqual(a.requestid, b.requestid)
   })
-  it('a pin is the same as a pin by CID, and as a file', async () => {
+  it('a pin by CID is also a pin here', async () => {
     const { record } = await api.pin({ cid: `${inlineCid('psa')}`, keyvalues: { a: 'b' } }, { wait: 120 })
     const { status, pin } = await get(record.id)
     assert.deepEqual([status, pin], ['pinned', { cid: record.cid, origins: [], meta: { a: 'b' } }])
   })
-  it('a pin is pinning while it is searched for', async () => {
+  it('a pin is pinning while Berth searches for it', async () => {
     const { requestid } = await add({ cid: `${v1}` })
     const { info } = await reaches(requestid, 'pinning')
     assert.match(info.status_details, /^searching/)
   })
-  it('a pin has failed, and says why, when it cannot be kept', async () => {
+  it('a pin that cannot be kept has failed, with the reason', async () => {
     const cid = `${await node.block(Buffer.from('psa failure'))}`
     const { requestid } = await add({ cid, origins: [node.multiaddr] })
     const { info } = await reaches(requestid, 'failed')
     assert.match(info.status_details, /^invalid_object: A block/)
   })
-  it('a pin says until when it is pinned', async () => {
+  it('a pin shows when it expires', async () => {
     const { record } = await api.pin({ cid: `${inlineCid('psa expiry')}` }, { wait: 120 })
     const expires_at = Math.floor(Date.now() / 1000) + 3600
     assert.equal((await api.put(`/v3/files/public/${record.id}`, { expires_at })).status, 200)
@@ -99,22 +99,22 @@ describe('a pin', () => {
 })
 
 describe('origins', () => {
-  it('origins that nobody can use are passed over', async () => {
+  it('unusable origins are ignored', async () => {
     const origins = ['nonsense', '/ip4/127.0.0.1/tcp/1', '/dns4/a\0b/tcp/1/p2p/x', 'x'.repeat(5000)]
     const cid = `${await node.file(randomBytes(10))}`
     const { requestid, pin } = await add({ cid, origins: [...origins, node.multiaddr] })
     assert.deepEqual(pin.origins, [node.multiaddr])
     await reaches(requestid, 'pinned')
   })
-  it('origins that cannot be dialled do not fail the pin', async () => {
+  it('origins that cannot be dialed do not fail the pin', async () => {
     const cid = `${await missingCid()}`
     const origins = [await deadEnd()]
     const { requestid } = await add({ cid, origins })
     const asHostNode = await api.pin({ cid, host_nodes: origins }, { wait: 120 })
-    assert.equal(asHostNode.record.status, 'bad_host_node', 'a host node does')
+    assert.equal(asHostNode.record.status, 'bad_host_node', 'an unreachable host node does')
     await reaches(requestid, 'pinning')
   })
-  it('origins are at most 100, of which the first 20 that can be dialled are kept', async () => {
+  it('origins are limited to 100, and the first 20 dialable ones are kept', async () => {
     const local = Array.from({ length: 79 }, (_, i) => `/ip4/127.0.0.1/tcp/${i}`)
     const dialable = Array.from({ length: 21 }, (_, i) => node.multiaddr.replace(/tcp\/\d+/, `tcp/${i + 1}`))
     const { pin } = await add({ cid: `${v1}`, origins: [...local, ...dialable] })
@@ -124,8 +124,8 @@ describe('origins', () => {
   })
 })
 
-describe('a pin that is replaced', () => {
-  it('a pin that is replaced gives its place to another, with an id of its own', async () => {
+describe('replacing a pin', () => {
+  it('a replaced pin gives way to another with its own id', async () => {
     const old = await add({ cid: `${inlineCid('psa old')}`, name: 'old' })
     await reaches(old.requestid, 'pinned')
     const reply = await api.post(`${PINS}/${old.requestid}`, { cid: `${inlineCid('psa new')}`, name: 'new' })
@@ -135,7 +135,7 @@ describe('a pin that is replaced', () => {
     assertFailure(await api.get(`${PINS}/${old.requestid}`), 404, 'NOT_FOUND', 'There is no such pin request')
     await reaches(reply.body.requestid, 'pinned')
   })
-  it('a pin that is replaced keeps what it has until the other one is there', async () => {
+  it('a replaced pin keeps its content until the new one is pinned', async () => {
     const blocks = { shared: randomBytes(2000), a: randomBytes(10) }
     const root = await node.folder(blocks)
     const old = await add({ cid: `${root}`, origins: [node.multiaddr] })
@@ -146,7 +146,7 @@ describe('a pin that is replaced', () => {
     const path = `${PINS}/${old.requestid}`
     const { body } = await api.post(path, { cid: `${next}`, origins: [slow.multiaddr] })
     await reaches(body.requestid, 'pinning')
-    // Removals go in turn: what is accepted later and released shows that this one waits.
+    // Removals run in order: if a later one is done, this one is waiting.
     const later = inlineCid('psa later')
     const { record } = await api.pin({ cid: `${later}` }, { wait: 120 })
     await api.delete(`${PINS}/${record.id}`)
@@ -157,7 +157,7 @@ describe('a pin that is replaced', () => {
     await until('the old content is released', async () => !(await isPinned(root)))
     assert.equal(await isPinned(next), true)
   })
-  it('a pin that is replaced may be replaced by the same CID', async () => {
+  it('a pin may be replaced by the same CID', async () => {
     const cid = inlineCid('psa same')
     const old = await add({ cid: `${cid}`, name: 'a' })
     await reaches(old.requestid, 'pinned')
@@ -167,19 +167,19 @@ describe('a pin that is replaced', () => {
       const operations = await api.get('/v0/operations', { target: old.requestid, kind: 'pin.remove' })
       return operations.body.data.operations[0]?.state === 'succeeded'
     }
-    await until('the old one is removed', left)
+    await until('the old pin is removed', left)
     assert.equal(await isPinned(cid), true)
   })
-  it('a pin that is replaced stays where the other one is refused', async () => {
+  it('a pin stays if its replacement is refused', async () => {
     const { requestid } = await add({ cid: `${v1}` })
     assertFailure(await api.post(`${PINS}/${requestid}`, { cid: 'x' }), 400, 'BAD_REQUEST', /^cid: /)
     assert.equal((await get(requestid)).requestid, requestid)
   })
 })
 
-describe('a pin that is removed', () => {
+describe('removing a pin', () => {
   for (const [what, cid] of Object.entries({ pinned: inlineCid('psa removed'), pinning: v1 })) {
-    it(`a pin that is removed is gone at once when it was ${what}`, async () => {
+    it(`a removed pin is gone at once if it was ${what}`, async () => {
       const { requestid } = await add({ cid: `${cid}` })
       await reaches(requestid, what)
       const { status, body } = await api.delete(`${PINS}/${requestid}`)
@@ -191,8 +191,8 @@ describe('a pin that is removed', () => {
   }
 })
 
-describe('a failure', () => {
-  it('a failure of the Pinning Service API is 400 for a body that is not a pin [report: impossible content]', async () => {
+describe('errors of the Pinning Service API', () => {
+  it('the Pinning Service API returns 400 for a malformed pin [report: impossible content]', async () => {
     await refused({}, /^cid: /)
     await refused({ cid: 'x' }, /^cid: not a CID/)
     await refused(
@@ -207,7 +207,7 @@ describe('a failure', () => {
     const broken = await api.request('POST', PINS, { body: '{' })
     assertFailure(broken, 400, 'BAD_REQUEST', 'body: not valid JSON')
   })
-  it('a failure of the Pinning Service API is 401 without a key, and with one that there is not', async () => {
+  it('the Pinning Service API returns 401 without a key, and with an unknown one', async () => {
     for (const [method, path] of [
       ['GET', PINS],
       ['POST', PINS],
@@ -219,7 +219,7 @@ describe('a failure', () => {
       assertFailure(await anonymous.as('x').request(method, path), 401, 'BAD_TOKEN', /^Invalid/)
     }
   })
-  it('a failure of the Pinning Service API is 403 without the scope', async () => {
+  it('the Pinning Service API returns 403 without the scope', async () => {
     const groups = await keyed('org:groups:write')
     assertFailure(await groups.get(PINS), 403, 'MISSING_SCOPE', 'Missing scope: org:files:read')
     const reader = await keyed('org:files:read')
@@ -228,7 +228,7 @@ describe('a failure', () => {
       assertFailure(await reader.post(path, { cid: `${v1}` }), 403, 'MISSING_SCOPE', /files:write$/)
     assertFailure(await reader.delete(`${PINS}/${NOBODY}`), 403, 'MISSING_SCOPE', /files:write$/)
   })
-  it('a failure of the Pinning Service API is 404 for an unknown id, or one of another workspace', async () => {
+  it('the Pinning Service API returns 404 for an unknown id, or one of another workspace', async () => {
     const { requestid } = await add({ cid: `${v1}` }, other.api)
     for (const id of [requestid, NOBODY, 'nonsense']) {
       assertFailure(await api.get(`${PINS}/${id}`), 404, 'NOT_FOUND', /no such pin request/)
@@ -240,13 +240,13 @@ describe('a failure', () => {
     const { body } = await api.get(PINS, { name: 'never', status: 'queued,pinning,pinned,failed' })
     assert.equal(body.count, 0, 'nothing was written')
   })
-  it('a failure of the Pinning Service API is 404 for an unknown route', async () => {
+  it('the Pinning Service API returns 404 for an unknown route', async () => {
     for (const path of ['/psa', '/psa/', '/psa/nowhere'])
       assertFailure(await api.get(path), 404, 'NOT_FOUND', `No such route: GET ${path}`)
     const { error } = (await api.get('/psalm')).body
-    assert.equal(typeof error, 'string', 'which is none of this API')
+    assert.equal(typeof error, 'string', '/psalm is not part of this API')
   })
-  it('a failure of the Pinning Service API is 409 on a plan without pins by CID', async () => {
+  it('the Pinning Service API returns 409 on a plan without pins by CID', async () => {
     const free = await workspace('free')
     for (const path of [PINS, `${PINS}/${NOBODY}`]) {
       const reply = await free.api.post(path, { cid: `${v1}` })
@@ -254,14 +254,14 @@ describe('a failure', () => {
     }
     assert.equal((await free.api.get(PINS)).status, 200)
   })
-  it('a failure of the Pinning Service API is 413 for a body that is too large', async () => {
+  it('the Pinning Service API returns 413 for a body that is too large', async () => {
     const body = JSON.stringify({ cid: 'x'.repeat(1_100_000) })
     assertFailure(await api.request('POST', PINS, { body }), 413, 'TOO_LARGE', /1 MiB/)
   })
-  it('a failure of the Pinning Service API is 429 above the plan’s limit', async () => {
+  it('the Pinning Service API returns 429 above the plan’s limit', async () => {
     const free = await workspace('free')
     const replies: Reply[] = []
-    // Eight at a time: each takes one of the ten connections to the database.
+    // Eight at a time: each takes one of the ten database connections.
     await eachOf(Array(61).keys(), 8, async () => replies.push(await free.api.get(PINS)))
     const last = replies.find(({ status }) => status !== 200)
     assert.ok(last)

@@ -8,10 +8,10 @@ import { openContext } from './context.ts'
 const FILES = '/v3/files/public'
 const { anonymous, berth, workspace } = await openContext()
 
-/** Fewer than Berth has connections to the database: a request that waits ten seconds for one is 503. */
+/** Fewer than Berth's database connections: a request that waits ten seconds for one gets 503. */
 const AT_ONCE = 8
 
-/** The replies to so many requests of each client. */
+/** The replies to this many requests from each client. */
 async function replies(clients: Client[], count: number): Promise<Reply[]> {
   const found: Reply[] = []
   const asking = clients.flatMap((client) => Array.from({ length: count }, () => client))
@@ -49,11 +49,11 @@ describe('the rate limit', () => {
     )
     assert.equal(raised.headers.get('ratelimit-limit'), '500')
   })
-  it('the rate limit of a workspace is four times that of a key, however many keys it makes', async () => {
+  it("the rate limit of a workspace is four times a key's limit, however many keys it creates", async () => {
     const { api, keyed } = await workspace('free')
     const keys = await Promise.all(Array.from({ length: 5 }, () => keyed('org:files:read')))
     const refused = (await replies(keys, 60)).filter(({ status }) => status !== 200)
-    // The five keys were made by requests of the workspace.
+    // Creating the five keys used up requests of the workspace.
     assert.equal(refused.length, 65)
     for (const reply of refused) {
       assertError(reply, 429, 'Too many requests of the workspace: 240 a minute on plan free')
@@ -70,12 +70,12 @@ describe('the rate limit', () => {
       assert.deepEqual([status, headers.get('ratelimit-limit')], [200, null])
   })
 
-  it('the rate limit counts the uploads by signed URLs of a key apart from its own requests', async () => {
+  it("the rate limit counts uploads by a key's signed URLs apart from its requests", async () => {
     const { api } = await workspace('free')
     const sign = async () => (await api.post('/v3/files/sign', { expires: 60, network: 'private' })).body.data
     const urls = [await sign(), await sign()]
     const statuses: number[] = []
-    // Uploads of the same content would wait for each other.
+    // Uploads with the same content would wait for each other.
     await eachOf(Array(65).keys(), AT_ONCE, async (i) => {
       const form = new FormData()
       form.set('file', new Blob([`upload ${i}`]), 'a.txt')

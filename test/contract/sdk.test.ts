@@ -1,6 +1,6 @@
 /**
- * The official `pinata` SDK, unchanged: every method of its file half is called once for real, and what
- * Berth does not offer is named. A new version of the SDK with a new method makes this file fail.
+ * The official `pinata` SDK, unchanged: each method for files runs once against a real Berth, and methods that Berth
+ * does not offer are listed. A new SDK version with a new method makes this file fail.
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -15,10 +15,10 @@ import { openSdk } from './sdk/open.ts'
 import { describeUploads } from './sdk/uploads.ts'
 
 const NOT_OFFERED: [RegExp, string][] = [
-  [/^x402\./, 'nothing is sold'],
-  [/vector/i, 'there is no index of what files mean'],
+  [/^x402\./, 'Berth sells nothing'],
+  [/vector/i, 'Berth has no vector index'],
 ]
-/** Methods that send nothing; all but `updateConfig` are not public in the SDK's source. */
+/** Methods that send nothing; all except `updateConfig` are private in the SDK's source. */
 const LOCAL = /\.(updateConfig|fetchPage|rateLimit|getAnalytics)$/
 
 const berth = await openSdk(await openContext())
@@ -29,7 +29,7 @@ describeGateways(berth)
 describeAnalytics(berth)
 
 describe('the SDK', () => {
-  it('the SDK is told of what Berth does not offer', async () => {
+  it('the SDK gets 501 for what Berth does not offer', async () => {
     const { plain: sdk } = berth
     const { id } = await berth.upload('private')
     const calls = [
@@ -41,7 +41,7 @@ describe('the SDK', () => {
     for (const call of calls) await assert.rejects(call, { statusCode: 501 })
   })
 
-  it('the SDK has no method that is neither called here nor known to be missing', async () => {
+  it('every SDK method is called here or known to be missing', async () => {
     const methods = berth.methods().filter((name) => !LOCAL.test(name))
     const isNotOffered = (name: string) => NOT_OFFERED.some(([pattern]) => pattern.test(name))
     assert.deepEqual(
@@ -51,7 +51,7 @@ describe('the SDK', () => {
     for (const [pattern, reason] of NOT_OFFERED)
       assert.ok(
         methods.some((name) => pattern.test(name)),
-        `nothing of the SDK matches ${pattern}: ${reason}`,
+        `nothing in the SDK matches ${pattern}: ${reason}`,
       )
     const calls = methods.filter((name) => berth.called.has(name)).length
     await reportRun({

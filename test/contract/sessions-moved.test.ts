@@ -1,4 +1,6 @@
-/** Sessions of users of several workspaces: they go on in another one with the same cookie, and end with it. */
+/**
+ * Sessions of users with several workspaces: they can move to another workspace with the same cookie, and end with it.
+ */
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { describe, it } from 'node:test'
@@ -12,8 +14,8 @@ const context = await openContext()
 const { anonymous, berth, sql, url, workspace } = context
 const signIn = (own: Workspace, user?: string) => openSession(anonymous, own, user)
 
-describe('a session of a user of several workspaces', () => {
-  /** A viewer of one workspace who is a member of another one. */
+describe('moving a session to another workspace', () => {
+  /** A viewer of one workspace who is a member of another. */
   async function memberOfTwo() {
     const [first, second] = [await workspace(), await workspace()]
     const user = await addMember(first, 'viewer')
@@ -22,7 +24,7 @@ describe('a session of a user of several workspaces', () => {
   }
   const move = ({ ask }: Awaited<ReturnType<typeof signIn>>, workspaceId: string, headers = {}) =>
     ask('POST', '/v0/sessions/move', headers, { workspaceId })
-  /** Asks for a move, and hangs up at the first byte of the answer. */
+  /** Requests a move, and disconnects at the first byte of the response. */
   const cutMove = (cookie: string, workspaceId: string) =>
     new Promise<void>((resolve, reject) => {
       const headers = { cookie, ...OF_DASHBOARD, 'content-type': 'application/json' }
@@ -33,7 +35,7 @@ describe('a session of a user of several workspaces', () => {
       asked.on('error', reject).end(JSON.stringify({ workspaceId }))
     })
 
-  it('a session lists the workspaces of its user, a key does not', async () => {
+  it('a session lists the workspaces of its user, but a key does not', async () => {
     const { ask, first, second, user } = await memberOfTwo()
     const { workspaces } = (await ask('GET', '/v0/me')).body.data
     const known = [
@@ -46,7 +48,7 @@ describe('a session of a user of several workspaces', () => {
     )
     assert.equal((await user.api.get('/v0/me')).body.data.workspaces, null)
   })
-  it('a session goes on in another workspace, with the role there, no longer than before, and ends here', async () => {
+  it('a moved session has the role there, a new id, and the same cookie and expiry', async () => {
     const session = await memberOfTwo()
     const { second, user, ask, id } = session
     await sql(`UPDATE api_key SET expires_at = now() + interval '3 hours' WHERE id = $1`, [id])
@@ -77,7 +79,7 @@ describe('a session of a user of several workspaces', () => {
     const entry = { via: 'session', user_id: user.id, key_id: moved.body.data.id }
     assert.deepEqual(entries, [{ ...entry, resource: `sessions/move/${moved.body.data.id}` }])
   })
-  it('a session whose move was not answered goes on where it was moved to, and may be moved again', async () => {
+  it('a session whose move response was lost works in the new workspace, and can move again', async () => {
     const session = await memberOfTwo()
     const { ask, first, second, user, cookie } = session
     await cutMove(cookie, second.id)
@@ -99,7 +101,7 @@ describe('a session of a user of several workspaces', () => {
     assert.equal((await ask('POST', '/v0/logout')).status, 200)
     assertError(await ask('GET', '/v0/me'), 401, ENDED)
   })
-  it('a session that moves ends what it has open, and a key of its first workspace is none of its', async () => {
+  it('moving a session closes its open streams, and sessions never appear as keys', async () => {
     const session = await memberOfTwo()
     const { first, second, cookie } = session
     const stream = await fetch(`${url}/v0/events`, { headers: { cookie } })
@@ -112,7 +114,7 @@ describe('a session of a user of several workspaces', () => {
       assert.ok(!keys.some(({ name }: { name: string }) => name === 'session'), JSON.stringify(keys))
     }
   })
-  it('a session changes nothing for a page that shows the workspace in which it was before', async () => {
+  it('a moved session changes nothing for a page that still shows the previous workspace', async () => {
     const session = await memberOfTwo()
     const { ask, first, second, user } = session
     const create = (workspaceId: string) =>
@@ -122,13 +124,13 @@ describe('a session of a user of several workspaces', () => {
     assert.equal((await create(second.id)).status, 200)
     const { groups } = (await second.api.get('/v3/groups/public')).body.data
     assert.equal(groups.length, 1)
-    // A key is of one workspace.
+    // A key belongs to one workspace.
     assert.equal(
       (await user.api.request('GET', '/v0/me', { headers: { 'berth-workspace': second.id } })).status,
       200,
     )
   })
-  it('a session of which two requests make another one at the same time gives one', async () => {
+  it('concurrent moves of a session leave one session', async () => {
     const session = await memberOfTwo()
     const replies = await Promise.all(Array.from({ length: 6 }, () => move(session, session.second.id)))
     const statuses = replies.map(({ status }) => status)
@@ -143,7 +145,7 @@ describe('a session of a user of several workspaces', () => {
     )
     assert.equal(rows.length, 1)
   })
-  it('a session that is ended by its id of before a move is over, and so is its cookie', async () => {
+  it('ending a moved session by its previous id also ends its cookie', async () => {
     const session = await memberOfTwo()
     const { ask, id, first, second, user } = session
     const other = await signIn(first, user.name)
@@ -152,7 +154,7 @@ describe('a session of a user of several workspaces', () => {
     assertError(await ask('GET', '/v0/me'), 401, ENDED)
     assert.equal((await other.ask('GET', '/v0/me')).status, 200)
   })
-  it('a session goes to no workspace of others, for no other origin, and a key goes nowhere', async () => {
+  it("sessions move only to the user's own workspaces from the dashboard, and keys never move", async () => {
     const session = await memberOfTwo()
     const { ask, second, user, cookie } = session
     const stranger = await workspace()

@@ -1,4 +1,4 @@
-/** Sessions of the dashboard: a link is spent once, and its cookie is good for its user, from the dashboard alone. */
+/** Dashboard sessions: a link works once, and its cookie is valid for its user, only from the dashboard. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../support/agent-host.ts'
@@ -13,19 +13,19 @@ const SPENT = 'The link was used or is too old: make a new one with `npx berth l
 const signIn = (own: Workspace, user?: string) => openSession(anonymous, own, user)
 
 describe('a login link', () => {
-  it('berth login-link prints a link whose token no browser sends', async () => {
+  it('berth login-link prints a link with the token in the fragment, which browsers do not send', async () => {
     const { name } = await workspace()
     const printed = await berth('login-link', '-w', name)
     assert.match(printed, /^http.*\/login#token=login_[\w-]{43}$/)
     assert.equal(new URL(printed).port, new URL(url).port)
   })
-  it('a link is spent once, of many who try at the same time', async () => {
+  it('a login link works once, even if many try at the same time', async () => {
     const token = await (await workspace()).loginToken()
     const replies = await Promise.all(Array.from({ length: 8 }, () => anonymous.post('/v0/login', { token })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(7).fill(401)])
     assertError(await anonymous.post('/v0/login', { token }), 401, SPENT)
   })
-  it('a link is too old after its time, and goes with its member', async () => {
+  it('a login link expires, and stops working when its member is removed', async () => {
     const own = await workspace()
     const token = await own.loginToken()
     const [row] = await sql(
@@ -40,7 +40,7 @@ describe('a login link', () => {
     await own.api.delete(`/v0/workspaces/${own.id}/members/${member.id}`)
     assertError(await anonymous.post('/v0/login', { token: theirs }), 401, SPENT)
   })
-  it('a page of another origin signs nobody in, and the link stays good', async () => {
+  it('a page of another origin signs nobody in, and the link stays valid', async () => {
     const token = await (await workspace()).loginToken()
     for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }])
       assertError(await anonymous.post('/v0/login', { token }, headers), 403, OTHER)
@@ -48,7 +48,7 @@ describe('a login link', () => {
     const own = { origin: new URL(url).origin, 'sec-fetch-site': 'same-origin' }
     assert.equal((await anonymous.post('/v0/login', { token }, own)).status, 200)
   })
-  it('a token that is none is refused', async () => {
+  it('an invalid login token is refused', async () => {
     assertError(await anonymous.post('/v0/login', { token: '' }), 400, 'token: must not be empty')
     assertError(await anonymous.post('/v0/login', {}), 400, /^token: /)
     assertError(await anonymous.post('/v0/login', { token: 'login_x' }), 401, SPENT)
@@ -56,7 +56,7 @@ describe('a login link', () => {
 })
 
 describe('a session', () => {
-  it('the cookie is HttpOnly, SameSite=Strict, and Secure on this machine', async () => {
+  it('the session cookie is HttpOnly, SameSite=Strict, and Secure on this machine', async () => {
     const { setCookie } = await signIn(await workspace())
     assert.match(
       setCookie,
@@ -68,7 +68,7 @@ describe('a session', () => {
     ['member', ['admin'], 200],
     ['viewer', ['org:read'], 403],
   ] as const)
-    it(`a session of a ${role} may do what the role may`, async () => {
+    it(`a session of a ${role} may do what the role allows`, async () => {
       const own = await workspace()
       const user = await addMember(own, role)
       const { ask, id } = await signIn(own, user.name)
@@ -80,7 +80,7 @@ describe('a session', () => {
       const made = await ask('POST', '/v3/groups/public', {}, { name: 'mine' })
       assert.equal(made.status, write)
     })
-  it('a session makes keys that stay behind it, or as long as they are told to', async () => {
+  it('a session creates keys that outlive it, or that expire as requested', async () => {
     const own = await workspace()
     const { ask } = await signIn(own)
     for (const body of [{ keyName: 'stays' }, { keyName: 'ends', expiresInHours: 24 * 365 }]) {
@@ -92,25 +92,25 @@ describe('a session', () => {
     assert.deepEqual([ends.name, stays.name, stays.expiresAt], ['ends', 'stays', null])
     assert.ok(Date.parse(ends.expiresAt) - Date.now() > 364 * 86_400_000, ends.expiresAt)
   })
-  it('a session of an instance admin sees to the instance', async () => {
+  it('a session of an instance admin can administer the instance', async () => {
     const own = await workspace()
     const user = await addMember(own, 'viewer')
     const { ask } = await signIn(own, user.name)
     assert.equal((await ask('GET', '/v0/admin/workspaces')).status, 403)
     await berth('users', 'admin', user.name)
-    // The web process hears of the command a moment later.
+    // The web process learns of the command a moment later.
     const isAdmin = ({ body }: Reply) => body.data.scopes.includes('instance:write')
     const { body } = await soon(() => ask('GET', '/v0/me'), isAdmin)
     assert.deepEqual(body.data.scopes, ['org:read', 'instance:write'])
     assert.equal((await ask('GET', '/v0/admin/workspaces')).status, 200)
   })
-  it('a key is told who it is as well, and has no session to end', async () => {
+  it('a key can read its own identity, and has no session to end', async () => {
     const { api, name } = await workspace()
     const { body } = await api.get('/v0/me')
     assert.deepEqual([body.data.workspace.name, body.data.session], [name, null])
     assertError(await api.post('/v0/logout', undefined), 403, SESSION_NEEDED)
   })
-  it('what changes something needs the header, and another origin may not even read', async () => {
+  it('a session needs the dashboard header for changes, and its own origin even for reads', async () => {
     const { ask, cookie } = await signIn(await workspace())
     const bare = await anonymous.request('POST', '/v3/groups/public', {
       json: { name: 'a' },
@@ -127,7 +127,7 @@ describe('a session', () => {
     }
     assert.equal((await ask('GET', '/v0/me', { 'sec-fetch-site': 'none' })).status, 200)
   })
-  it('hosts of agents and gateways know no session', async () => {
+  it('hosts of agents and gateways accept no session', async () => {
     const { cookie } = await signIn(await workspace())
     for (const domain of ['agents.localhost', 'gateway.localhost']) {
       const host = new AgentHost(url, 'x7f3k2ab', undefined, domain)
@@ -135,12 +135,12 @@ describe('a session', () => {
       assert.ok([401, 404].includes(status), `${domain}: ${status} ${text}`)
     }
   })
-  it('a key goes before a cookie', async () => {
+  it('a key takes precedence over a cookie', async () => {
     const [one, other] = [await workspace(), await workspace()]
     const { cookie } = await signIn(one)
     assert.equal((await other.api.get('/v0/me', undefined, { cookie })).body.data.workspace.id, other.id)
   })
-  it('a cookie that is none is refused', async () => {
+  it('an invalid session cookie is refused', async () => {
     const { cookie } = await signIn(await workspace())
     for (const value of ['x', `${cookie.split('=')[1]?.split('.')[0]}.${'0'.repeat(64)}`])
       assertError(
@@ -149,7 +149,7 @@ describe('a session', () => {
         ENDED,
       )
   })
-  it('a session is no key of the lists, and keeps no secret that could be read', async () => {
+  it('a session is not listed as a key, and its secret is not stored', async () => {
     const own = await workspace()
     const { id, cookie } = await signIn(own)
     const keys = (await own.api.get(`/v0/workspaces/${own.id}/keys`)).body.data.keys
@@ -163,8 +163,8 @@ describe('a session', () => {
   })
 })
 
-describe('the end of a session', () => {
-  it('sessions are listed and ended, at once', async () => {
+describe('ending sessions', () => {
+  it('sessions are listed, and can be ended at once', async () => {
     const own = await workspace()
     const [first, second] = [await signIn(own), await signIn(own)]
     const { sessions } = (await second.ask('GET', '/v0/sessions')).body.data
@@ -181,13 +181,13 @@ describe('the end of a session', () => {
     assert.equal((await own.api.delete(`/v0/sessions/${second.id}`)).status, 200)
     assertError(await second.ask('GET', '/v0/me'), 401, ENDED)
   })
-  it('a cookie that is no session is 401', async () => {
+  it('a cookie with an unknown session id returns 401', async () => {
     for (const id of ['-'.repeat(36), 'a'.repeat(36)]) {
       const cookie = `__Host-berth-session=${id}.${'a'.repeat(64)}`
       assertError(await anonymous.request('GET', '/v0/me', { headers: { cookie } }), 401, ENDED)
     }
   })
-  it('another user’s session is not there, and a key with less than admin ends none', async () => {
+  it('another user’s session returns 404, and only a key with admin may end sessions', async () => {
     const own = await workspace()
     const user = await addMember(own, 'owner')
     const [mine, theirs] = [await signIn(own), await signIn(own, user.name)]
@@ -197,14 +197,14 @@ describe('the end of a session', () => {
     assertError(await files.delete(`/v0/sessions/${mine.id}`), 403, 'Missing scope: admin')
     assert.equal((await mine.ask('GET', '/v0/me')).status, 200)
   })
-  it('logout ends the session and forgets the cookie', async () => {
+  it('logout ends the session and deletes the cookie', async () => {
     const { ask } = await signIn(await workspace())
     const { status, headers } = await ask('POST', '/v0/logout')
     assert.equal(status, 200)
     assert.match(headers.get('set-cookie') ?? '', /^__Host-berth-session=; Path=\/; Expires=Thu, 01 Jan 1970/)
     assertError(await ask('GET', '/v0/me'), 401, ENDED)
   })
-  it('a removed member’s session ends at once, and not by coming back', async () => {
+  it('a removed member’s session ends at once, and stays ended if the member rejoins', async () => {
     const own = await workspace()
     const user = await addMember(own, 'member')
     const { ask } = await signIn(own, user.name)
@@ -227,7 +227,7 @@ describe('the end of a session', () => {
       )
       assertError(await ask('GET', '/v0/me'), 401, ENDED)
     })
-  it('a session is named in the audit, and is no key in the events', async () => {
+  it('the audit names the session, and no key events report it', async () => {
     const { id, ask } = await signIn(await workspace())
     assert.equal((await ask('POST', '/v3/groups/public', {}, { name: 'by a session' })).status, 200)
     const entries = await sql(

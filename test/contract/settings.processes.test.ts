@@ -1,4 +1,4 @@
-/** Cases that need other settings than the rest: a Berth of its own with short times and small limits. */
+/** Cases that need different settings: a separate Berth with short times and small limits. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -26,7 +26,7 @@ const { api } = await workspace()
 const other = await workspace()
 
 describe('a pin request', () => {
-  it('a pin request is backfilled while as many searches run as a workspace may have, and expired when nobody came', async () => {
+  it('a pin request is backfilled beyond the search limit, and expired if no node was found', async () => {
     const pins = []
     for (let i = 0; i < 3; i++) pins.push(await api.pin({ cid: `${await missingCid()}` }))
     const [first, , third] = pins
@@ -38,7 +38,7 @@ describe('a pin request', () => {
       [third.record.id],
     )
     const { record } = await other.api.pin({ cid: `${inlineCid('other')}` }, { wait: 120 })
-    assert.equal(record.status, 'pinned', 'another workspace has searches of its own')
+    assert.equal(record.status, 'pinned', 'another workspace has its own searches')
 
     const operation = await api.finished(first.operation)
     assert.equal((await api.queued(first.record.id))?.status, 'expired')
@@ -53,7 +53,7 @@ describe('a pin request', () => {
     assert.equal((await api.get(QUEUE, { status: 'expired' })).status, 200)
   })
 
-  it('a pin request that is backfilled may be withdrawn', async () => {
+  it('a backfilled pin request can be withdrawn', async () => {
     const pins = []
     for (let i = 0; i < 3; i++) pins.push(await other.api.pin({ cid: `${await missingCid()}` }))
     const id = pins[2]?.record.id ?? ''
@@ -89,7 +89,7 @@ describe('a host node', () => {
       })
       assertError(reply, 400, 'host_nodes[0]: private addresses are not allowed')
     })
-  it('a host node may be private beside another address of the same node, and is passed over then', async () => {
+  it('a private address of a host node is ignored if the node has another address', async () => {
     const local = `/ip4/192.168.1.1/tcp/4001/p2p/${PEER}`
     const host_nodes = [local, `/ip4/8.8.8.8/tcp/4001/p2p/${PEER}`]
     const { status, body } = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes })
@@ -99,7 +99,7 @@ describe('a host node', () => {
     const reply = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes: [...host_nodes, other] })
     assertError(reply, 400, 'host_nodes[2]: private addresses are not allowed')
   })
-  it('a host node behind a relay may not be private either', async () => {
+  it('a host node behind a relay must not be private either', async () => {
     const relayed = `/ip4/10.0.0.1/tcp/4001/p2p/${PEER}/p2p-circuit/p2p/${PEER}`
     const reply = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes: [relayed] })
     assertError(reply, 400, 'host_nodes[0]: private addresses are not allowed')
@@ -112,7 +112,7 @@ describe('a host node', () => {
     ]
     assert.equal((await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes })).status, 200)
   })
-  it('a host node by a name that leads to a private address is not dialled', async () => {
+  it('a host node whose name resolves to a private address is not dialed', async () => {
     const node = await provider()
     const cid = `${await node.file(randomBytes(100))}`
     const named = node.multiaddr.replace('/ip4/127.0.0.1/', '/dns4/localhost/')

@@ -1,6 +1,6 @@
 /**
- * Starts one Berth and one PostgreSQL server for tests' own databases, for all the files of a run:
- * `node --test --test-global-setup=test/contract/setup.ts …`. A file that is run without it starts its own.
+ * Starts one Berth, and one PostgreSQL server for the tests' own databases, for all files of a run: `node --test
+ * --test-global-setup=test/contract/setup.ts …`. A file that runs without it starts its own.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
@@ -15,7 +15,8 @@ let stack: Stack | undefined
 let dir: string | undefined
 
 export async function globalSetup(): Promise<void> {
-  // Otherwise each of some hundred processes strips the types of its modules again, for half a second.
+  // Without it, each of about a hundred processes would strip the types of its modules again, which takes half a
+  // second.
   process.env.NODE_COMPILE_CACHE ??= join(
     process.env.XDG_CACHE_HOME || join(homedir(), '.cache'),
     'berth/node',
@@ -27,12 +28,12 @@ export async function globalSetup(): Promise<void> {
   process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env, key: await createSharedKey(stack) })
 }
 
-/** Not the runner's own code for failing tests, so that a second try of these cannot hide it. */
+/** Differs from the runner's code for failing tests, so that a second try of those cannot hide it. */
 const TEARDOWN_FAILED = 2
 
 /**
- * Fails the run if the log of the tests' Berth has one of the tokens that they made. It does not throw because Node would
- * call it again and again.
+ * Fails the run if the log of the tests' Berth contains a token that the tests created. It does not throw, because Node
+ * would call it again and again.
  */
 export async function globalTeardown(): Promise<void> {
   try {
@@ -40,12 +41,12 @@ export async function globalTeardown(): Promise<void> {
     await databases?.stop()
     const { tokens, lines } = await findLogged(process.env[TOKEN_RECORD] ?? '', stack?.output() ?? '')
     await rm(dir ?? '', { recursive: true, force: true })
-    console.log(`${tokens} tokens and secrets of the tests were looked for in the log`)
+    console.log(`searched the log for ${tokens} tokens and secrets of the tests`)
     if (lines.length === 0) return
-    console.log(`✖ ${lines.length} lines of the log hold some of them:`)
+    console.log(`✖ ${lines.length} lines of the log contain some of them:`)
     for (const line of lines.slice(0, 10)) console.log(line.slice(0, 2000))
   } catch (error) {
-    console.log('✖ the Berth that the tests share does not stop:', error)
+    console.log('✖ the shared Berth of the tests does not stop:', error)
   }
   process.exitCode = TEARDOWN_FAILED
 }

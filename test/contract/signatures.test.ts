@@ -1,4 +1,4 @@
-/** Signatures of content, as its owner gives them. */
+/** Signatures of content that its owner added. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -24,7 +24,7 @@ const newFile = async (network: 'public' | 'private' = 'public') =>
 
 describe('a signature', () => {
   for (const network of NETWORKS)
-    it(`a signature of a file of the ${network} network is added, read and removed`, async () => {
+    it(`a signature of a ${network} file is added, read and removed`, async () => {
       const cid = await newFile(network)
       const path = pathOf(cid, network)
       const signed = newSigned()
@@ -40,7 +40,7 @@ describe('a signature', () => {
         assertError(reply, 404, 'cid: has no signature')
       assert.equal((await api.post(path, newSigned())).status, 200)
     })
-  it('a signature may be added again as it is, and is 409 beside another one', async () => {
+  it('a signature may be added again unchanged, but a different one returns 409', async () => {
     const path = pathOf(await newFile())
     const signed = newSigned()
     for (let i = 0; i < 2; i++) assert.equal((await api.post(path, signed)).status, 200)
@@ -48,12 +48,12 @@ describe('a signature', () => {
       assertError(await api.post(path, { ...signed, ...change }), 409, 'cid: has a signature already')
     assert.deepEqual((await api.get(path)).body.data.signature, signed.signature)
   })
-  it('a signature is one of many that are added at once', async () => {
+  it('several signatures added to a CID at once: one is stored', async () => {
     const path = pathOf(await newFile())
     const replies = await Promise.all([1, 2, 3, 4].map(() => api.post(path, newSigned())))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409])
   })
-  it('a signature is in a header of gateways that have the plugin, of what they serve', async () => {
+  it('gateways with the plugin send the signature of what they serve in a header', async () => {
     const [signed, plain] = [await newFile(), await newFile()]
     const { signature } = (await api.post(pathOf(signed), newSigned())).body.data
     const gateway = await openGateway(context, mine)
@@ -72,7 +72,7 @@ describe('a signature', () => {
     assert.equal((await api.delete(`${plugins}/plugin/1`)).status, 200)
     assert.equal(await shown(signed), undefined)
   })
-  it('a signature is also in the header of what is within a file, and has no file of its own any more', async () => {
+  it('a gateway sends the signature of an inner CID even if its own file is deleted', async () => {
     const content = randomUUID()
     const { id, cid } = await store(api, 'public', content)
     const { signature } = (await api.post(pathOf(cid), newSigned())).body.data
@@ -84,14 +84,14 @@ describe('a signature', () => {
     const { status, headers } = await gateway.head(`/ipfs/${cid}`)
     assert.deepEqual([status, headers['pinata-signature']], [200, signature])
   })
-  it('a signature needs a file of the workspace on that network', async () => {
+  it('a signature needs a file of the workspace on its network', async () => {
     const cid = await newFile()
     const refusal = 'cid: not a file of this workspace'
     assertError(await api.post(pathOf(await missingCid()), newSigned()), 404, refusal)
     assertError(await api.post(pathOf(cid, 'private'), newSigned()), 404, refusal)
     assertError(await other.api.post(pathOf(cid), newSigned()), 404, refusal)
   })
-  it('a signature is not there for another workspace', async () => {
+  it('a signature returns 404 for another workspace', async () => {
     const cid = await newFile()
     await api.post(pathOf(cid), newSigned())
     for (const reply of [await other.api.get(pathOf(cid)), await other.api.delete(pathOf(cid))])
@@ -109,7 +109,7 @@ describe('a signature', () => {
     ])
     assert.equal(rows.length, 1)
   })
-  it('a signature needs the scopes of files', async () => {
+  it('a signature needs the file scopes', async () => {
     const cid = await newFile()
     const reader = await mine.keyed('org:files:read')
     assertError(await reader.post(pathOf(cid), newSigned()), 403, 'Missing scope: org:files:write')
@@ -129,9 +129,9 @@ describe('a signature', () => {
     ['no body', null, /^body: /],
   ]
   for (const [what, body, message] of malformed)
-    it(`a signature is 400 with ${what}`, async () =>
+    it(`a signature returns 400 with ${what}`, async () =>
       assertError(await api.post(pathOf(await newFile()), body), 400, message))
-  it('a signature is 400 of a CID that is none, and of a network that is none', async () => {
+  it('a signature returns 400 for an invalid CID or network', async () => {
     assertError(await api.post(pathOf('x'), newSigned()), 400, /^cid: not a CID/)
     assertError(
       await api.get(pathOf(await missingCid(), 'secret')),

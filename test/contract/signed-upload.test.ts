@@ -28,7 +28,7 @@ const sign = async (fields: object = {}, client: Client = api): Promise<string> 
   return body.data
 }
 
-/** Sends a form to a signed URL, as a page without a key does. */
+/** Sends a form to a signed URL, like a page without a key. */
 async function send(
   signed: string,
   fields: Record<string, string | Blob | [Blob, string][]>,
@@ -55,7 +55,7 @@ const changed = (signed: string, change: (url: URL) => void) => {
 }
 
 describe('a signed URL', () => {
-  it('a signed URL is as clients know it', async () => {
+  it('a signed URL has the format that clients know', async () => {
     const before = Math.floor(Date.now() / 1000)
     const signed = new URL(await sign({ date: undefined }))
     assert.equal(signed.origin, url)
@@ -70,7 +70,7 @@ describe('a signed URL', () => {
     assert.match(params['X-Signature'] ?? '', /^[0-9a-f]{64}$/)
   })
 
-  it('a signed URL takes a file, and fixes what it says', async () => {
+  it('a signed URL accepts a file, and overrides form fields with its own', async () => {
     const group_id = (await api.post('/v3/groups/public', { name: 'signed' })).body.data.id
     const signed = await sign({ filename: 'fixed', keyvalues: { from: 'url' }, group_id })
     const { status, body } = await send(signed, {
@@ -85,7 +85,7 @@ describe('a signed URL', () => {
     assert.equal(body.data.network, 'public')
   })
 
-  it('a signed URL leaves the rest to the upload', async () => {
+  it('a signed URL leaves unset fields to the upload', async () => {
     const { body } = await send(await sign(), {
       file: text('signed, and free'),
       name: 'chosen',
@@ -94,7 +94,7 @@ describe('a signed URL', () => {
     assert.deepEqual([body.data.name, body.data.keyvalues], ['chosen', { from: 'form' }])
   })
 
-  it('a signed URL may be used more than once, and needs no key, nor minds a wrong one', async () => {
+  it('a signed URL may be used repeatedly, needs no key, and ignores a wrong one', async () => {
     const signed = await sign()
     for (const content of ['one', 'two']) {
       const form = new FormData()
@@ -109,7 +109,7 @@ describe('a signed URL', () => {
     }
   })
 
-  it('a signed URL takes a resumable upload', async () => {
+  it('a signed URL accepts a resumable upload', async () => {
     const bytes = bytesOf('signed tus', 3000)
     const { location, id } = await begin(
       anonymous,
@@ -128,7 +128,7 @@ describe('a signed URL', () => {
     )
   })
 
-  it('a signed URL takes the option that the npm SDK adds to it', async () => {
+  it('a signed URL accepts the option that the npm SDK adds to it', async () => {
     const bytes = bytesOf('signed v0', 3000)
     const target = new URL(await sign())
     target.searchParams.set('X-Upload-Option-Cid-Version', 'v0')
@@ -136,7 +136,7 @@ describe('a signed URL', () => {
     assert.match((await patch(location, 0, bytes)).headers.get('upload-cid') ?? '', /^Qm/)
   })
 
-  it('a signed URL takes a folder where it says so', async () => {
+  it('a signed URL accepts a folder if it allows directories', async () => {
     const folder: [Blob, string][] = [
       [text('a'), 'folder/a.txt'],
       [text('b'), 'folder/b.txt'],
@@ -151,30 +151,30 @@ describe('a signed URL', () => {
   })
 })
 
-describe('an upload beyond what its URL allows', () => {
+describe('uploads beyond what the URL allows', () => {
   const REFUSED = 'Presigned URL does not grant permissions to upload detected MIME type: text/plain'
 
-  it('an upload of another type than its URL allows is refused', async () => {
+  it('an upload of a type that its URL does not allow is refused', async () => {
     const signed = await sign({ allow_mime_types: ['image/*', 'application/pdf'] })
-    assertError(await send(signed, { file: new Blob(['no image'], { type: 'image/png' }) }), 400, REFUSED)
+    assertError(await send(signed, { file: new Blob(['not an image'], { type: 'image/png' }) }), 400, REFUSED)
     const { status } = await send(signed, { file: new Blob([PNG]) })
     assert.equal(status, 200)
   })
-  it('a resumable upload of another type than its URL allows is refused', async () => {
+  it('a resumable upload of a type that its URL does not allow is refused', async () => {
     const target = await sign({ allow_mime_types: ['image/*'] })
     const { location, id } = await begin(anonymous, 8, { filetype: 'image/png' }, { target })
-    const answer = await patch(location, 0, new Uint8Array(Buffer.from('no image')))
+    const answer = await patch(location, 0, new Uint8Array(Buffer.from('not an image')))
     assert.deepEqual([answer.status, await answer.json()], [400, { error: REFUSED }])
     assert.equal((await api.get(`/v3/files/public/${id}`)).status, 404)
   })
-  it('an upload that is larger than its URL allows is refused', async () => {
+  it('an upload larger than its URL allows is refused', async () => {
     const signed = await sign({ max_file_size: 10 })
     const message = 'file: larger than the 10 bytes that this URL allows'
     assertError(await send(signed, { file: text('eleven bytes') }), 413, message)
     const answer = await create(anonymous, 11, {}, { target: signed })
     assert.deepEqual([answer.status, await answer.json()], [413, { error: message }])
   })
-  it('an upload of a CAR of a file that is larger than its URL allows is refused', async () => {
+  it('an upload of a CAR with a file larger than its URL allows is refused', async () => {
     const leaf = await blockOf(raw.code, new Uint8Array(1000))
     const node = dagPb.encode({
       Data: new UnixFS({ type: 'file', blockSizes: new Array(20).fill(1000n) }).marshal(),
@@ -190,7 +190,7 @@ describe('an upload beyond what its URL allows', () => {
     const answer = await patch(location, 0, Uint8Array.from(car))
     assert.deepEqual([answer.status, await answer.json()], [413, { error: message }])
   })
-  it('an upload to another network than its URL allows is refused', async () => {
+  it('an upload to a network that its URL does not allow is refused', async () => {
     const signed = await sign()
     const message = 'network: this key or URL is for the public network'
     assertError(await send(signed, { file: text('private'), network: 'private' }), 400, message)
@@ -199,7 +199,7 @@ describe('an upload beyond what its URL allows', () => {
   })
 })
 
-describe('a signed URL that is good for nothing', () => {
+describe('invalid signed URLs', () => {
   const upload = (signed: string) => send(signed, { file: text('refused') })
   const unsigned = 'X-Signature: missing; POST /v3/files/sign makes signed URLs'
   const forged = 'X-Signature: the URL is not as it was signed'
@@ -210,7 +210,7 @@ describe('a signed URL that is good for nothing', () => {
     assertError(await upload(params), 401, unsigned)
     assertError(await upload(signed.replace(/\?.*/, '')), 401, unsigned)
   })
-  it('a signed URL that was changed is refused', async () => {
+  it('a modified signed URL is refused', async () => {
     const signed = await sign()
     const other = new URL(await sign()).pathname
     for (const change of [
@@ -225,10 +225,10 @@ describe('a signed URL that is good for nothing', () => {
     }
     assert.equal((await upload(signed)).status, 200)
   })
-  it('a signed URL that has expired, or is not good yet, is refused', async () => {
+  it('an expired or not yet valid signed URL is refused', async () => {
     const now = Math.floor(Date.now() / 1000)
-    // Good for two seconds: signed anew where they were over before the request arrived.
-    const short = await until('a URL is signed before its end', async () => {
+    // Valid for two seconds: signed again if they had passed before the request arrived.
+    const short = await until('a URL is signed before it expires', async () => {
       const date = Math.floor(Date.now() / 1000) - 3600
       const { status, body } = await api.post(SIGN, { date, expires: 3602, network: 'public' })
       return status === 200 && body.data
@@ -253,21 +253,21 @@ describe('a signed URL that is good for nothing', () => {
       sql(`UPDATE membership SET role = 'viewer' WHERE workspace_id = $1`, [own.id]),
   }
   for (const [what, end] of Object.entries(ends)) {
-    it(`a signed URL ends when ${what}`, async () => {
+    it(`a signed URL stops working when ${what}`, async () => {
       const own = await workspace()
       const signed = await sign({}, own.api)
       await end(own)
       assertError(await upload(signed), 403, gone)
     })
   }
-  it('a signed URL keeps nothing of a file that was on its way when its key was revoked', async () => {
+  it("a file that is being sent while its signed URL's key is revoked is not kept", async () => {
     const own = await workspace()
     const signed = await sign({}, own.api)
     const headers = { 'content-type': 'multipart/form-data; boundary=x' }
     const sending = request(signed, { method: 'POST', headers })
     const answered = once(sending, 'response') as Promise<[IncomingMessage]>
     sending.write('--x\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n')
-    // More than the system holds for a server that does not read yet: it was let in.
+    // More than the system buffers for a server that does not read yet: Berth has accepted the request.
     await new Promise((resolve) => sending.write(Buffer.alloc(32_000_000), resolve))
     await ends['its key is revoked']?.(own)
     sending.end('\r\n--x--\r\n')
@@ -275,7 +275,7 @@ describe('a signed URL that is good for nothing', () => {
     assert.equal(statusCode, 403)
     assert.deepEqual(await sql('SELECT FROM file WHERE workspace_id = $1', [own.id]), [])
   })
-  it('a signed URL follows the plan', async () => {
+  it('a signed URL is limited by the plan', async () => {
     const own = await workspace()
     const signed = await sign({}, own.api)
     await sql(`UPDATE workspace SET plan = 'free' WHERE id = $1`, [own.id])
@@ -287,28 +287,28 @@ describe('a signed URL that is good for nothing', () => {
 describe('signing a URL', () => {
   const refused: Record<string, [object, string | RegExp]> = {
     'no time': [{ expires: undefined }, /^expires: /],
-    'no seconds at all': [{ expires: 0 }, 'expires: must be at least 1'],
+    'zero seconds': [{ expires: 0 }, 'expires: must be at least 1'],
     'more than a year': [{ expires: 31_536_001 }, 'expires: must be at most 31536000'],
-    'a time that is over': [{ date: 1000 }, 'expires: is over already: date and expires are in the past'],
+    'a time in the past': [{ date: 1000 }, 'expires: is over already: date and expires are in the past'],
     milliseconds: [{ date: Date.now() * 1000 }, 'date: must be Unix time in seconds'],
     'another network': [{ network: 'x' }, 'network: must be public or private'],
-    'no type at all': [{ allow_mime_types: [] }, 'allow_mime_types: must not be empty'],
-    'what is no type': [{ allow_mime_types: ['png'] }, /^allow_mime_types\[0\]: must be as image\/png/],
-    'a size of nothing': [{ max_file_size: 0 }, 'max_file_size: must be at least 1'],
-    'a value that is no text': [{ keyvalues: { a: 1 } }, /^keyvalues\.a: /],
-    'a group that is no id': [{ group_id: 'x' }, 'group_id: must be a UUID'],
+    'no types at all': [{ allow_mime_types: [] }, 'allow_mime_types: must not be empty'],
+    'an invalid type': [{ allow_mime_types: ['png'] }, /^allow_mime_types\[0\]: must be as image\/png/],
+    'a size of zero': [{ max_file_size: 0 }, 'max_file_size: must be at least 1'],
+    'a value that is not text': [{ keyvalues: { a: 1 } }, /^keyvalues\.a: /],
+    'a malformed group id': [{ group_id: 'x' }, 'group_id: must be a UUID'],
   }
   for (const [what, [fields, message]] of Object.entries(refused)) {
-    it(`signing a URL for ${what} is 400`, async () => {
+    it(`signing a URL for ${what} returns 400`, async () => {
       assertError(await api.post(SIGN, { expires: 60, ...fields }), 400, message)
     })
   }
-  it('signing a URL for a group that is not the workspace’s is 404', async () => {
+  it('signing a URL for a group of another workspace returns 404', async () => {
     const theirs = (await (await workspace()).api.post('/v3/groups/public', { name: 'x' })).body.data.id
     const body = { expires: 60, network: 'public', group_id: theirs }
     assertError(await api.post(SIGN, body), 404, 'group_id: there is no such group')
   })
-  it('signing a URL needs a key that may write', async () => {
+  it('signing a URL needs a key with write access', async () => {
     assert.equal((await anonymous.post(SIGN, { expires: 60 })).status, 401)
     const reader = await keyed('org:files:read')
     assertError(await reader.post(SIGN, { expires: 60 }), 403, /^Missing scope: org:files:write/)

@@ -4,7 +4,7 @@ import type { Client } from '../support/client.ts'
 export const NETWORKS = ['public', 'private'] as const
 export type Network = (typeof NETWORKS)[number]
 
-/** Uploads a text or bytes as a file of its own; resolves to its record. */
+/** Uploads a text or bytes as a file; resolves to its record. */
 export async function store(
   client: Client,
   network: Network,

@@ -1,4 +1,4 @@
-/** Swapped content as readers get it: at gateways with the plugin and without it, on both networks. */
+/** Swapped content as readers get it: at gateways with and without the plugin, on both networks. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'
@@ -36,7 +36,7 @@ const read = async (cid: { toString(): string }, gateway = swapping) => {
 const remove = async (id: string) => assert.equal((await api.delete(`/v3/files/public/${id}`)).status, 200)
 
 describe('a swapped CID', () => {
-  it('a swapped CID is served from the newest CID at once, however it is spelled, until the swap is taken back', async () => {
+  it('a swapped CID is served from its newest target, in any spelling, until the swap is removed', async () => {
     const [a, b, c] = [await newFile(), await newFile(), await newFile()]
     assert.equal(await read(a.cid), a.text)
     await swap(a.cid, b.cid)
@@ -46,7 +46,7 @@ describe('a swapped CID', () => {
     assert.equal((await api.delete(`/v3/files/public/swap/${a.cid}`)).status, 200)
     assert.equal(await read(a.cid), a.text)
   })
-  it('a swapped CID says by its ETag what it is now, and is not kept for long', async () => {
+  it('a swapped CID has the ETag of its target, and is not cached for long', async () => {
     const [a, b] = [await newFile(), await newFile()]
     const before = await swapping.get(`/ipfs/${a.cid}`)
     await swap(a.cid, b.cid)
@@ -56,14 +56,14 @@ describe('a swapped CID', () => {
     const again = await swapping.get(`/ipfs/${a.cid}`, { 'if-none-match': before.headers.etag ?? '' })
     assert.deepEqual([again.status, again.text], [200, b.text])
   })
-  it('a swapped CID is one step away from what is served', async () => {
+  it('a swap is followed for one step only', async () => {
     const [a, b, c] = [await newFile(), await newFile(), await newFile()]
     await swap(a.cid, b.cid)
     await swap(b.cid, c.cid)
     await swap(c.cid, a.cid)
     assert.deepEqual([await read(a.cid), await read(b.cid), await read(c.cid)], [b.text, c.text, a.text])
   })
-  it('a swapped CID is itself at a gateway without the plugin', async () => {
+  it('a gateway without the plugin serves a swapped CID from its own content', async () => {
     const [a, b] = [await newFile(), await newFile()]
     await swap(a.cid, b.cid)
     assert.equal(await read(a.cid, plain), a.text)
@@ -73,7 +73,7 @@ describe('a swapped CID', () => {
     assert.equal((await api.delete(`${plugin}/plugin/2`)).status, 200)
     assert.equal(await read(a.cid, plain), a.text)
   })
-  it('a swapped CID is served without its own file, and not without the new one', async () => {
+  it("a swapped CID needs its target's file, but not its own", async () => {
     const [a, b] = [await newFile(), await newFile()]
     await swap(a.cid, b.cid)
     await remove(a.id)
@@ -83,8 +83,8 @@ describe('a swapped CID', () => {
   })
 })
 
-describe('a swap of private files', () => {
-  it('a swap of private files is served by the signed URL of the original', async () => {
+describe('swaps of private files', () => {
+  it('the signed URL of a private file serves the file it was swapped to', async () => {
     const [a, b] = [
       await upload(api, ['network', 'private'], file('private before')),
       await upload(api, ['network', 'private'], file('private after')),
@@ -100,9 +100,9 @@ describe('a swap of private files', () => {
     const served = await swapping.get(`${signed.pathname}${signed.search}`)
     assert.deepEqual([served.status, served.text], [200, 'private after'])
   })
-  it('a swap of private files has a history that only its workspace reads', async () => {
+  it('only its own workspace can read the history of a private swap', async () => {
     const [a, b] = [
-      await upload(api, ['network', 'private'], file('told to nobody')),
+      await upload(api, ['network', 'private'], file('for nobody')),
       await upload(api, ['network', 'private'], file('nor this')),
     ]
     const path = `/v3/files/private/swap/${a.cid}`

@@ -19,7 +19,7 @@ const other = await workspace()
 const pathOf = (cid: unknown, network = 'public') => `/v3/files/${network}/swap/${cid}`
 const swap = (cid: unknown, swap_cid: unknown, client = api) =>
   client.put(pathOf(cid), { swap_cid: `${swap_cid}` })
-/** The one gateway that a workspace has from its creation. */
+/** The gateway that a workspace gets at its creation. */
 const gatewayOf = async ({ api }: Workspace) => (await api.get('/v3/gateways')).body.data.rows[0]
 const { domain, host, id: gatewayId } = await gatewayOf(mine)
 const history = (cid: unknown, client: Client = api, at = domain) => client.get(pathOf(cid), { domain: at })
@@ -35,8 +35,8 @@ async function newFile(client = api): Promise<CID> {
   return cid
 }
 
-describe('the details of a file', () => {
-  it('the details of a file have its signature and swaps, null and none for most files', async () => {
+describe('details of a file', () => {
+  it('the details of a file have its signature and swaps, which most files do not have', async () => {
     const own = await workspace()
     const [first, second] = [await newFile(own.api), await newFile(own.api)]
     const { id } = (await own.api.get('/v3/files/public', { cid: `${first}` })).body.data.files[0]
@@ -57,7 +57,7 @@ describe('the details of a file', () => {
 })
 
 describe('the first swap of a workspace', () => {
-  it('the first swap of a workspace installs the plugin in its gateway, and no later one does', async () => {
+  it('only the first swap of a workspace installs the plugin in its gateway', async () => {
     const { api, ...fresh } = await workspace()
     const { id } = await gatewayOf({ api, ...fresh })
     const plugins = async () => (await api.get('/v3/gateways/plugins')).body.data
@@ -72,7 +72,7 @@ describe('the first swap of a workspace', () => {
 })
 
 describe('a swap', () => {
-  it('a swap answers with the entry, which is the history', async () => {
+  it('a swap returns its entry, which the history lists', async () => {
     const [a, b] = [await newFile(), await newFile()]
     const { status, body } = await swap(a, b)
     assert.equal(status, 200)
@@ -82,25 +82,25 @@ describe('a swap', () => {
     assert.ok(Math.abs(Date.parse(created_at) - Date.now()) < 60_000)
     assert.deepEqual((await history(a)).body, { data: [body.data] })
   })
-  it('a swap takes swapCid as well', async () => {
+  it('a swap accepts swapCid as well', async () => {
     const [a, b] = [await newFile(), await newFile()]
     assert.equal((await api.put(pathOf(a), { swapCid: `${b}` })).body.data.mapped_cid, `${b}`)
     assert.equal((await api.put(pathOf(b), { swapCid: `${a}`, swap_cid: `${a}` })).status, 200)
   })
-  it('a swap is the same however its CIDs are spelled, and shows the new one as it was spelled', async () => {
+  it('a swap accepts any spelling of its CIDs, and shows the new one as it was spelled', async () => {
     const [a, b] = [await newFile(), await newFile()]
     const spelled = b.toString(base58btc)
     assert.equal((await swap(a.toString(base58btc), spelled)).body.data.mapped_cid, spelled)
     assert.deepEqual(await mapped(`${a}`.toUpperCase()), [spelled])
   })
-  it('a swap changes nothing when it is repeated', async () => {
+  it('a repeated swap changes nothing', async () => {
     const [a, b] = [await newFile(), await newFile()]
     const first = await swap(a, b)
     const repeats = await Promise.all([swap(a, b), swap(a, b.toString(base58btc)), swap(a, b)])
     for (const repeat of repeats) assert.deepEqual(repeat.body, first.body)
     assert.equal((await mapped(a)).length, 1)
   })
-  it('a swap may be changed, and be a step of others', async () => {
+  it('a swap may be changed, and may be part of a chain', async () => {
     const [a, b, c] = [await newFile(), await newFile(), await newFile()]
     for (const [from, to] of [
       [a, b],
@@ -112,7 +112,7 @@ describe('a swap', () => {
     assert.deepEqual(await mapped(a), [`${b}`, `${c}`, `${b}`])
     assert.deepEqual(await mapped(b), [`${c}`])
   })
-  it('a swap keeps its history when its files are deleted', async () => {
+  it('a swap keeps its history after its files are deleted', async () => {
     const [a, b] = [await newFile(), await newFile()]
     await swap(a, b)
     for (const cid of [a, b]) {
@@ -124,7 +124,7 @@ describe('a swap', () => {
     assert.equal((await api.delete(pathOf(a))).status, 200)
   })
 
-  it('a swap is 404 for an original that is no file of the workspace', async () => {
+  it('a swap returns 404 if the original CID is not a file of the workspace', async () => {
     const [b, foreign] = [await newFile(), await newFile(other.api)]
     assertError(await swap(await missingCid(), b), 404, NOT_PINNED)
     assertError(await swap(foreign, b), 404, NOT_PINNED)
@@ -133,18 +133,18 @@ describe('a swap', () => {
     assertError(await swap(record.cid, b), 404, NOT_PINNED)
     await api.delete(`/v3/files/public/pin_by_cid/${record.id}`)
   })
-  it('a swap is 404 for a new CID that is no file of the workspace', async () => {
+  it('a swap returns 404 if the new CID is not a file of the workspace', async () => {
     const [a, foreign] = [await newFile(), await newFile(other.api)]
     assertError(await swap(a, await missingCid()), 404, `swap_cid: ${NOT_PINNED}`)
     assertError(await swap(a, foreign), 404, `swap_cid: ${NOT_PINNED}`)
     assertError(await history(a), 404, NO_HISTORY)
   })
-  it('a swap is 400 to itself, in any spelling', async () => {
+  it('a swap of a CID to itself, in any spelling, returns 400', async () => {
     const a = await newFile()
     for (const same of [a, a.toString(base58btc)])
       assertError(await swap(a, same), 400, 'swap_cid: is the CID itself')
   })
-  it('a swap is 403 on the free plan, and for a key that may not write', async () => {
+  it('a swap returns 403 on the free plan, and for a key that may not write', async () => {
     const free = await workspace('free')
     const [a, b] = [inlineCid('a'), inlineCid('b')]
     assertError(await swap(a, b, free.api), 403, 'Swaps are not part of the free plan')
@@ -171,7 +171,7 @@ describe('a swap', () => {
     [pathOf(a), [], /^body: /],
   ]
   for (const [path, body, message] of bad)
-    it(`a swap is 400 for ${path.slice(10, 30)} ${JSON.stringify(body).slice(0, 30)}`, async () =>
+    it(`a swap returns 400 for ${path.slice(10, 30)} ${JSON.stringify(body).slice(0, 30)}`, async () =>
       assertError(await api.put(path, body), 400, message))
   it('a swap to a CID that Berth cannot keep returns 400 [report: impossible content]', async () => {
     const swap_cid = `${inlineCid('x'.repeat(200))}`
@@ -179,8 +179,8 @@ describe('a swap', () => {
   })
 })
 
-describe('the removal of a swap', () => {
-  it('the removal of a swap is an entry without a CID, and lets the CID be swapped again', async () => {
+describe('removing a swap', () => {
+  it('removing a swap adds an entry without a CID, and allows another swap', async () => {
     const [a, b] = [await newFile(), await newFile()]
     await swap(a, b)
     const { status, body } = await api.delete(pathOf(a.toString(base58btc)))
@@ -189,7 +189,7 @@ describe('the removal of a swap', () => {
     assert.equal((await swap(a, b)).status, 200)
     assert.deepEqual(await mapped(a), [`${b}`, null, `${b}`])
   })
-  it('the removal of a swap is 404 where there is none to remove, and happens once', async () => {
+  it('removing a swap works once, and returns 404 without a swap', async () => {
     const [a, b] = [await newFile(), await newFile()]
     assertError(await api.delete(pathOf(a)), 404, 'CID is not swapped')
     await swap(a, b)
@@ -197,7 +197,7 @@ describe('the removal of a swap', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 404, 404])
     assert.deepEqual(await mapped(a), [null, `${b}`])
   })
-  it('the removal of a swap of another workspace does not happen', async () => {
+  it('removing a swap of another workspace returns 404', async () => {
     const [a, b] = [await newFile(), await newFile()]
     await swap(a, b)
     assertError(await other.api.delete(pathOf(a)), 404, 'CID is not swapped')
@@ -210,39 +210,39 @@ describe('the swap history', async () => {
   const [a, b] = [await newFile(), await newFile()]
   await swap(a, b)
 
-  it('the swap history is found by any spelling of its gateway', async () => {
+  it('the swap history accepts any spelling of its gateway', async () => {
     const port = new URL(url).port
     for (const at of [domain, domain.toUpperCase(), host, `${host}:${port}`, host.toUpperCase()])
       assert.equal((await history(a, api, at)).status, 200, at)
   })
-  it('the swap history may be read with a key of any workspace that may read files', async () => {
+  it("any workspace's key that may read files can read the swap history", async () => {
     const reader = await other.keyed('org:files:read')
     assert.deepEqual((await history(a, reader)).body, (await history(a)).body)
     const stranger = await other.keyed('org:groups:read')
     assertError(await history(a, stranger), 403, 'Missing scope: org:files:read')
   })
-  it('the swap history is that of the gateway’s workspace', async () => {
+  it('the swap history covers only the gateway’s workspace', async () => {
     const theirs = await gatewayOf(other)
     await other.api.post(`/v3/gateways/plugins/${theirs.id}`, { plugin_id: 2 })
     assertError(await history(a, api, theirs.host), 404, NO_HISTORY)
   })
-  it('the swap history is 404 for a CID that was never swapped, and on the other network', async () => {
+  it('the swap history returns 404 for a CID that was never swapped, and on the other network', async () => {
     assertError(await history(await missingCid()), 404, NO_HISTORY)
     assertError(await history(b), 404, NO_HISTORY)
     assertError(await api.get(pathOf(a, 'private'), { domain }), 404, NO_HISTORY)
   })
-  it('the swap history is 404 at a gateway that is not there', async () => {
+  it('the swap history returns 404 for an unknown gateway', async () => {
     for (const at of ['nobody', `nobody.${host}`, 'x', '\0', '\0.example.org', 'example.org'])
       assertError(await history(a, api, at), 404, 'domain: there is no such gateway')
   })
-  it('the swap history is 404 at a gateway without the plugin', async () => {
+  it('the swap history returns 404 at a gateway without the plugin', async () => {
     const plugin = `/v3/gateways/plugins/${gatewayId}`
     assert.equal((await api.delete(`${plugin}/plugin/2`)).status, 200)
     assertError(await history(a), 404, 'domain: the gateway does not have the hot swaps plugin')
     assert.equal((await api.post(plugin, { plugin_id: 2 })).status, 200)
     assert.equal((await history(a)).status, 200)
   })
-  it('the swap history is 400 without one gateway, and for what is no CID', async () => {
+  it('the swap history returns 400 without exactly one gateway, and for an invalid CID', async () => {
     assertError(
       await api.get(pathOf(a)),
       400,
@@ -252,7 +252,7 @@ describe('the swap history', async () => {
     assertError(await api.get(pathOf(a), `domain=${domain}&domain=${domain}`), 400, /^domain: /)
     assertError(await history('x'), 400, /^cid: not a CID/)
   })
-  it('the swap history has fifty swaps in a row in their order, newest first', async () => {
+  it('the swap history lists fifty consecutive swaps in order, newest first', async () => {
     const cid = await newFile()
     const targets = [await newFile(), await newFile(), await newFile()]
     const expected: string[] = []
@@ -266,7 +266,7 @@ describe('the swap history', async () => {
     for (const time of times) assert.match(time, MICROSECONDS)
     assert.deepEqual(times, times.toSorted().toReversed())
   })
-  it('the swap history has swaps side by side in the order of their times', async () => {
+  it('the swap history orders concurrent swaps by their times', async () => {
     const cid = await newFile()
     const targets = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(() => newFile()))
     const replies = await Promise.all(targets.map((target) => swap(cid, target)))
@@ -274,7 +274,7 @@ describe('the swap history', async () => {
     entries.sort((a, b) => (a.created_at < b.created_at ? 1 : -1))
     assert.deepEqual((await history(cid)).body.data, entries)
   })
-  it('the swap history keeps the order of what has one and the same microsecond', async () => {
+  it('the swap history keeps the order of swaps in the same microsecond', async () => {
     const [cid, x, y] = [await newFile(), await newFile(), await newFile()]
     for (const target of [x, y]) await swap(cid, target)
     await sql(
@@ -291,7 +291,7 @@ describe('the swap history', async () => {
 })
 
 describe('the older path', () => {
-  it('the older path of swaps does the same on the public network, with other names', async () => {
+  it('the older swap path works on the public network, with other field names', async () => {
     const [a, b] = [await newFile(), await newFile()]
     const path = `/v3/ipfs/swap/${a}`
     const { status, body } = await api.put(path, { swapCid: `${b}` })
@@ -310,7 +310,7 @@ describe('the npm SDK', () => {
     ...(api.key !== undefined && { pinataJwt: api.key }),
     endpointUrl: `${url}/v3`,
   })
-  it('the npm SDK swaps, reads the history, and takes the swap back', async () => {
+  it('the npm SDK swaps, reads the history, and removes the swap', async () => {
     const [a, b] = [`${await newFile()}`, `${await newFile()}`]
     const swapped = await sdk.files.public.addSwap({ cid: a, swapCid: b })
     assert.equal(swapped.mapped_cid, b)

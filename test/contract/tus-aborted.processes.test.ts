@@ -1,4 +1,4 @@
-/** Resumable uploads that break off or collide, over real sockets and two web processes: nothing of them stays. */
+/** Resumable uploads that break off or collide, over real sockets and two web processes: nothing of them remains. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -32,11 +32,11 @@ const rows = async () =>
   ])
 const files = () => readdir(dir)
 const nothingIsLeft = () =>
-  until('neither a row nor a file is left', async () => !(await rows()).length && !(await files()).length)
-/** The address of the same upload at the other process. */
+  until('no row and no file is left', async () => !(await rows()).length && !(await files()).length)
+/** The URL of the same upload at the other process. */
 const at = (url: string, location: string) => `${url}${new URL(location).pathname}`
 
-/** Creates an upload with bytes, of which only a part is sent. The returned function hangs up. */
+/** Creates an upload with its bytes, but sends only part of them. The returned function disconnects. */
 function createPart(length: number, part: Uint8Array, url = first): () => void {
   const sending = request(`${url}/v3/files`, {
     method: 'POST',
@@ -53,16 +53,16 @@ function createPart(length: number, part: Uint8Array, url = first): () => void {
   return () => sending.destroy()
 }
 
-describe('what the protocol does not have here', () => {
+describe('unsupported parts of the protocol', () => {
   const refused: Record<string, [Record<string, string>, number, RegExp]> = {
     'a part of an upload': [{ 'upload-concat': 'partial' }, 400, /^Upload-Concat: /],
     'an upload of parts': [{ 'upload-concat': 'final;/a /b' }, 400, /^Upload-Concat: /],
-    'a length that is to follow': [{ 'upload-defer-length': '1' }, 400, /^Upload-Defer-Length: /],
+    'a deferred length': [{ 'upload-defer-length': '1' }, 400, /^Upload-Defer-Length: /],
     'a checksum': [{ 'upload-checksum': 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }, 400, /^Upload-Checksum: /],
-    'another version': [{ 'tus-resumable': '0.2.2' }, 412, /^Tus-Resumable: /],
+    'another protocol version': [{ 'tus-resumable': '0.2.2' }, 412, /^Tus-Resumable: /],
   }
   for (const [what, [headers, status, message]] of Object.entries(refused)) {
-    it(`${what} is ${status}, and leaves nothing`, async () => {
+    it(`${what} returns ${status}, and leaves nothing`, async () => {
       const answer = await create(caller, 10, {}, { headers: { ...TUS, ...headers } })
       assert.equal(answer.status, status, await answer.clone().text())
       assert.match(((await answer.json()) as { error: string }).error, message)
@@ -71,7 +71,7 @@ describe('what the protocol does not have here', () => {
     })
   }
 
-  it('a creation with more bytes than it announced is 413, and leaves nothing', async () => {
+  it('a creation with more bytes than announced returns 413, and leaves nothing', async () => {
     const headers = { ...TUS, authorization: `Bearer ${api.key}`, 'upload-length': '10' }
     const answer = await fetch(`${first}/v3/files`, {
       method: 'POST',
@@ -82,7 +82,7 @@ describe('what the protocol does not have here', () => {
     assert.deepEqual([await rows(), await files()], [[], []])
   })
 
-  it('a checksum of a piece is 400, and the piece is not taken', async () => {
+  it('a piece with a checksum returns 400, and is not stored', async () => {
     const { location } = await begin(caller, 10)
     const checksum = { ...TUS, 'upload-checksum': 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }
     assert.equal((await patch(location, 0, bytesOf('sum', 10), checksum)).status, 400)
@@ -91,8 +91,8 @@ describe('what the protocol does not have here', () => {
   })
 })
 
-describe('an upload that breaks off', () => {
-  it('an upload that breaks off in its creation is gone at once, and does not hold up the next one', async () => {
+describe('interrupted uploads', () => {
+  it('an upload interrupted during its creation is removed at once, without delaying the next', async () => {
     const hangUp = createPart(2 * MIB, bytesOf('creation', MIB))
     await until('it is being received', async () => (await files()).length > 0)
     hangUp()
@@ -102,15 +102,15 @@ describe('an upload that breaks off', () => {
     await nothingIsLeft()
   })
 
-  it('an upload that breaks off in a piece lets go of its lock, and goes on at the other process', async () => {
+  it('an upload interrupted during a piece releases its lock, and resumes at the other process', async () => {
     const bytes = bytesOf('piece', 2 * MIB)
     const { location } = await begin(caller, bytes.length)
     const sending = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
     const kept = join(dir, location.split('/').at(-2) ?? '')
-    await until('some has arrived', async () => (await stat(kept)).size > 0)
+    await until('some bytes have arrived', async () => (await stat(kept)).size > 0)
     sending.hangUp()
     const locked = async () => (await rows()).some(({ lease_until }) => lease_until !== null)
-    await until('its lock is free', async () => !(await locked()))
+    await until('its lock is released', async () => !(await locked()))
     const offset = Number((await head(at(second, location))).headers.get('upload-offset'))
     assert.equal((await patch(at(second, location), offset, bytes.subarray(offset), TUS)).status, 204)
     await nothingIsLeft()
@@ -118,8 +118,8 @@ describe('an upload that breaks off', () => {
 })
 
 describe('two requests for the same piece', () => {
-  for (const [who, headers] of Object.entries({ 'clients of tus': TUS, 'clients that do not say so': {} })) {
-    it(`two requests for the same piece of ${who} at two processes: the bytes are those of the one that is taken`, async () => {
+  for (const [who, headers] of Object.entries({ 'tus clients': TUS, 'clients without a tus header': {} })) {
+    it(`concurrent pieces by ${who} at two processes: the accepted one determines the bytes`, async () => {
       for (let round = 0; round < 10; round++) {
         const rivals = ['a', 'b'].map((name) => bytesOf(`${who} ${round} ${name}`, 64 * 1024))
         const { location, id } = await begin(caller, 128 * 1024)
@@ -131,13 +131,13 @@ describe('two requests for the same piece', () => {
           statuses.includes(204) && statuses.every((status) => [204, 409, 423].includes(status)),
           `${statuses}`,
         )
-        // A client that does not say so may repeat a piece that was taken: then the later one's bytes are there.
+        // A client without the header may repeat an accepted piece: then the bytes of the later request are stored.
         if (headers === TUS)
           assert.equal(statuses.filter((status) => status === 204).length, 1, `${statuses}`)
         const there = await readFile(join(dir, id))
         assert.ok(
           rivals.some((bytes, i) => statuses[i] === 204 && there.equals(bytes)),
-          'bytes of one of them',
+          'the bytes of one of them',
         )
         await fetch(location, { method: 'DELETE', headers: TUS })
       }
@@ -146,13 +146,13 @@ describe('two requests for the same piece', () => {
   }
 })
 
-describe('a web process that is killed', () => {
-  it('a web process that is killed in a piece: the other process goes on with what had arrived once the lease is over', async () => {
+describe('killed web processes', () => {
+  it('after a web process is killed during a piece, the upload resumes at another one', async () => {
     const third = await startWebProcess(context.env, settings)
     const bytes = bytesOf('killed', 2 * MIB)
     const { location, id } = await begin({ url: third.url, key: api.key }, bytes.length)
     const sending = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
-    await until('some has arrived', async () => (await stat(join(dir, id))).size > 0)
+    await until('some bytes have arrived', async () => (await stat(join(dir, id))).size > 0)
     await third.running.end('SIGKILL')
     await sending.answered
     const asked = await head(at(first, location))
@@ -164,7 +164,7 @@ describe('a web process that is killed', () => {
     await nothingIsLeft()
   })
 
-  it('a web process that is killed leaves nothing when all that broke off has expired', async () => {
+  it('a killed web process leaves nothing once its interrupted uploads have expired', async () => {
     const own = { ...settings, BERTH_RECONCILE_SECONDS: '1' }
     const [survivor, killed] = await Promise.all([
       startWebProcess(context.env, own),
@@ -180,7 +180,7 @@ describe('a web process that is killed', () => {
           return sendPart(location, 0, bytesOf(`p ${i}`, MIB), 2 * MIB)
         }),
       )
-      await until('all have sent something', async () => (await files()).length === 40)
+      await until('all have sent some bytes', async () => (await files()).length === 40)
       for (const hangUp of hangUps.slice(10)) hangUp()
       for (const { hangUp } of pieces.slice(10)) hangUp()
       await killed.running.end('SIGKILL')
@@ -196,8 +196,8 @@ describe('a web process that is killed', () => {
         ])
         return { files: sizes.length, bytes: sizes.reduce((sum, size) => sum + size, 0), rows: all.length }
       }
-      // Leases of the process that was killed run out first.
-      await until('none of it is there', async () => {
+      // Leases of the killed process expire first.
+      await until('all of it is removed', async () => {
         const { files, bytes, rows } = await left().catch(() => ({ files: 1, bytes: 1, rows: 1 }))
         return files + bytes + rows === 0
       })

@@ -1,11 +1,11 @@
-/** Resumable uploads by hand: each request as a client would send it, each answer as it came. */
+/** Resumable uploads by hand: each request as a client would send it, each response unprocessed. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import type { Client } from '../support/client.ts'
 import { recordTokens } from '../support/token-record.ts'
 
-/** The header of every request by a client that speaks the protocol; the npm SDK does not send it. */
+/** The header of every request of a protocol client; the npm SDK does not send it. */
 export const TUS = { 'tus-resumable': '1.0.0' }
 
 type Headers = Record<string, string>
@@ -18,8 +18,8 @@ export function encodeMetadata(pairs: Record<string, string>): string {
 }
 
 /**
- * Asks for an upload; `metadata` may be the header itself.
- * @param options.body the first bytes, which come with it.
+ * Requests a new upload; `metadata` may be the header itself.
+ * @param options.body the first bytes, sent along with the request.
  */
 export function create(
   { url, key }: Caller,
@@ -41,13 +41,13 @@ export function create(
   })
 }
 
-/** The address of a new upload, and the id of the file that it becomes. */
+/** The URL of a new upload, and the id of the file that it becomes. */
 export async function begin(...args: Parameters<typeof create>): Promise<{ location: string; id: string }> {
   const response = await create(...args)
   assert.equal(response.status, 201, await response.text())
   const location = response.headers.get('location') ?? ''
   recordTokens(location, new URL(location).pathname.split('/').at(-1))
-  // Where the Go CLI looks for the id.
+  // The Go CLI finds the id there.
   return { location, id: location.split('/').at(-2) ?? '' }
 }
 
@@ -70,7 +70,7 @@ export function patch(
 
 export const head = (location: string): Promise<Response> => fetch(location, { method: 'HEAD', headers: TUS })
 
-/** Sends all bytes in pieces of `size`. Resolves to the last answer. */
+/** Sends all bytes in chunks of `size`. Resolves to the last response. */
 export async function sendAll(
   location: string,
   bytes: Uint8Array<ArrayBuffer>,
@@ -84,7 +84,7 @@ export async function sendAll(
   }
 }
 
-/** Uploads all of it. Resolves to the CID that the last answer has. */
+/** Uploads all bytes. Resolves to the CID in the last response. */
 export async function upload(
   client: Caller,
   bytes: Uint8Array<ArrayBuffer>,
@@ -96,8 +96,8 @@ export async function upload(
 }
 
 /**
- * Announces a piece, sends a part of it, and stays connected. The returned function hangs up; `answered`
- * resolves when Berth has ended the connection or answered.
+ * Announces a piece, sends a part of it, and stays connected. The returned function disconnects; `answered` resolves
+ * when Berth has closed the connection or responded.
  */
 export function sendPart(
   location: string,
@@ -123,7 +123,7 @@ export function sendPart(
   return { hangUp: () => sending.destroy(), answered }
 }
 
-/** Bytes that are the same for the same name, and nothing that any type is told from. */
+/** Bytes that are the same for the same name, and from which no type can be detected. */
 export function bytesOf(name: string, length: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(createHash('shake128', { outputLength: length }).update(name).digest())
 }

@@ -1,4 +1,4 @@
-/** A resumable upload whose IPFS node is away when it ends. */
+/** A resumable upload whose IPFS node is unreachable when the upload ends. */
 import assert from 'node:assert/strict'
 import { readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,14 +7,14 @@ import { until } from '../support/processes.ts'
 import { type Stack, stackKind, startStack } from '../support/stack.ts'
 import { begin, bytesOf, create, head, patch, TUS } from './tus-client.ts'
 
-describe('a resumable upload', () => {
+describe('resumable uploads', () => {
   let stack: Stack
   before(async () => {
     stack = await startStack()
   })
   after(() => stack?.stop())
 
-  it('a resumable upload that comes with its creation leaves nothing where its node is away', async () => {
+  it('an upload with all its bytes in the creation leaves nothing if its node is unreachable', async () => {
     const node = stack.parts?.privateKubo
     const drafts = join(stack.dataDir, 'ipfs/private/tmp')
     await (node ? node.kill() : rename(drafts, `${drafts}.away`))
@@ -26,16 +26,16 @@ describe('a resumable upload', () => {
     assert.deepEqual(await readdir(join(stack.dataDir, 'uploads')), [])
   })
 
-  // An embedded store that is away is the full disk of another test.
+  // For the embedded store, the tests of full disks cover this.
   const onlyReal = stackKind !== 'real' && 'needs BERTH_TEST_STACK=real'
-  it('a resumable upload waits for its node with all its bytes', { skip: onlyReal }, async () => {
+  it('a resumable upload keeps all its bytes and waits for its node', { skip: onlyReal }, async () => {
     const node = stack.parts?.privateKubo ?? assert.fail('no Kubo')
     const bytes = bytesOf('outage', 500_000)
     const { location } = await begin({ url: stack.url, key: await stack.createKey() }, bytes.length)
     await node.kill()
     const refused = await patch(location, 0, bytes)
     assert.deepEqual([refused.status, await refused.json()], [503, { error: 'IPFS node unreachable' }])
-    // Clients begin a new upload when this is a 5xx.
+    // Clients would begin a new upload after a 5xx here.
     assert.equal((await head(location)).status, 423)
     await node.restart()
     const ended = await until('it has ended', async () => {

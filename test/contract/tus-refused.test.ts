@@ -22,25 +22,25 @@ async function assertRefused(answer: Response, status: number, message: string |
 const uploads = async () =>
   (await sql('SELECT count(*)::int AS count FROM upload WHERE workspace_id = $1', [workspaceId]))[0]?.count
 
-describe('an upload that is refused at the start', () => {
+describe('uploads refused at the start', () => {
   const tooMany = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`key${i}`, 'value']))
   const refused: Record<string, [Record<string, string> | string, number, string | RegExp]> = {
     'a value that is not base64': ['filename ab!', 400, /^Upload-Metadata: must be pairs/],
-    'a key that comes twice': ['name YQ==,name Yg==', 400, /^Upload-Metadata: must be pairs/],
+    'a repeated key': ['name YQ==,name Yg==', 400, /^Upload-Metadata: must be pairs/],
     'another network': [{ network: 'secret' }, 400, 'network: must be public or private'],
     'a name that is too long': [{ name: 'x'.repeat(256) }, 400, 'name: must have at most 255 characters'],
     'a file name with NUL': [{ filename: 'a\0b' }, 400, /^name: must not contain NUL/],
     'a file type with NUL': [{ filetype: 'a\0b' }, 400, /^filetype: must not contain NUL/],
-    'keyvalues that are no JSON': [{ keyvalues: '{' }, 400, 'keyvalues: not valid JSON'],
+    'keyvalues that are not JSON': [{ keyvalues: '{' }, 400, 'keyvalues: not valid JSON'],
     'too many keyvalues': [
       { keyvalues: JSON.stringify(tooMany) },
       400,
       'keyvalues: must have at most 10 pairs',
     ],
-    'a value that is no text': [{ keyvalues: '{"a":1}' }, 400, /^keyvalues\.a: /],
-    'a group that is no id': [{ group_id: 'x' }, 400, 'group_id: must be a UUID'],
-    'a group that is not there': [{ group_id: randomUUID() }, 404, 'group_id: there is no such group'],
-    'an end in the past': [{ expires_at: '1000' }, 400, 'expires_at: must be in the future'],
+    'a value that is not text': [{ keyvalues: '{"a":1}' }, 400, /^keyvalues\.a: /],
+    'a malformed group id': [{ group_id: 'x' }, 400, 'group_id: must be a UUID'],
+    'a missing group': [{ group_id: randomUUID() }, 404, 'group_id: there is no such group'],
+    'an expiry in the past': [{ expires_at: '1000' }, 400, 'expires_at: must be in the future'],
     'another CID version': [{ cid_version: 'v2' }, 400, 'cid_version: must be v0 or v1'],
     'a folder that is neither true nor false': [{ folder: 'yes' }, 400, 'folder: must be true or false'],
     'a CAR for the private network': [{ car: 'true' }, 400, 'car: only on the public network'],
@@ -57,11 +57,11 @@ describe('an upload that is refused at the start', () => {
       await assertRefused(await create(api, length), 400, 'Upload-Length: must be a number of bytes')
     })
   }
-  it('an upload is refused at the start for a length that is to follow', async () => {
+  it('an upload is refused at the start for a deferred length', async () => {
     const headers = { 'upload-defer-length': '1' }
     await assertRefused(await create(api, 10, {}, { headers }), 400, /^Upload-Defer-Length: /)
   })
-  it('an upload is refused at the start for a group of the other network, or of another workspace', async () => {
+  it('an upload is refused at the start for a group of another network or workspace', async () => {
     const other = await workspace()
     const theirs = (await other.api.post('/v3/groups/private', { name: 'theirs' })).body.data.id
     const ours = (await api.post('/v3/groups/public', { name: 'ours' })).body.data.id
@@ -81,7 +81,7 @@ describe('an upload that is refused at the start', () => {
       /^Missing scope: org:files:write/,
     )
   })
-  it('an upload is refused at the start above what the plan allows', async () => {
+  it('an upload is refused at the start if it exceeds the plan', async () => {
     const free = (await workspace('free')).api
     await assertRefused(
       await create(free, GIB + 1),
@@ -103,14 +103,14 @@ describe('an upload that is refused at the start', () => {
   })
 })
 
-describe('a piece that is refused', () => {
-  it('a piece that reaches beyond the length is refused', async () => {
+describe('refused pieces', () => {
+  it('a piece that extends beyond the length is refused', async () => {
     const { location } = await begin(api, 100)
     await assertRefused(await patch(location, 0, bytesOf('long', 101), TUS), 413, /size exceeded/)
     const { headers } = await head(location)
     assert.equal(headers.get('upload-offset'), '0')
   })
-  it('a piece that has no offset, or is no part of an upload, is refused', async () => {
+  it('a piece with a malformed offset is refused', async () => {
     const { location } = await begin(api, 100)
     await assertRefused(
       await patch(location, 'x', bytesOf('offset', 10)),
@@ -118,7 +118,7 @@ describe('a piece that is refused', () => {
       'Upload-Offset: must be a number of bytes',
     )
   })
-  it('a piece of another Content-Type is refused [report: old clients]', async () => {
+  it('a piece with another Content-Type is refused [report: old clients]', async () => {
     const { location } = await begin(api, 100)
     for (const type of ['text/plain', 'application/octet-stream']) {
       const answer = await patch(location, 0, bytesOf('type', 10), { 'content-type': type })
@@ -129,8 +129,8 @@ describe('a piece that is refused', () => {
   })
 })
 
-describe('an upload that is refused at the end', () => {
-  it('an upload that is refused at the end is refused again when it is repeated', async () => {
+describe('uploads refused at the end', () => {
+  it('an upload that is refused at the end is refused again if it is repeated', async () => {
     const bytes = bytesOf('no car', 1000)
     const { location, id } = await begin(api, bytes.length, { network: 'public', car: 'true' })
     const first = await patch(location, 0, bytes)
@@ -141,7 +141,7 @@ describe('an upload that is refused at the end', () => {
     assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
     assert.equal((await head(location)).status, 404)
   })
-  it('an upload is refused with the reason at its end if its CAR cannot be kept [report: impossible content]', async () => {
+  it('an upload whose CAR cannot be kept is refused at its end [report: impossible content]', async () => {
     const cid = inlineCid('x'.repeat(200))
     const cars: [car: Buffer<ArrayBuffer>, message: RegExp][] = [
       [Buffer.from(carHeader(cid)), /^file: .*: an identity CID of 200 bytes is not supported/],
@@ -155,7 +155,7 @@ describe('an upload that is refused at the end', () => {
       await assertRefused(await patch(location, 0, car), 400, message)
     }
   })
-  it('an upload is refused at the end when its group has gone meanwhile', async () => {
+  it('an upload is refused at the end if its group was deleted in the meantime', async () => {
     const group_id = (await api.post('/v3/groups/private', { name: 'short-lived' })).body.data.id
     const { location } = await begin(api, 100, encodeMetadata({ group_id }))
     await api.delete(`/v3/groups/private/${group_id}`)
@@ -165,7 +165,7 @@ describe('an upload that is refused at the end', () => {
       'group_id: there is no such group',
     )
   })
-  it('an upload is refused at the end when the plan has no more room meanwhile', async () => {
+  it("an upload is refused at the end if the plan's storage was used up in the meantime", async () => {
     await sql(
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
        VALUES ('tus-room', false, false, false, 1000)`,
@@ -177,7 +177,7 @@ describe('an upload that is refused at the end', () => {
     )
     assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 403])
   })
-  it('an upload is refused at the end when the workspace has announced too much that it did not finish', async () => {
+  it('an upload is refused at the start if too many announced bytes are unfinished', async () => {
     await sql(
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
        VALUES ('tus-unfinished', false, false, false, 1000)`,

@@ -1,4 +1,4 @@
-/** Resumable uploads: the npm SDK's way, the Go CLI's, and that of any client of tus 1.0.0. */
+/** Resumable uploads: by the npm SDK, by the Go CLI, and by any tus 1.0.0 client. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
@@ -21,7 +21,7 @@ const { api } = await workspace()
 const fileOf = async (network: string, id: string, client = api) =>
   (await client.get(`/v3/files/${network}/${id}`)).body.data
 const offsetOf = (answer: Response): number => Number(answer.headers.get('upload-offset'))
-/** A CAR whose root is the first of its blocks. */
+/** A CAR whose root is its first block. */
 async function carOf(blocks: [Block, ...Block[]]): Promise<Uint8Array<ArrayBuffer>> {
   const { writer, out } = CarWriter.create([blocks[0].cid])
   const packed = buffer(out)
@@ -31,8 +31,8 @@ async function carOf(blocks: [Block, ...Block[]]): Promise<Uint8Array<ArrayBuffe
 }
 const errorOf = async (answer: Response) => ((await answer.json()) as { error: string }).error
 
-describe('an upload as the npm SDK sends it', () => {
-  it('an upload of the npm SDK is a file when its last piece is acknowledged', async () => {
+describe('uploads by the npm SDK', () => {
+  it('an upload by the npm SDK is a file once its last piece is acknowledged', async () => {
     const bytes = bytesOf('sdk', 6 * MIB)
     const group = (await api.post('/v3/groups/public', { name: 'tus' })).body.data.id
     const { location, id } = await begin(api, bytes.length, {
@@ -55,7 +55,7 @@ describe('an upload as the npm SDK sends it', () => {
     )
   })
 
-  it('an upload of the npm SDK may have the version of its CID in the query', async () => {
+  it('an upload by the npm SDK may select the CID version in the query', async () => {
     const bytes = bytesOf('cid version', 10)
     const answer = await create(
       api,
@@ -67,7 +67,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.match(last.headers.get('upload-cid') ?? '', /^Qm/)
   })
 
-  it('an upload of the npm SDK is the content of a CAR where it says so', async () => {
+  it('an upload by the npm SDK can be a CAR, whose content becomes the file', async () => {
     const bytes = bytesOf('in a car', 300_000)
     const cid = CID.createV1(raw.code, await sha256.digest(bytes))
     const car = await carOf([{ cid, bytes }])
@@ -77,7 +77,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.deepEqual([file.size, file.name], [bytes.length, 'car'])
   })
 
-  it('an upload may be a CAR of a folder, on the private network and on a plan without CARs as well', async () => {
+  it('an upload can be a CAR of a folder, even on the private network and on a plan without CARs', async () => {
     const free = (await workspace('free')).api
     const content = bytesOf('in a folder', 3000)
     const leaf = { bytes: content, cid: CID.createV1(raw.code, await sha256.digest(content)) }
@@ -100,7 +100,7 @@ describe('an upload as the npm SDK sends it', () => {
     )
   })
 
-  it('an upload of the npm SDK repeats a piece of which a part had arrived', async () => {
+  it('an upload by the npm SDK can repeat a piece that had partly arrived', async () => {
     const bytes = bytesOf('cut', 3 * MIB)
     const { location } = await begin(api, bytes.length)
     assert.equal((await patch(location, 0, bytes.subarray(0, MIB))).status, 204)
@@ -114,7 +114,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.equal((await upload(api, bytes)).cid, file.cid, 'the bytes are those that were sent')
   })
 
-  it('an upload of the npm SDK repeats its last piece, and finds the file', async () => {
+  it('an upload by the npm SDK can repeat its last piece, and finds the file', async () => {
     const bytes = bytesOf('repeat', 2 * MIB)
     const { location } = await begin(api, bytes.length)
     const last = await sendAll(location, bytes, MIB)
@@ -124,7 +124,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.equal(again.headers.get('upload-offset'), `${bytes.length}`)
   })
 
-  it('an upload of the npm SDK may have a name in Latin-1', async () => {
+  it('an upload by the npm SDK may have a name in Latin-1', async () => {
     const { id } = await upload(api, bytesOf('latin', 20))
     const latin = `filename ${Buffer.from('Müller.txt', 'latin1').toString('base64')}`
     const { location } = await begin(api, 21, latin)
@@ -134,8 +134,8 @@ describe('an upload as the npm SDK sends it', () => {
   })
 })
 
-describe('a client of tus 1.0.0', () => {
-  it('a client of tus 1.0.0 is interrupted, and goes on where it was', async () => {
+describe('tus 1.0.0 clients', () => {
+  it('a tus 1.0.0 client can be interrupted, and resumes where it stopped', async () => {
     const bytes = Buffer.from(bytesOf('tus-js-client', 3 * MIB))
     const options = {
       endpoint: `${url}/v3/files`,
@@ -163,12 +163,15 @@ describe('a client of tus 1.0.0', () => {
         onSuccess: ({ lastResponse }) => resolve(lastResponse.getHeader('upload-cid')),
       }).start()
     })
-    assert.ok(sent.reduce((sum, size) => sum + size) < bytes.length, 'what had arrived was not sent again')
+    assert.ok(
+      sent.reduce((sum, size) => sum + size) < bytes.length,
+      'bytes that had arrived were not sent again',
+    )
     const file = await fileOf('private', interrupted.url.split('/').at(-2) ?? '')
     assert.deepEqual([file.cid, file.size, file.name], [last, bytes.length, 'naïve ✓.txt'])
   })
 
-  it('a client of tus 1.0.0 may send the bytes as it creates the upload', async () => {
+  it('a tus 1.0.0 client may send the bytes in the creation request', async () => {
     const bytes = bytesOf('with creation', 1000)
     const answer = await fetch(`${url}/v3/files`, {
       method: 'POST',
@@ -186,14 +189,14 @@ describe('a client of tus 1.0.0', () => {
     assert.equal(answer.headers.get('upload-cid'), cid)
   })
 
-  it('a client of tus 1.0.0 may upload nothing at all', async () => {
+  it('a tus 1.0.0 client may upload an empty file', async () => {
     const answer = await create(api, 0, { network: 'public' }, { headers: TUS })
     assert.equal(answer.status, 201)
     const { size, cid } = await fileOf('public', answer.headers.get('location')?.split('/').at(-2) ?? '')
     assert.deepEqual([size, cid], [0, answer.headers.get('upload-cid')])
   })
 
-  it('a client of tus 1.0.0 is told how far its upload is', async () => {
+  it('a tus 1.0.0 client can read the progress of its upload', async () => {
     const { location } = await begin(api, 100, { filename: 'half' }, { headers: TUS })
     await patch(location, 0, bytesOf('half', 50), TUS)
     const { status, headers } = await head(location)
@@ -207,7 +210,7 @@ describe('a client of tus 1.0.0', () => {
     assert.equal(headers.get('upload-cid'), null)
   })
 
-  it('a client of tus 1.0.0 is told that its upload has ended, and as what', async () => {
+  it('a tus 1.0.0 client can read that its upload has ended, and its CID', async () => {
     const { location, cid } = await upload(api, bytesOf('ended', 70))
     const { status, headers } = await head(location)
     assert.deepEqual(
@@ -216,7 +219,7 @@ describe('a client of tus 1.0.0', () => {
     )
   })
 
-  it('a client of tus 1.0.0 gets 409 for an offset that is not the upload’s, and nothing is changed', async () => {
+  it('a tus 1.0.0 client gets 409 for a wrong offset, and nothing changes', async () => {
     const { location } = await begin(api, 100)
     await patch(location, 0, bytesOf('offset', 50), TUS)
     for (const offset of [0, 20, 51, 100]) {
@@ -226,9 +229,10 @@ describe('a client of tus 1.0.0', () => {
     }
   })
 
-  it('a client of tus 1.0.0 gets 409 also for a large piece that Berth does not read', async () => {
+  it('a tus 1.0.0 client gets 409 even for a large piece that Berth does not read', async () => {
     const { location } = await begin(api, 20 * MIB)
-    // A connection that is closed on a client that still sends is reset, at times before it has read its answer.
+    // If the server closes the connection of a client that is still sending, it is reset, sometimes before the client
+    // has read the response.
     for (let i = 0; i < 12; i++) {
       const answer = await patch(location, 1, new Uint8Array(16 * MIB), TUS)
       assert.equal(answer.status, 409)
@@ -236,12 +240,12 @@ describe('a client of tus 1.0.0', () => {
     assert.equal((await patch(location, 0, new Uint8Array(MIB), TUS)).status, 204)
   })
 
-  it('a client of tus 1.0.0 takes an upload over from a request that hangs', async () => {
+  it('a tus 1.0.0 client can take over an upload from a hanging request', async () => {
     const bytes = bytesOf('hanging', 2 * MIB)
     const { location } = await begin(api, bytes.length)
     const hanging = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
     const offset = await until(
-      'some of it has arrived',
+      'some bytes have arrived',
       async () => offsetOf(await head(location)) || undefined,
     )
     assert.ok(offset <= MIB)
@@ -252,7 +256,7 @@ describe('a client of tus 1.0.0', () => {
     await hanging.answered
   })
 
-  it('a client of tus 1.0.0 gives an upload up', async () => {
+  it('a tus 1.0.0 client can terminate an upload', async () => {
     const { location } = await begin(api, 100)
     await patch(location, 0, bytesOf('given up', 50), TUS)
     assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
@@ -260,14 +264,14 @@ describe('a client of tus 1.0.0', () => {
     assert.equal((await patch(location, 50, bytesOf('given up', 50), TUS)).status, 404)
   })
 
-  it('a client of tus 1.0.0 cannot give up what is a file', async () => {
+  it('a tus 1.0.0 client cannot terminate an upload that is a file', async () => {
     const { location, id } = await upload(api, bytesOf('done', 40))
     const answer = await fetch(location, { method: 'DELETE', headers: TUS })
     assert.deepEqual([answer.status, await errorOf(answer)], [409, 'The upload is a file already'])
     assert.ok(await fileOf('private', id))
   })
 
-  it('a client of tus 1.0.0 asks what there is, from a page of any origin', async () => {
+  it('OPTIONS lists the tus features to pages of any origin', async () => {
     const paths: [path: string, method: RegExp][] = [
       ['/v3/files', /\bPOST\b/],
       [`/v3/files/${randomUUID()}`, /\bPOST\b/],
@@ -290,7 +294,7 @@ describe('a client of tus 1.0.0', () => {
 })
 
 describe('X-HTTP-Method-Override', () => {
-  it('a client that can only POST names the method in a header [report: old clients]', async () => {
+  it('a client that can only POST sends the method in a header [report: old clients]', async () => {
     const bytes = bytesOf('overridden', 300)
     const { location } = await begin(api, bytes.length)
     const post = (method: string, headers: Record<string, string> = {}, body?: Uint8Array<ArrayBuffer>) =>
@@ -322,7 +326,7 @@ describe('X-HTTP-Method-Override', () => {
 })
 
 describe('Upload-Metadata', () => {
-  it('blanks around the pairs of an upload’s metadata say nothing [report: old clients]', async () => {
+  it('blanks around metadata pairs of an upload are ignored [report: old clients]', async () => {
     const bytes = bytesOf('blanks', 50)
     const header = `filename  ${btoa('blank.txt')} , network ${btoa('public')},, keyvalues ${btoa('{"a":"b"}')} ,`
     const { location, id } = await begin(api, bytes.length, header)
@@ -336,7 +340,7 @@ describe('Upload-Metadata', () => {
 })
 
 describe('the id of an upload', () => {
-  it('the id of an upload finds the file that the workspace had already', async () => {
+  it('the id of an upload finds a file that the workspace already had', async () => {
     const bytes = bytesOf('twice', 5000)
     const first = await upload(api, bytes, { name: 'first' })
     const second = await upload(api, bytes, { name: 'second' })
@@ -349,8 +353,8 @@ describe('the id of an upload', () => {
   })
 })
 
-describe('the address of an upload', () => {
-  it('the address of an upload is nobody’s with another token or id', async () => {
+describe('the URL of an upload', () => {
+  it('an upload URL with a wrong token or id returns 404', async () => {
     const { location, id } = await begin(api, 10)
     for (const wrong of [
       location.replace(/[^/]+$/, 'x'),
@@ -366,7 +370,7 @@ describe('the address of an upload', () => {
     assert.equal(offsetOf(await head(location)), 0)
   })
 
-  it('the address of an upload ends with the key that created it', async () => {
+  it('an upload URL stops working when the key that created it is revoked', async () => {
     const own = await workspace()
     const keyed = await own.keyed('org:files:write')
     const { location } = await begin(keyed, 20)
@@ -380,10 +384,10 @@ describe('the address of an upload', () => {
     )
   })
 
-  it('the address of an upload expires', async () => {
+  it('an upload URL expires', async () => {
     const { location, id } = await begin(api, 20)
     await sql(`UPDATE upload SET expires_at = now() - interval '1 s' WHERE id = $1`, [id])
-    // The loop may have been faster.
+    // The cleanup loop may have been faster.
     assert.ok([404, 410].includes((await head(location)).status))
     assert.ok([404, 410].includes((await patch(location, 0, bytesOf('late', 20))).status))
   })

@@ -1,8 +1,8 @@
-/** Multipart forms made by hand: tests decide on the order of the parts, and on what is odd in them. */
+/** Multipart forms built by hand: tests determine the order of the parts, and their oddities. */
 import assert from 'node:assert/strict'
 import type { Client, Reply } from '../support/client.ts'
 
-/** A file; its path is the file name. Without a path or a type, the part has none. */
+/** A file; its path is sent as the file name. The part omits a missing path or type. */
 export interface FilePart {
   content: string | Uint8Array
   path?: string
@@ -20,7 +20,7 @@ export const file = (content: string | Uint8Array, path?: string, type?: string)
   ...(type !== undefined && { type }),
 })
 
-/** The form's bytes; those of `open` have no end. */
+/** The form's bytes; with `open`, without its end. */
 export function encodeForm(parts: Part[], { open = false } = {}): Uint8Array<ArrayBuffer> {
   const lines = parts.flatMap((part) => {
     const [head, content] = Array.isArray(part)
@@ -41,7 +41,7 @@ function fileHead({ path, type }: FilePart): string {
 export const send = (api: Client, parts: Part[], path = '/v3/files'): Promise<Reply> =>
   api.request('POST', path, { body: encodeForm(parts), headers: { 'content-type': CONTENT_TYPE } })
 
-/** Sends a form that is accepted; resolves to the file's record. */
+/** Sends a form that must be accepted; resolves to the file's record. */
 export async function upload(api: Client, ...parts: Part[]): Promise<any> {
   const { status, body } = await send(api, parts)
   assert.equal(status, 200, JSON.stringify(body))

@@ -1,4 +1,4 @@
-/** Uploads that break off: nothing of them stays, and those beside them do not notice. */
+/** Interrupted uploads: nothing of them remains, and they do not affect other uploads. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const node = await provider()
 const MIB = 2 ** 20
 const PUBLIC: Part = ['network', 'public']
 
-/** Sends the bytes, which are not the whole form, and then ends the connection. */
+/** Sends the bytes of an incomplete form, and then closes the connection. */
 function breakOff(bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     const sending = request(`${api.url}/v3/files`, {
@@ -31,19 +31,19 @@ function breakOff(bytes: Uint8Array): Promise<void> {
   })
 }
 
-describe('an upload that is cut off', () => {
+describe('an interrupted upload', () => {
   const cuts: [string, (bytes: Uint8Array) => Part[]][] = [
     ['on its way into the store', (bytes) => [PUBLIC, file(bytes, 'a')]],
-    ['before it says what it is', (bytes) => [file(bytes, 'a')]],
-    ['behind its file', (bytes) => [file(bytes, 'a'), PUBLIC]],
+    ['before its network field', (bytes) => [file(bytes, 'a')]],
+    ['after its file', (bytes) => [file(bytes, 'a'), PUBLIC]],
     ['in a folder', (bytes) => [PUBLIC, file(bytes, 'f/a'), file(bytes, 'f/b')]],
   ]
   for (const [when, parts] of cuts) {
-    it(`an upload that is cut off ${when} leaves neither a file nor a pin`, async () => {
+    it(`an upload interrupted ${when} leaves neither a file nor a pin`, async () => {
       const bytes = randomBytes(4 * MIB)
       const cid = await node.file(bytes)
       await breakOff(encodeForm(parts(bytes), { open: true }))
-      // Another one, so that there was time for the first to do harm.
+      // Another upload, to give the first one time to do harm.
       const whole = await upload(api, PUBLIC, file(randomBytes(4 * MIB)))
       for (const network of ['public', 'private'] as const) {
         assert.ok(!(await isPinned(cid, network)))
@@ -53,16 +53,16 @@ describe('an upload that is cut off', () => {
       assert.equal((await api.get(`/v3/files/public/${whole.id}`)).status, 200)
     })
   }
-  it('an upload that is cut off leaves nothing on the disk', async () => {
+  it('an interrupted upload leaves nothing on the disk', async () => {
     // Other files of the run upload to the same Berth.
     const spool = join(env.BERTH_DATA_DIR ?? '', 'spool')
     const early = await readdir(spool)
-    await until('what was there is gone', async () => {
+    await until('the earlier spool files are gone', async () => {
       const now = await readdir(spool)
       return !early.some((name) => now.includes(name))
     })
   })
-  it('an upload that is cut off can be sent again', async () => {
+  it('an interrupted upload can be sent again', async () => {
     const bytes = randomBytes(2 * MIB)
     await breakOff(encodeForm([PUBLIC, file(bytes, 'a')], { open: true }))
     const data = await upload(api, PUBLIC, file(bytes, 'a'))

@@ -1,4 +1,4 @@
-/** Uploads of several files, which are a folder, and of CARs. */
+/** Uploads of several files, which become a folder, and of CARs. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -29,7 +29,7 @@ describe('a folder', () => {
   })
 
   for (const order of ['before', 'after']) {
-    it(`a folder is what is in the one folder of all paths, with network ${order} the files`, async () => {
+    it(`files within one folder become that folder, with the network ${order} the files`, async () => {
       const files = tree()
       const parts = fileParts(files, 'root/')
       const data = await upload(api, ...(order === 'before' ? [PUBLIC, ...parts] : [...parts, PUBLIC]))
@@ -42,10 +42,10 @@ describe('a folder', () => {
       const around = await node.folder(
         Object.fromEntries(Object.entries(files).map(([path, it]) => [`root/${path}`, it])),
       )
-      assert.ok(!(await isPinned(around)), 'nothing around it is kept')
+      assert.ok(!(await isPinned(around)), 'its parent folder is not kept')
     })
   }
-  it('a folder of one file is a folder', async () => {
+  it('a single file within a folder becomes a folder', async () => {
     const files = { 'only.txt': randomBytes(9) }
     const data = await upload(api, ...fileParts(files, 'one/'), PUBLIC)
     assert.deepEqual(
@@ -53,7 +53,7 @@ describe('a folder', () => {
       [`${await node.folder(files)}`, 'one', 'directory'],
     )
   })
-  it('a folder is around files that are in none, or in several', async () => {
+  it('files in no folder, or in several, get a common folder', async () => {
     for (const files of [
       { a: randomBytes(3), b: randomBytes(3) },
       { 'x/a': randomBytes(3), 'y/a': randomBytes(3) },
@@ -63,19 +63,19 @@ describe('a folder', () => {
       assert.deepEqual([data.cid, data.name], [`${await node.folder(files)}`, null])
     }
   })
-  it('a folder of CID version 0 is one all through', async () => {
+  it('a folder can have CID version 0 throughout', async () => {
     const { cid } = await upload(api, ...fileParts(tree(), 'root/'), PUBLIC, ['cid_version', 'v0'])
     assert.match(cid, /^Qm/)
     assert.ok(await isPinned(CID.parse(cid)))
   })
-  it('a folder may have a thousand files', async () => {
+  it('a folder can have a thousand files', async () => {
     const files: Files = Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [`${i % 10}/file-${i}`, Buffer.from(`${i}`)]),
     )
     const data = await upload(api, ...fileParts(files, 'many/'), PUBLIC)
     assert.deepEqual([data.cid, data.number_of_files], [`${await node.folder(files)}`, 1000])
   })
-  it('a folder is the same folder a second time', async () => {
+  it('a folder uploaded twice is the same folder', async () => {
     const parts = fileParts(tree(), 'root/')
     const first = await upload(api, ...parts, PUBLIC)
     assert.deepEqual(await upload(api, ...parts, PUBLIC), { ...first, is_duplicate: true })
@@ -95,7 +95,7 @@ describe('a folder', () => {
     ['ends in a slash', ['a/'], 'file: "a/" is not a relative path without empty, . and .. parts'],
     ['has a backslash', ['a\\..\\b'], 'file: "a\\\\..\\\\b" has a backslash or NUL'],
     ['has a NUL', ['a\0b'], 'file: "a\\u0000b" has a backslash or NUL'],
-    ['comes twice', ['r/a', 'r/a'], 'file: "r/a" comes twice'],
+    ['is repeated', ['r/a', 'r/a'], 'file: "r/a" comes twice'],
     ['is a file and a folder', ['r/a', 'r/a/b'], 'file: "r/a" is a folder as well'],
     ['is a folder and a file', ['r/a/b', 'r/a'], 'file: "r/a" is a folder as well'],
     ['is missing', ['r/a', ''], 'file: each of several files needs a file name'],
@@ -109,7 +109,7 @@ describe('a folder', () => {
     ['is too long', [`${`${'n'.repeat(200)}/`.repeat(21)}x`], 'file: a path has at most 4096 bytes'],
   ]
   for (const [what, paths, message] of refused) {
-    it(`a folder is 400 for a path that ${what}`, async () => {
+    it(`a folder returns 400 for a path that ${what}`, async () => {
       const own = await workspace()
       for (const network of [[], [PUBLIC]]) {
         const parts = paths.map((path) => file('x', path))
@@ -145,7 +145,7 @@ describe('a CAR', () => {
   }
 
   for (const order of ['before', 'after']) {
-    it(`a CAR is imported as the DAG that it has, with its fields ${order} the file`, async () => {
+    it(`a CAR is imported with its own blocks and root, with its fields ${order} the file`, async () => {
       const { root, leaf } = await sample()
       const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car', 'application/vnd.ipld.car')
       const data = await upload(api, ...(order === 'before' ? [PUBLIC, CAR, part] : [part, PUBLIC, CAR]))
@@ -153,7 +153,7 @@ describe('a CAR', () => {
       assert.ok(await isPinned(root.cid))
     })
   }
-  it('a CAR may be of version 2, with an index behind its blocks', async () => {
+  it('a CAR can be of version 2, with an index after its blocks', async () => {
     for (const order of ['before', 'after']) {
       const { root, leaf } = await sample()
       const part = file(asVersion2(await encodeCar([root.cid], [root, leaf])), 'dag.car')
@@ -161,18 +161,18 @@ describe('a CAR', () => {
       assert.equal(data.cid, `${root.cid}`)
     }
   })
-  it('a CAR is 400 on the private network', async () => {
+  it('a CAR returns 400 on the private network', async () => {
     const { root, leaf } = await sample()
     const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car')
     assertError(await send(api, [part, CAR]), 400, 'car: only on the public network')
   })
-  it('a CAR is 403 on the free plan', async () => {
+  it('a CAR returns 403 on the free plan', async () => {
     const free = await workspace('free')
     const { root, leaf } = await sample()
     const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car')
     assertError(await send(free.api, [part, PUBLIC, CAR]), 403, 'CAR upload is not part of the free plan')
   })
-  it('a CAR is 400 when it is damaged, lacks a block, or has not one root', async () => {
+  it('a CAR returns 400 if it is damaged, lacks a block, or does not have exactly one root', async () => {
     const { root, leaf } = await sample()
     const whole = await encodeCar([root.cid], [root, leaf])
     const flipped = Buffer.from(whole)
@@ -181,7 +181,7 @@ describe('a CAR', () => {
       flipped,
       cut: whole.subarray(0, -10),
       empty: Buffer.alloc(0),
-      text: Buffer.from('this is no CAR'),
+      text: Buffer.from('this is not a CAR'),
       lacking: await encodeCar([root.cid], [root]),
       'two roots': await encodeCar([root.cid, leaf.cid], [root, leaf]),
       'no root': await encodeCar([], [leaf]),
@@ -198,7 +198,7 @@ describe('a CAR', () => {
     }
     assert.ok(!(await isPinned(root.cid)))
   })
-  it('a CAR comes alone', async () => {
+  it('a CAR cannot be uploaded together with other files', async () => {
     const { root, leaf } = await sample()
     const car = await encodeCar([root.cid], [root, leaf])
     for (const network of ['before', 'after']) {
@@ -211,7 +211,10 @@ describe('a CAR', () => {
   })
 })
 
-/** Pragma, characteristics, where the version 1 inside is, and an index that is long enough to be in the way. */
+/**
+ * The pragma, the characteristics, the offset and size of the inner version 1, and an index that is long enough to be
+ * in the way.
+ */
 function asVersion2(inner: Buffer): Buffer {
   const header = Buffer.alloc(40)
   header.writeBigUInt64LE(51n, 16)

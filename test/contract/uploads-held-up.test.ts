@@ -1,4 +1,4 @@
-/** Uploads whose last step has to wait, as it does for an IPFS node that hangs: they hold up nobody else. */
+/** Uploads whose last step must wait, for example for a hanging IPFS node: they do not block other requests. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { it } from 'node:test'
@@ -16,7 +16,7 @@ const { env, provider, workspace } = await openContext()
 const { api } = await workspace()
 const node = await provider()
 
-it('uploads that wait for a lock leave other requests their connections, and end as 503 if it is not free in time', async () => {
+it('uploads that wait for a lock block no other requests, and return 503 if it takes too long', async () => {
   const contents = Array.from({ length: UPLOADS }, () => randomBytes(32))
   const holder = new pg.Client(env.DATABASE_URL ?? (await postgresUrl(env.BERTH_DATA_DIR ?? '')) ?? '')
   await holder.connect()
@@ -32,7 +32,7 @@ it('uploads that wait for a lock leave other requests their connections, and end
       assert.equal((await api.get('/v3/files/private')).status, 200)
       if (answered === 0) meanwhile++
     }
-    // A slow machine may need longer for all five than the uploads wait.
+    // On a slow machine, all five requests may take longer than the uploads wait.
     assert.ok(meanwhile > 0)
     assertError(await Promise.race(uploads), 503, 'IPFS node unreachable')
     await holder.query('SELECT pg_advisory_unlock_all()')
@@ -42,7 +42,7 @@ it('uploads that wait for a lock leave other requests their connections, and end
   }
 })
 
-/** Takes the lock of a CID, as all do who count its keepers. */
+/** Takes the lock of a CID, like every operation that counts its references. */
 const lock = (client: pg.Client, cid: CID) =>
   client.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [
     Buffer.from(cid.multihash.bytes).toString('hex'),

@@ -1,4 +1,4 @@
-/** Uploads at the same time on a plan with a limit: together they never have more bytes than it leaves. */
+/** Concurrent uploads on a plan with a limit: together they never exceed it. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { request } from 'node:http'
@@ -22,13 +22,13 @@ await sql(
   [plan, 2.5 * MIB],
 )
 
-/** The bytes of a workspace, with those that are reserved. */
+/** The bytes of a workspace, including reserved ones. */
 async function usedBy(workspaceId: string): Promise<number> {
   const [row] = await sql('SELECT used_bytes($1)::float8 AS used', [workspaceId])
   return Number(row?.used)
 }
 
-/** The same, where the leases of reservations do not run out: nothing but their release gives room back. */
+/** The same, with leases that do not expire: only a release returns reserved bytes. */
 async function usedWithLeases(workspaceId: string): Promise<number> {
   await sql(`UPDATE upload_reservation SET expires_at = now() + interval '1 hour' WHERE workspace_id = $1`, [
     workspaceId,
@@ -40,12 +40,12 @@ type Api = Awaited<ReturnType<typeof workspace>>['api']
 const PUBLIC: Part = ['network', 'public']
 
 interface Half {
-  /** The status that came, if any. */
+  /** The status of the response, if any. */
   status: number | undefined
   hangUp(): void
 }
 
-/** Sends a body that has no end, and waits for what is answered. */
+/** Sends a body without an end, and waits for the response. */
 function sendOpen(
   url: string,
   headers: Record<string, string | number>,
@@ -77,7 +77,7 @@ async function signedUrl(api: Api): Promise<string> {
   return body.data
 }
 
-/** Ways to send 0.9 MiB of an upload of one, and then no more. */
+/** Ways to send 0.9 MiB of a 1 MiB upload, and then stop. */
 const ways: Record<string, (api: Api) => Promise<Half>> = {
   'forms of a known length': async ({ url, key }) =>
     sendOpen(
@@ -117,11 +117,11 @@ const ways: Record<string, (api: Api) => Promise<Half>> = {
   },
 }
 
-describe('many uploads at a time, none of which ends', () => {
+describe('many unfinished uploads at once', () => {
   for (const [what, open] of Object.entries(ways)) {
-    it(`many uploads at a time as ${what} have no more bytes than are left, and give them back`, async () => {
+    it(`unfinished ${what} hold no more bytes than the plan has left, many at a time`, async () => {
       const { api, id } = await workspace(plan)
-      // Resumable uploads may announce four times what the plan stores.
+      // Resumable uploads may announce four times the plan's storage.
       const count = what === 'resumable uploads' ? 10 : 20
       const halves = await Promise.all(Array.from({ length: count }, () => open(api)))
       const refused = () => halves.filter(({ status }) => status !== undefined)
@@ -129,20 +129,20 @@ describe('many uploads at a time, none of which ends', () => {
       assert.deepEqual(new Set(refused().map(({ status }) => status)), new Set([403]))
       for (const { hangUp } of halves) hangUp()
       if (what === 'resumable uploads') return
-      await until('the room is back', async () => (await usedWithLeases(id)) === 0)
+      await until('the reserved bytes are released', async () => (await usedWithLeases(id)) === 0)
       assert.equal((await send(api, [file(randomBytes(2.4 * MIB))])).status, 200)
     })
   }
 })
 
-/** The status of a request that is repeated where others held it up for seconds. */
+/** The status of a request, which is repeated if others delayed it for seconds. */
 const statusOf = (ask: () => Promise<number>) =>
-  until('it is not held up', async () => {
+  until('it is not delayed', async () => {
     const status = await ask()
     return status !== 503 && status
   })
 
-/** Ways to upload 300,000 bytes at once. Resolves to the status. */
+/** Ways to upload 300,000 bytes at once. They resolve to the status. */
 const whole: Record<string, (api: Api) => Promise<number>> = {
   form: async (api) => (await send(api, [file(randomBytes(300_000))])).status,
   folder: async (api) =>
@@ -163,7 +163,7 @@ const whole: Record<string, (api: Api) => Promise<number>> = {
     const { location } = await begin(api, 300_000).catch(() => ({ location: '' }))
     if (location === '') return 403
     const bytes = Uint8Array.from(randomBytes(300_000))
-    // The same upload goes on: another one would count beside it.
+    // Resumes the same upload: another one would count in addition.
     return statusOf(async () => {
       const at = Number((await head(location)).headers.get('upload-offset'))
       return (await patch(location, at, bytes.subarray(at), TUS)).status
@@ -171,7 +171,7 @@ const whole: Record<string, (api: Api) => Promise<number>> = {
   },
 }
 
-it('20 uploads at a time in all ways: what is accepted fits, and the rest is refused', async () => {
+it('20 concurrent uploads in all ways: the accepted ones fit into the plan', async () => {
   const { api, id } = await workspace(plan)
   const senders = Object.values(whole)
   const statuses = await Promise.all(
@@ -190,7 +190,7 @@ it('20 uploads at a time in all ways: what is accepted fits, and the rest is ref
   await until('nothing is reserved', async () => (await usedWithLeases(id)) === bytes)
 })
 
-it('bytes that a killed web process had reserved are free again in seconds', async () => {
+it('bytes that a killed web process had reserved are released within seconds', async () => {
   const { api, id } = await workspace(plan)
   const web = await startWebProcess(env)
   const bytes = encodeForm([file(randomBytes(2 * MIB))], { open: true })
@@ -200,10 +200,10 @@ it('bytes that a killed web process had reserved are free again in seconds', asy
     bytes,
   )
   const other = () => send(api, [file(randomBytes(MIB))])
-  await until('it has reserved', async () => (await usedBy(id)) > 2 * MIB)
+  await until('the bytes are reserved', async () => (await usedBy(id)) > 2 * MIB)
   assert.equal((await other()).status, 403)
   await web.running.end('SIGKILL')
   half.hangUp()
-  await until('there is room again', async () => (await usedBy(id)) === 0)
+  await until('the bytes are released', async () => (await usedBy(id)) === 0)
   assert.equal((await other()).status, 200)
 })

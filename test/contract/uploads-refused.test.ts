@@ -1,4 +1,4 @@
-/** Uploads that are refused: what they answer, and that nothing of them stays. */
+/** Refused uploads: their responses, and that nothing of them remains. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { request } from 'node:http'
@@ -20,7 +20,7 @@ const countFiles = async (client: Client) => {
   const pages = await Promise.all(['public', 'private'].map((network) => client.get(`/v3/files/${network}`)))
   return pages.reduce((sum, { body }) => sum + body.data.files.length, 0)
 }
-/** The form in both orders: fields first, which goes straight into the store, and file first. */
+/** The form in both orders: fields first, which sends the file straight into the store, and file first. */
 const orders = (content: Part, ...fields: Part[]) => [
   [...fields, content],
   [content, ...fields],
@@ -36,33 +36,33 @@ describe('a form', () => {
     'multipart/mixed; boundary=x',
     'x',
   ]) {
-    it(`a form is 415 as ${type}`, async () => {
+    it(`a form sent as ${type} returns 415`, async () => {
       assertError(await post('{}', type), 415, 'Content-Type: must be multipart/form-data')
     })
   }
-  it('a form is 400 without a boundary', async () => {
+  it('a form without a boundary returns 400', async () => {
     assertError(await post('x', 'multipart/form-data'), 400, 'Content-Type: has no boundary')
   })
   const whole = Buffer.from(encodeForm([PUBLIC, file('some text', 'a.txt')]))
   const broken: Record<string, Buffer> = {
     empty: Buffer.alloc(0),
-    'no form at all': Buffer.from('{"file":"x"}'),
-    'cut off in a field': whole.subarray(0, 80),
-    'cut off in the file': whole.subarray(0, -30),
+    'not a form': Buffer.from('{"file":"x"}'),
+    'truncated in a field': whole.subarray(0, 80),
+    'truncated in the file': whole.subarray(0, -30),
     'without its end': Buffer.from(encodeForm([PUBLIC, file('x', 'a')], { open: true })),
-    'of another boundary': Buffer.from(`${whole}`.replaceAll('form-made-by-hand', 'another')),
+    'with another boundary': Buffer.from(`${whole}`.replaceAll('form-made-by-hand', 'another')),
   }
   for (const [what, bytes] of Object.entries(broken)) {
-    it(`a form is 400 when it is ${what}`, async () => {
+    it(`a form returns 400 if it is ${what}`, async () => {
       assertError(await post(new Uint8Array(bytes), CONTENT_TYPE), 400, 'body: not a whole multipart form')
     })
   }
-  it('a form is 400 without a file', async () => {
+  it('a form without a file returns 400', async () => {
     assertError(await send(api, [PUBLIC]), 400, 'file: a file is required')
     assertError(await send(api, []), 400, 'file: a file is required')
     assertError(await send(api, [['File', 'x']]), 400, 'file: a file is required')
   })
-  it('a form is 400 with too many or too large fields, or one that comes twice', async () => {
+  it('a form with too many, too large or repeated fields returns 400', async () => {
     const many = Array.from({ length: 33 }, (_, i): Part => [`field-${i}`, 'x'])
     assertError(await send(api, [...many, file('x')]), 400, 'body: at most 32 fields are read')
     assertError(
@@ -72,7 +72,7 @@ describe('a form', () => {
     )
     assertError(await send(api, [['name', 'a'], file('x'), ['name', 'b']]), 400, 'name: comes twice')
   })
-  it('a form is 400 with more files than a folder may have', async () => {
+  it('a form with more files than a folder may have returns 400', async () => {
     const files = Array.from({ length: 10_001 }, (_, i) => file('', `f/${i}`))
     assertError(await send(api, files), 400, 'file: at most 10000 files make a folder')
   })
@@ -103,7 +103,7 @@ describe('a field', () => {
     ['expires_at', '-1', 'expires_at: must be a Unix time in seconds'],
   ]
   for (const [name, value, message] of table) {
-    it(`a field is 400 for ${name} ${JSON.stringify(value).slice(0, 40)}, before and after the file`, async () => {
+    it(`a field returns 400 for ${name} ${JSON.stringify(value).slice(0, 40)}, before and after the file`, async () => {
       const bytes = randomBytes(100)
       for (const parts of orders(file(bytes), [name, value]))
         assertError(await send(api, parts), 400, message)
@@ -116,7 +116,7 @@ describe('a field', () => {
     ['car', 'true'],
     ['cid_version', 'v0'],
   ] as const) {
-    it(`a field is 400 for ${name} behind a file that went straight into the store`, async () => {
+    it(`the field ${name} returns 400 after a file that went straight into the store`, async () => {
       const bytes = randomBytes(100)
       const reply = await send(api, [PUBLIC, file(bytes), [name, value]])
       const message =
@@ -125,7 +125,7 @@ describe('a field', () => {
       assert.ok(!(await isAnywhere(await node.file(bytes))))
     })
   }
-  it('a field is 404 for a group that is not there, of another network, or of another workspace', async () => {
+  it('a group field returns 404 for a missing group, or one of another network or workspace', async () => {
     const foreign = (await other.api.post('/v3/groups/public', { name: 'theirs' })).body.data.id
     const secret = (await api.post('/v3/groups/private', { name: 'ours, but private' })).body.data.id
     for (const group of [foreign, secret, randomUUID()]) {
@@ -150,7 +150,7 @@ describe('a plan', async () => {
   const TOO_LARGE = `file: larger than the ${2 * MIB} bytes that the plan allows for one file`
   const TOO_MUCH = `file: would exceed the ${5 * MIB} bytes that the plan stores`
 
-  it('a plan lets a file be as large as it says, and no larger', async () => {
+  it('a plan limits the size of a file', async () => {
     const small = await workspace(plan)
     for (const parts of orders(file(randomBytes(2 * MIB)), PUBLIC))
       assert.equal((await send(small.api, parts)).status, 200)
@@ -164,7 +164,7 @@ describe('a plan', async () => {
     assertError(await send(small.api, halves), 413, TOO_LARGE)
     assert.ok(!(await isAnywhere(await node.file(bytes))))
   })
-  it('a plan lets a workspace store as much as it says, and no more', async () => {
+  it('a plan limits the storage of a workspace', async () => {
     const small = await workspace(plan)
     await upload(small.api, file(randomBytes(2 * MIB)), PUBLIC)
     await upload(small.api, file(randomBytes(2 * MIB)))
@@ -177,10 +177,10 @@ describe('a plan', async () => {
     assert.ok(!(await isAnywhere(await node.file(bytes))))
     await upload(small.api, file(randomBytes(MIB)), PUBLIC)
   })
-  it('a plan holds for uploads at the same time', async () => {
+  it('a plan limits concurrent uploads together', async () => {
     const small = await workspace(plan)
     const contents = Array.from({ length: 4 }, () => randomBytes(1.5 * MIB))
-    // Repeated where the others held it up for seconds.
+    // Repeated if the other uploads delayed it for seconds.
     const sendOne = (bytes: Buffer) =>
       soon(
         () => send(small.api, [PUBLIC, file(bytes)]),
@@ -194,21 +194,21 @@ describe('a plan', async () => {
       assert.equal(await isPinned(cid), reply.status === 200)
     }
   })
-  it('a plan refuses an upload by its Content-Length before it is read', async () => {
+  it('an upload that exceeds the plan by its Content-Length is refused before it is read', async () => {
     const { key } = (await workspace(plan)).api
     assert.deepEqual(await answerWhileSending(key, { 'content-length': `${100 * MIB}` }, 0), {
       status: 413,
       error: TOO_LARGE,
     })
   })
-  it('a plan refuses an upload without a length in the middle', async () => {
+  it('an upload without a length is refused once it exceeds the plan', async () => {
     const { key } = (await workspace(plan)).api
     assert.deepEqual(await answerWhileSending(key, { 'transfer-encoding': 'chunked' }, 2 * MIB + 1), {
       status: 413,
       error: TOO_LARGE,
     })
   })
-  it('a plan answers a client that goes on sending', async () => {
+  it('a client that keeps sending beyond the plan still gets the response', async () => {
     const { key } = (await workspace(plan)).api
     const form = new FormData()
     form.append('file', new Blob([randomBytes(64 * MIB)]), 'large')
@@ -222,7 +222,7 @@ describe('a plan', async () => {
   })
 })
 
-/** Sends the beginning of a form with so many bytes of a file, never its end, and waits for an answer. */
+/** Sends the beginning of a form with this many bytes of a file, never its end, and waits for a response. */
 function answerWhileSending(key: string | undefined, headers: Record<string, string>, bytes: number) {
   return new Promise<{ status: number | undefined; error: string }>((resolve, reject) => {
     const sending = request(`${api.url}/v3/files`, {
@@ -236,7 +236,7 @@ function answerWhileSending(key: string | undefined, headers: Record<string, str
       resolve({ status: response.statusCode, ...JSON.parse(`${text}`) })
       sending.destroy()
     })
-    // A CR at the end may begin the boundary, so it would be held back until more comes.
+    // A CR at the end could begin the boundary, so it would be held back until more bytes arrive.
     const content = Buffer.alloc(bytes, 'x')
     sending.write(encodeForm([file(content, 'x')], { open: true }))
   })

@@ -1,4 +1,4 @@
-/** Uploads by multipart form: what becomes of them. */
+/** Uploads by multipart form and the files that they create. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -19,11 +19,11 @@ const pinned = async (cid: string) => ({
   public: await isPinned(CID.parse(cid)),
   private: await isPinned(CID.parse(cid), 'private'),
 })
-/** A text that no other test has. */
+/** A text that no other test uses. */
 const unique = () => `${randomUUID()}\n`
 
 describe('an upload', () => {
-  it('an upload answers the file, which is then in the list', async () => {
+  it('an upload returns the file, which then appears in the list', async () => {
     const text = unique()
     const before = Date.now()
     const { id, created_at, user_id, ...rest } = await upload(api, file(text, 'note.txt'), [
@@ -49,7 +49,7 @@ describe('an upload', () => {
     assert.deepEqual(await listed(api, 'public'), [{ ...record, id, created_at }])
   })
 
-  it('an upload is private unless it says otherwise, and is on no other network', async () => {
+  it('an upload is private by default, and only on that network', async () => {
     const data = await upload(api, file(unique(), 'secret.txt'))
     assert.equal(data.network, 'private')
     assert.deepEqual(await pinned(data.cid), { public: false, private: true })
@@ -58,7 +58,7 @@ describe('an upload', () => {
   })
 
   for (const network of ['public', 'private']) {
-    it(`an upload goes to the ${network} network only, whether the form says so before or after the file`, async () => {
+    it(`an upload goes only to the ${network} network, whether that field comes before or after the file`, async () => {
       for (const order of ['before', 'after']) {
         const parts: Part[] = [['network', network], file(unique(), 'a.txt')]
         const { cid } = await upload(api, ...(order === 'before' ? parts : parts.reverse()))
@@ -69,7 +69,7 @@ describe('an upload', () => {
   }
 
   for (const order of ['before', 'after']) {
-    it(`an upload takes all fields ${order} the file`, async () => {
+    it(`an upload accepts all fields ${order} the file`, async () => {
       const group = (await api.post('/v3/groups/public', { name: `uploads ${order}` })).body.data.id
       const expiry = Math.floor(Date.now() / 1000) + 3600
       const fields: Part[] = [
@@ -80,7 +80,7 @@ describe('an upload', () => {
         ['cid_version', 'v0'],
         ['expires_at', `${expiry}`],
         ['streamable', 'true'],
-        ['something_else', 'is passed over'],
+        ['something_else', 'is ignored'],
       ]
       const content = file(unique(), 'a.txt')
       const data = await upload(api, ...(order === 'before' ? [...fields, content] : [content, ...fields]))
@@ -93,7 +93,7 @@ describe('an upload', () => {
     })
   }
 
-  it('an upload takes metadata that is wrapped, and a group as `group`', async () => {
+  it('an upload accepts wrapped metadata, and a group in the field `group`', async () => {
     const group = (await api.post('/v3/groups/private', { name: 'uploads' })).body.data.id
     const wrapped: Part = ['keyvalues', '{"keyvalues":{"a":"1"}}']
     const data = await upload(api, file(unique()), wrapped, ['group', group])
@@ -114,13 +114,13 @@ describe('an upload', () => {
       assert.equal((await upload(api, file(unique(), name))).name, name)
     })
   }
-  it('an upload has no name where the part has none', async () => {
+  it('an upload has no name if the part has none', async () => {
     assert.equal((await upload(api, file(unique()))).name, null)
     assert.equal((await upload(api, file(unique(), ''))).name, null)
   })
 
   for (const size of [0, 1, MIB - 1, MIB, MIB + 1, 5 * MIB + 3]) {
-    it(`an upload of ${size} bytes has the CID that it has everywhere, by either way`, async () => {
+    it(`an upload of ${size} bytes has the same CID as in any other node, in either order`, async () => {
       const bytes = randomBytes(size)
       const cid = `${await node.file(bytes)}`
       const own = await workspace()
@@ -134,7 +134,7 @@ describe('an upload', () => {
     })
   }
 
-  it('an upload may be a form as browsers make it', async () => {
+  it('an upload can be a form as browsers send it', async () => {
     const form = new FormData()
     form.append('file', new Blob(['<svg xmlns="http://www.w3.org/2000/svg"/>']), 'é "x".svg')
     form.append('network', 'public')
@@ -145,7 +145,7 @@ describe('an upload', () => {
     })
     assert.equal(response.status, 200)
     const { data } = (await response.json()) as { data: Record<string, unknown> }
-    // So does the standard for forms write a quotation mark.
+    // The standard for forms encodes a quotation mark like this.
     assert.equal(data.name, 'é %22x%22.svg')
   })
 })
@@ -157,18 +157,18 @@ describe('the MIME type', () => {
   )
   const binary = Buffer.from([0, 159, 146, 150])
   const table: [what: string, content: string | Buffer, declared: string | undefined, expected: string][] = [
-    ['what the bytes show', PNG, 'text/html', 'image/png'],
+    ['recognized bytes', PNG, 'text/html', 'image/png'],
     ['HTML', '<!doctype html>', 'text/html', 'text/html'],
     ['CSS', 'a{}', 'text/css; charset=utf-8', 'text/css'],
     ['JSON', '{}', 'Application/JSON', 'application/json'],
     ['SVG', '<svg/>', 'image/svg+xml', 'image/svg+xml'],
     ['SVG with a prolog', '<?xml version="1.0"?><svg/>', 'image/svg+xml', 'image/svg+xml'],
-    ['XML that nobody names', '<?xml version="1.0"?><a/>', undefined, 'application/xml'],
+    ['other XML without a declared type', '<?xml version="1.0"?><a/>', undefined, 'application/xml'],
     ['text that claims to be an image', 'not a picture', 'image/png', 'text/plain'],
     ['text that claims to be a program', 'text', 'application/wasm', 'text/plain'],
     ['unknown bytes', binary, undefined, 'application/octet-stream'],
     ['unknown bytes that claim to be an image', binary, 'image/png', 'application/octet-stream'],
-    ['unknown bytes of a type of their own', binary, 'application/x-own', 'application/x-own'],
+    ['unknown bytes with a custom type', binary, 'application/x-own', 'application/x-own'],
     ['nonsense', binary, 'no type at all', 'application/octet-stream'],
   ]
   for (const [what, content, declared, expected] of table) {
@@ -179,15 +179,15 @@ describe('the MIME type', () => {
   }
 })
 
-describe('the same content', () => {
-  it('the same content is one file in a workspace, unchanged by the second upload', async () => {
+describe('repeated content', () => {
+  it('the same content is one file in a workspace, and a second upload changes nothing', async () => {
     const text = unique()
     const first = await upload(api, file(text, 'first'), ['network', 'public'], ['keyvalues', '{"a":"1"}'])
     const again = await upload(api, file(text, 'again'), ['network', 'public'], ['keyvalues', '{"b":"2"}'])
     assert.deepEqual(again, { ...first, is_duplicate: true })
   })
 
-  it('the same content is no duplicate of a file that ends sooner, and so stays when that one goes', async () => {
+  it('the same content is not a duplicate of a file that expires sooner', async () => {
     const text = unique()
     const keepFor = (seconds: number) =>
       upload(api, file(text), ['expires_at', `${Math.floor(Date.now() / 1000) + seconds}`])
@@ -197,7 +197,7 @@ describe('the same content', () => {
     assert.deepEqual([endless.cid, endless.is_duplicate], [short.cid, false])
     assert.deepEqual(await keepFor(2000), { ...endless, is_duplicate: true })
   })
-  it('the same content is a file of its own on the other network, and in another workspace', async () => {
+  it('the same content is a separate file on the other network, and in another workspace', async () => {
     const text = unique()
     const other = await workspace()
     const files = [
@@ -209,7 +209,7 @@ describe('the same content', () => {
     assert.equal(new Set(files.map(({ cid }) => cid)).size, 1)
     assert.ok(files.every(({ is_duplicate }) => !is_duplicate))
   })
-  it('the same content is one file when it comes many times at once', async () => {
+  it('the same content uploaded many times at once is one file', async () => {
     const own = await workspace()
     const bytes = randomBytes(3 * MIB)
     const forms: Part[][] = [
@@ -218,7 +218,7 @@ describe('the same content', () => {
     ]
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, i) =>
-        // Repeated where the others held it up for seconds.
+        // Repeated if the other uploads delayed it for seconds.
         soon(
           () => send(own.api, forms[i % 2] as Part[]),
           ({ status }) => status !== 503,
@@ -237,8 +237,8 @@ describe('the same content', () => {
   })
 })
 
-describe('a key', () => {
-  it('a key for uploads needs the scope, and is needed', async () => {
+describe('keys for uploads', () => {
+  it('an upload needs a key with the scope to write files', async () => {
     const reader = await home.keyed('org:files:read')
     assertError(await send(reader, [file('x')]), 403, /^Missing scope: org:files:write/)
     assertError(await send(api.as(undefined), [file('x')]), 401, /^Missing Authorization/)

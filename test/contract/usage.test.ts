@@ -1,4 +1,4 @@
-/** The test of a key, and the sums of what is stored. */
+/** The key test, and the totals of stored content. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'
@@ -10,21 +10,21 @@ const { api, created, keyed, member } = await workspace()
 
 const DATA = ['/data', '/v3/data']
 
-describe('the test of a key', () => {
+describe('the key test', () => {
   for (const path of DATA.map((prefix) => `${prefix}/testAuthentication`)) {
-    it(`the test of a key congratulates every valid one at ${path}`, async () => {
+    it(`${path} congratulates every valid key`, async () => {
       for (const client of [api, await keyed('org:groups:read'), await keyed('org:analytics:read')]) {
         const { status, body } = await client.get(path)
         const message = 'Congratulations! You are communicating with the Pinata API!'
         assert.deepEqual([status, body], [200, { message }])
       }
     })
-    it(`the test of a key is 401 for no key and a malformed one at ${path}`, async () => {
+    it(`${path} returns 401 without a key, and for a malformed one`, async () => {
       assertError(await anonymous.get(path), 401, /^Missing Authorization header/)
       assertError(await anonymous.as('no-key').get(path), 401, 'Invalid, expired or revoked API key')
     })
   }
-  it('the test of a key takes the key of a user who may only look', async () => {
+  it('the key test accepts the key of a viewer', async () => {
     const { name: user } = await member('viewer')
     const client = await created({ user })
     assert.equal((await client.get('/data/testAuthentication')).status, 200)
@@ -37,7 +37,7 @@ describe('usage', () => {
     return [body.data.files, body.data.bytes]
   }
 
-  it('usage is nothing at first', async () => {
+  it('usage starts at zero', async () => {
     const { api } = await workspace()
     assert.deepEqual(await used(api), [0, 0])
     for (const prefix of DATA) {
@@ -49,7 +49,7 @@ describe('usage', () => {
     }
   })
 
-  it('usage counts the files of both networks, and nothing that is not pinned', async () => {
+  it('usage counts the pinned files of both networks', async () => {
     const { api } = await workspace()
     const other = await workspace()
     const files = []
@@ -69,7 +69,7 @@ describe('usage', () => {
     assert.deepEqual(await used(api), [1, 'private of some bytes'.length])
   })
 
-  it('usage says what the plan allows', async () => {
+  it('usage includes the limits of the plan', async () => {
     assert.deepEqual((await api.get('/v3/usage')).body.data, {
       plan: 'unlimited',
       files: 0,

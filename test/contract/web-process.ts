@@ -1,4 +1,4 @@
-/** A web process of a test's own beside those of a Berth, on its database and data. */
+/** A test's own web process next to those of a Berth, with the same database and data. */
 import { fileURLToPath } from 'node:url'
 import { postgresUrl } from '../../src/standalone/postgres.ts'
 import { freeMetricsPorts, freePort, type Running, run, until } from '../support/processes.ts'
@@ -11,7 +11,7 @@ export interface WebProcess {
   running: Running
 }
 
-/** Starts it, and waits until it answers. Whoever starts it ends it. */
+/** Starts it, and waits until it responds. The caller must end it. */
 export async function startWebProcess(
   env: NodeJS.ProcessEnv,
   settings: NodeJS.ProcessEnv = {},
@@ -29,7 +29,7 @@ export async function startWebProcess(
   })
   const url = `http://127.0.0.1:${port}`
   const answers = async () => (await fetch(`${url}/healthz`)).ok
-  await until('the web process answers', answers, START_MS).catch((error) => {
+  await until('the web process responds', answers, START_MS).catch((error) => {
     throw new Error(`${error.message}\n${running.output()}`, { cause: error })
   })
   return { url, running }

@@ -1,4 +1,4 @@
-/** Deliveries of webhooks, and that the receivers of docs/webhooks.md take them. */
+/** Deliveries of webhooks, accepted by the example receivers of docs/webhooks.md. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,11 +16,11 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const page = await readFile(join(ROOT, 'docs/webhooks.md'), 'utf8')
 const [byLibrary = '', byHand = ''] = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code)
 
-/** The ports on loopback that the shared Berth may send webhooks to. */
+/** The loopback ports to which the shared Berth may send webhooks. */
 const portsOf = (allowed = '') => allowed.split(',').map((one) => Number(one.split(':')[1]))
 
 describe('docs/webhooks.md', () => {
-  it('docs/webhooks.md has the waits between attempts', () => {
+  it('docs/webhooks.md lists the waits between attempts', () => {
     const shown = (ms: number) =>
       ms < 60_000 ? `${ms / 1000} s` : ms < 3_600_000 ? `${ms / 60_000} min` : `${ms / 3_600_000} h`
     const rows = WAITS_MS.map((ms, i) => `| ${i + 2} | ${shown(ms)} |\n`).join('')
@@ -29,7 +29,7 @@ describe('docs/webhooks.md', () => {
 })
 
 describe('a webhook over http', () => {
-  it('an upload is told to two receivers that verify it, one by a library and one by hand', async () => {
+  it('an upload is delivered to two receivers that verify it, one with a library and one by hand', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'berth-webhooks-'))
     after(() => rm(dir, { recursive: true }))
     await symlink(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
@@ -46,7 +46,7 @@ describe('a webhook over http', () => {
       assert.equal(status, 201)
       return body.data as { id: string; secret: string }
     }
-    // A URL brings no header in.
+    // Line breaks in a URL inject no header.
     const [first, second] = [
       await create(`http://127.0.0.1:${port}/`),
       await create(`${receiver.url}?\r\nx-injected: yes\r\n`),
@@ -55,12 +55,12 @@ describe('a webhook over http', () => {
     const running = run(process.execPath, [program], { env })
     after(() => running.end('SIGTERM'))
     const unsigned = () => fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' })
-    const refused = await until('the receiver answers', unsigned)
+    const refused = await until('the receiver responds', unsigned)
     assert.equal(refused.status, 400)
 
-    const file = await store(api, 'public', 'told to webhooks')
-    await until('the upload is told', () => running.output().includes(`file.created ${file.id}\n`))
-    await until('both were told', () => receiver.received[0])
+    const file = await store(api, 'public', 'sent to webhooks')
+    await until('the upload is delivered', () => running.output().includes(`file.created ${file.id}\n`))
+    await until('both were delivered', () => receiver.received[0])
     const [{ headers, body } = { headers: {} as Record<string, string>, body: '' }] = receiver.received
     assert.equal(isSigned(headers, body, second.secret), true)
     for (const [otherHeaders, otherBody, secret] of [

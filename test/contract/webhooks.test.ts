@@ -1,4 +1,7 @@
-/** Webhooks of a workspace over HTTP: made, changed, deleted, and their deliveries read. No target of these is ever reached. */
+/**
+ * Webhooks of a workspace over HTTP: creating, changing and deleting them, and reading their deliveries. None of their
+ * targets is ever reached.
+ */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
@@ -15,7 +18,7 @@ const { anonymous, env, sql, workspace } = context
 const PATH = '/v0/webhooks'
 const NONE = 'There is no such webhook'
 const NO_DELIVERY = 'There is no such delivery'
-// Nothing has a name below `.invalid` (RFC 6761).
+// No name below `.invalid` exists (RFC 6761).
 const URL_OF_NOBODY = 'https://hooks.invalid/berth?from=1'
 const MADE = { url: URL_OF_NOBODY, events: ['webhook.disabled'] }
 
@@ -29,7 +32,7 @@ async function open() {
       client.request('PATCH', `${PATH}/${id}`, { json }),
   }
 }
-/** A webhook, and deliveries to it that nobody sends: `ended` says which have ended, and with which error. */
+/** A webhook with deliveries that are never sent: `ended` says which have ended, and with which error. */
 async function openDelivered(...ended: (string | null | undefined)[]) {
   const own = await open()
   const { secret: _, ...webhook } = (await own.create()).body.data
@@ -50,7 +53,7 @@ async function openDelivered(...ended: (string | null | undefined)[]) {
 const idsOf = (items: { id: string }[]) => items.map(({ id }) => id)
 
 describe('a webhook', () => {
-  it('a webhook is made with all that it was given, and its secret is shown this once', async () => {
+  it('a new webhook has all given fields, and its secret is shown only once', async () => {
     const { api, create } = await open()
     const { status, body } = await create()
     assert.equal(status, 201)
@@ -74,7 +77,7 @@ describe('a webhook', () => {
     for (const plain of [key, Buffer.from(key, 'base64').toString('latin1')])
       assert.ok(!kept.includes(plain), 'the secret is encrypted')
   })
-  it('a webhook listens to types, to all of one sort, or to all there are, of an agent or a group', async () => {
+  it('a webhook can subscribe to types, groups of types or all, and to one agent or group', async () => {
     const { create } = await open()
     for (const body of [
       { events: ['*'] },
@@ -85,13 +88,13 @@ describe('a webhook', () => {
       assert.deepEqual(data, { ...data, ...body })
     }
   })
-  it('a webhook is changed in what is given, and in nothing else', async () => {
+  it('a change of a webhook applies only the given fields', async () => {
     const { api, create, patch } = await open()
     const { secret: _, ...made } = (await create()).body.data
     const url = 'https://other.invalid/'
     for (const change of [
       { url },
-      // None of these happens here: a delivery that failed would change the webhook as well.
+      // None of these events happens here: a failed delivery would change the webhook as well.
       { events: ['swap.*'] },
       { agentId: 'x1a2b3c4' },
       { groupId: randomUUID() },
@@ -104,7 +107,7 @@ describe('a webhook', () => {
       assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, body.data)
     }
   })
-  it('a webhook that is switched off ends what waits, and is switched on again without it', async () => {
+  it('disabling a webhook ends pending deliveries, and enabling it does not bring them back', async () => {
     const { api, path, deliveries, webhook, patch, ids } = await openDelivered(undefined)
     const off = (await patch(webhook.id, { enabled: false })).body.data
     assert.deepEqual([off.enabled, off.disabledReason], [false, 'client'])
@@ -119,12 +122,12 @@ describe('a webhook', () => {
     assert.deepEqual([failed.disabledReason, failed.failingSince === null], ['failing', false])
     const on = (await patch(webhook.id, { enabled: true })).body.data
     assert.deepEqual([on.enabled, on.disabledReason, on.failingSince], [true, null, null])
-    // `webhook.disabled` of the first change is a delivery too where it is published only now.
+    // If `webhook.disabled` of the first change is published only now, it is a delivery too.
     const { data } = (await api.get(deliveries)).body
     const kept = data.deliveries.find(({ id }: { id: string }) => id === ids[0])
     assert.equal(kept.state, 'failed')
   })
-  it('a webhook that is deleted is gone, and what waits is ended', async () => {
+  it('deleting a webhook ends its pending deliveries', async () => {
     const { api, path, ids } = await openDelivered(undefined)
     const { status, body } = await api.delete(path)
     assert.deepEqual([status, body], [200, { data: null }])
@@ -134,7 +137,7 @@ describe('a webhook', () => {
     assert.equal(row?.error, 'The webhook was deleted')
     assert.ok(row?.ended_at)
   })
-  it('a webhook gets another secret, which is shown this once', async () => {
+  it('a rotated webhook secret is shown only once', async () => {
     const { api, create } = await open()
     const { secret, ...made } = (await create()).body.data
     const { status, body } = await api.post(`${PATH}/${made.id}/rotate`, {})
@@ -145,7 +148,7 @@ describe('a webhook', () => {
     assert.deepEqual(rotated, { ...made, updatedAt: rotated.updatedAt })
     assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, rotated)
   })
-  it('a webhook of a workspace that has 20 is refused, however many are made at once', async () => {
+  it('a workspace can have 20 webhooks, however many requests come at once', async () => {
     const { api, create } = await open()
     for (let i = 0; i < 17; i++) assert.equal((await create()).status, 201)
     const replies = await Promise.all(Array.from({ length: 6 }, () => create()))
@@ -156,13 +159,13 @@ describe('a webhook', () => {
     await api.delete(`${PATH}/${webhooks[0].id}`)
     assert.equal((await create()).status, 201)
   })
-  it('webhooks are listed in pages, the newest first', async () => {
+  it('webhooks are listed in pages, newest first', async () => {
     const { api, create } = await open()
     const made: string[] = []
     for (let i = 0; i < 5; i++) made.unshift((await create()).body.data.id)
     assert.deepEqual(idsOf(await collectPages(api, PATH, 'webhooks', { limit: '2' })), made)
   })
-  it('webhooks have the same routes below /v3', async () => {
+  it('webhooks have the same routes under /v3', async () => {
     const { api, create, webhook, ids } = await openDelivered(null)
     const { id } = (await create({}, api)).body.data
     const path = `/v3/webhooks/${webhook.id}`
@@ -179,7 +182,7 @@ describe('a webhook', () => {
   })
 })
 
-describe('a bad webhook', () => {
+describe('an invalid webhook', () => {
   const bad: [object, RegExp | string][] = [
     [{ url: undefined }, /^url: /],
     [{ url: 7 }, /^url: /],
@@ -212,7 +215,7 @@ describe('a bad webhook', () => {
   ]
   for (const [body, message] of bad) {
     const shown = JSON.stringify({ ...body, ...('url' in body && { url: String(body.url).slice(0, 40) }) })
-    it(`a bad webhook is 400 when it is made, and changes none: ${shown.slice(0, 60)}`, async () => {
+    it(`an invalid webhook or change returns 400: ${shown.slice(0, 60)}`, async () => {
       const { api, create, patch } = await open()
       assertError(await create(body), 400, message)
       assert.deepEqual((await api.get(PATH)).body.data.webhooks, [])
@@ -223,7 +226,7 @@ describe('a bad webhook', () => {
       assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, made)
     })
   }
-  it('a webhook is not changed by a request that says nothing of it', async () => {
+  it('a change of a webhook without a known field returns 400', async () => {
     const { api, create, patch } = await open()
     const { id } = (await create()).body.data
     const message = 'body: must have url, events, agentId, groupId or enabled'
@@ -231,18 +234,18 @@ describe('a bad webhook', () => {
     assertError(await patch(id, { secret: 'x' }), 400, message)
     assertError(await api.request('PATCH', `${PATH}/${id}`), 400, /^body: /)
   })
-  it('a bad webhook is 400 when `enabled` is no boolean', async () => {
+  it('a webhook returns 400 if `enabled` is not a boolean', async () => {
     const { create, patch } = await open()
     assertError(await patch((await create()).body.data.id, { enabled: 'no' }), 400, /^enabled: /)
   })
   for (const query of ['limit=0', 'limit=101', 'limit=x', 'pageToken=x'])
-    it(`webhooks are not listed for ?${query}`, async () => {
+    it(`the list of webhooks returns 400 for ?${query}`, async () => {
       assertError(await (await open()).api.get(PATH, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
 })
 
-describe('the deliveries of a webhook', () => {
-  it('deliveries are listed in pages, of all states or of one, without what is sent', async () => {
+describe('deliveries of a webhook', () => {
+  it('deliveries are listed in pages, in all states or one, without their bodies', async () => {
     const { api, deliveries, ids } = await openDelivered(undefined, null, 'the target answered 500', null)
     const list = (query: Record<string, string>) => collectPages(api, deliveries, 'deliveries', query)
     assert.deepEqual(idsOf(await list({ limit: '3' })), ids)
@@ -266,11 +269,11 @@ describe('the deliveries of a webhook', () => {
     assert.deepEqual((await api.get(`${deliveries}/${ids[0]}`)).body.data, { ...first, body: '{"id":"1"}' })
   })
   for (const query of ['state=open', 'limit=0', 'limit=251', 'pageToken=x'])
-    it(`deliveries are not listed for ?${query}`, async () => {
+    it(`the list of deliveries returns 400 for ?${query}`, async () => {
       const { api, deliveries } = await openDelivered()
       assertError(await api.get(deliveries, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
-  it('a test is a delivery of its own, of an event of the webhook', async () => {
+  it('a test of a webhook is a separate delivery with an event about the webhook', async () => {
     const { api, id: workspaceId, path, webhook } = await openDelivered()
     const { status, body } = await api.post(`${path}/test`, {})
     assert.equal(status, 201)
@@ -287,7 +290,7 @@ describe('the deliveries of a webhook', () => {
       data: {},
     })
   })
-  it('a delivery that has ended is sent once more under its id, and one that waits is not', async () => {
+  it('an ended delivery can be sent again under its id, but a pending one cannot', async () => {
     const { api, deliveries, ids } = await openDelivered('the target answered 500', undefined)
     const [waiting, failed] = ids
     const { status, body } = await api.post(`${deliveries}/${failed}/redeliver`, {})
@@ -296,7 +299,7 @@ describe('the deliveries of a webhook', () => {
     const refused = await api.post(`${deliveries}/${waiting}/redeliver`, {})
     assertError(refused, 409, 'The delivery is under way')
   })
-  it('a delivery of another webhook, and one that never was, is 404', async () => {
+  it('an unknown delivery, or one of another webhook, returns 404', async () => {
     const [own, other] = [await openDelivered(null), await openDelivered(null)]
     for (const id of [other.ids[0], randomUUID(), 'x']) {
       assertError(await own.api.get(`${own.deliveries}/${id}`), 404, NO_DELIVERY)
@@ -307,7 +310,7 @@ describe('the deliveries of a webhook', () => {
   })
 })
 
-describe('who sees to webhooks', () => {
+describe('access to webhooks', () => {
   const routes = (id: string, delivery: string): [string, string, object?][] => [
     ['GET', `/${id}`],
     ['PATCH', `/${id}`, { enabled: false, events: ['*'] }],
@@ -318,7 +321,7 @@ describe('who sees to webhooks', () => {
     ['GET', `/${id}/deliveries/${delivery}`],
     ['POST', `/${id}/deliveries/${delivery}/redeliver`, {}],
   ]
-  it('a webhook of another workspace, and one that never was, is 404 on every route, and stays as it is', async () => {
+  it('unknown webhooks and those of other workspaces return 404 on every route', async () => {
     const [own, other] = [await open(), await openDelivered(null)]
     const before = await sql('SELECT w::text AS text FROM webhook w WHERE id = $1', [other.webhook.id])
     for (const id of [other.webhook.id, randomUUID(), 'x'])
@@ -330,7 +333,7 @@ describe('who sees to webhooks', () => {
     )
     assert.equal((await other.api.get(other.deliveries)).body.data.deliveries[0].state, 'delivered')
   })
-  it('nobody but an owner with a key that has `admin` sees a webhook', async () => {
+  it('only owners with a key that has `admin` can see a webhook', async () => {
     const own = await openDelivered(null)
     const { webhook, ids, keyed } = own
     const agent = await insertAgent(context, own)
@@ -352,7 +355,7 @@ describe('who sees to webhooks', () => {
         assertError(await client.request(method, `${PATH}${path}`, { json }), status, message)
     assert.deepEqual((await own.api.get(PATH)).body.data.webhooks, [webhook])
   })
-  it('a webhook is not made where no secrets are configured', async () => {
+  it('a webhook cannot be created if no secrets key is configured', async () => {
     const { url, running } = await startWebProcess(env, { SECRETS_KEY: '' })
     after(() => running.end('SIGTERM'))
     const { api } = await open()

@@ -1,6 +1,6 @@
 /**
- * Asks every route of the document with every sort of credential, and prints what each got: JSON of {@link Asked}[]. A
- * program, since what it does some 6,000 times takes twice as long under the hooks of the test runner.
+ * Requests every route of the document with every kind of credential, and prints the outcomes: JSON of {@link Asked}[].
+ * This is a program because its 6,000 or so requests take twice as long under the hooks of the test runner.
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -35,7 +35,7 @@ import {
   WIDENED_OWN,
 } from './who-may.ts'
 
-const JWT_KEY = 'a key for the test of who may do what'
+const JWT_KEY = 'a signing key for the test of access rights'
 const SIDE_BY_SIDE = 8
 
 async function askAll(
@@ -69,7 +69,7 @@ async function askAll(
   await keys.revoke(revoked.id)
   fixed.push({ name: 'revoked', url, token: revoked.token })
 
-  /** Makes what a path names, where others than its workspace would find nothing of that name either. */
+  /** Creates what a path names, if other workspaces would get a 404 for it. */
   const MADE: Record<string, () => Promise<{ id: string }>> = {
     userId: () => setRole(prisma, { workspaceId: own.id, user: randomUUID(), role: 'viewer' }),
     keyId: () => newKey('org:read'),
@@ -80,7 +80,9 @@ async function askAll(
       }),
   }
 
-  /** An agent that is a row only, with an operation that nobody runs, and what else the path of the route names. */
+  /**
+   * An agent that is only a row, with an operation that never runs, and everything else that the route's path names.
+   */
   async function newTarget(path = '') {
     const ids: Record<string, string> = {}
     for (const [name, make] of Object.entries(MADE))
@@ -105,7 +107,7 @@ async function askAll(
     let target = await newTarget(route.path)
     const outcomeFor = async (credential: Credential): Promise<Outcome> => {
       const outcome = outcomeOf(await ask(route, credential, target), forAdmin)
-      // The request may have changed or deleted what it named.
+      // The request may have changed or deleted its target.
       if (outcome === 'in' && route.method !== 'GET') target = await newTarget(route.path)
       return outcome
     }
@@ -118,7 +120,7 @@ async function askAll(
         const token = name === 'gateway' ? target.gatewayToken : await access.mintPlatformToken(target)
         found.add(await outcomeFor({ name, url: at, token }))
       }
-      // To its own agent, a platform token is the same in both, but where the setting widens it.
+      // For its own agent, a platform token has the same rights in both, except on the route that the setting widens.
       if (route.path.includes('{agentId}'))
         assert.equal(found.size, name === 'platform' && route.id === WIDENED_OWN ? 2 : 1, route.id)
       outcomes[name] = [...found][0] ?? 401
@@ -137,7 +139,7 @@ async function askAll(
 const database = await startDatabase()
 const dataDir = await mkdtemp(join(tmpdir(), 'berth-who-may-'))
 const way = await openTunnelServer()
-/** In the second, platform tokens see their whole workspace. */
+/** In the second one, platform tokens see their whole workspace. */
 const webs: RunningRole[] = []
 try {
   for (const BERTH_PLATFORM_TOKEN_SCOPE of ['agent', 'workspace'])

@@ -1,6 +1,6 @@
 /**
- * Rights of each sort of credential: each route of the document is asked with each of them. The table in
- * `docs/security.md` is the outcome; `npm run docs:security` writes it.
+ * The rights of each kind of credential: each one requests every route of the document. The table in `docs/security.md`
+ * shows the outcome; `npm run docs:security` writes it.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -14,18 +14,21 @@ import { type Answered, BEGIN, END, table, WIDENED_OWN } from './who-may.ts'
 const PROGRAM = join(import.meta.dirname, 'who-may.program.ts')
 const PAGE = new URL('../../docs/security.md', import.meta.url)
 
-/** Routes for API keys alone: by them, words that the agent reads could have it own the account, or widen its rights. */
+/**
+ * Routes only for API keys: through them, text that the agent reads could make it take over the account, or widen its
+ * rights.
+ */
 const KEYS_ONLY = [
   ...['createKey', 'listKeys', 'revokeKey', 'deleteKey', 'signUpload', 'signDownload'],
   ...['deleteAgent', 'getGatewayToken', 'rotateGatewayToken', 'updateSecret', 'deleteSecret'],
   ...['addSkill', 'addSkillVersion', 'deleteSkill'],
   ...['updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
 ]
-/** Routes beyond its agent that the platform skill asks for: with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
+/** Routes beyond its own agent that the platform skill calls: only with BERTH_PLATFORM_TOKEN_SCOPE=workspace. */
 const WIDENED = ['createAgent', 'createSecret', 'installHubSkill', 'createTemplate']
 const OF_AGENTS = ['gateway', 'platform', 'wide', 'other agent']
 
-describe('who may do what', () => {
+describe('access by credential', () => {
   let asked: Answered[] = []
 
   before(async () => {
@@ -35,7 +38,7 @@ describe('who may do what', () => {
 
   const guarded = () => asked.filter(({ outcomes }) => outcomes.nobody !== 'in')
 
-  it('all routes are 401 for nobody and for a revoked key, and those of an agent for another workspace’s key', () => {
+  it('all routes return 401 without a valid key, and agent routes for another workspace’s key', () => {
     for (const { route, outcomes } of guarded()) {
       assert.deepEqual([outcomes.nobody, outcomes.revoked], [401, 401], route.id)
       if (route.path.includes('{agentId}')) {
@@ -45,7 +48,7 @@ describe('who may do what', () => {
       if (route.path.includes('{workspaceId}')) assert.equal(outcomes['other workspace'], 404, route.id)
     }
   })
-  it('a token of an agent makes no keys or tokens and changes only what is its own; agents, secrets, skills and templates it makes with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone', () => {
+  it("an agent's token changes only its agent; only the workspace scope lets it create resources", () => {
     for (const id of KEYS_ONLY) {
       const outcomes = asked.find(({ route }) => route.id === id)?.outcomes
       assert.ok(outcomes, `there is no route ${id}`)
@@ -69,7 +72,7 @@ describe('who may do what', () => {
         for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${route.id}: ${name}`)
     }
   })
-  it('a token of an agent, of whatever scope, sees nothing of workspaces, members, keys, webhooks or the instance', () => {
+  it("an agent's token of any scope cannot read accounts, webhooks or the instance", () => {
     const routes = guarded().filter(({ route }) =>
       /^\/v0\/(workspaces|webhooks|admin)|\/keys/.test(route.path),
     )
@@ -77,7 +80,7 @@ describe('who may do what', () => {
     for (const { route, outcomes } of routes)
       for (const name of OF_AGENTS) assert.equal(outcomes[name], 403, `${route.id}: ${name}`)
   })
-  it('the instance is seen to by keys with its own scopes alone, and the members and webhooks of a workspace by its owners alone', () => {
+  it('only instance scopes reach the instance, and only owners members and webhooks', () => {
     const ofInstance = guarded().filter(({ route }) => route.path.startsWith('/v0/admin/'))
     assert.ok(ofInstance.length > 5)
     for (const { route, outcomes } of ofInstance)
@@ -98,7 +101,7 @@ describe('who may do what', () => {
     for (const { route, outcomes } of ofOwners)
       assert.deepEqual([outcomes.member, outcomes.viewer], [403, 403], route.id)
   })
-  it('the table of who may do what is that of docs/security.md', async () => {
+  it('the access table matches docs/security.md', async () => {
     const page = await readFile(PAGE, 'utf8')
     const [start, end] = [page.indexOf(BEGIN), page.indexOf(END)]
     assert.ok(start >= 0 && end > start, 'docs/security.md has no place for the table')

@@ -1,20 +1,23 @@
-/** Asks every route of the document with every sort of credential, and makes the table of `docs/security.md` of it. */
+/**
+ * Requests every route of the document with every kind of credential, and builds the table of `docs/security.md` from
+ * the outcomes.
+ */
 import { isOfInstance, SCOPES } from '../../src/http/principal.ts'
 import type { Document, Operation } from '../support/openapi.ts'
 
 /** A caller with a credential. */
 export interface Credential {
   name: string
-  /** Where it is good, and its token; none for nobody. */
+  /** The server that accepts it, and its token; none for an anonymous caller. */
   url: string
   token?: string
 }
 
-/** The workspace, and the agent and the operation that a request is about; of its own, since some requests delete it. */
+/** The workspace, and the agent and operation of a request; created for it, because some requests delete them. */
 export interface Target {
   workspaceId: string
   agentId: string
-  /** Ids of other parameters of the path, by their names. */
+  /** Ids for other path parameters, by parameter name. */
   ids: Record<string, string>
   operation: string
 }
@@ -26,10 +29,13 @@ export interface Asked {
   path: string
 }
 
-/** The route for its own agent that the platform skill may call with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
+/** The route for its own agent that the platform skill may call only with BERTH_PLATFORM_TOKEN_SCOPE=workspace. */
 export const WIDENED_OWN = 'attachSecrets'
 
-/** The outcome of a request: let in, whatever was answered then; or refused, 404 where it is there for others. */
+/**
+ * The outcome of a request: `in` if it was let in, whatever the response; otherwise refused, with 404 only if it exists
+ * for others.
+ */
 export type Outcome = 'in' | 401 | 403 | 404
 
 export const BEGIN = '<!-- Made by `npm run docs:security`. -->'
@@ -52,7 +58,7 @@ export const routesOf = ({ paths }: Document): Asked[] =>
   )
 
 /**
- * Sends what passes the check of who asks, and is refused right after it where it would do anything.
+ * Sends a request that passes the access check, but is refused right after it if it would change anything.
  * @returns the status.
  */
 export async function ask(route: Asked, { url, token }: Credential, target: Target): Promise<number> {
@@ -75,14 +81,14 @@ export async function ask(route: Asked, { url, token }: Credential, target: Targ
   return response.status
 }
 
-/** @param forAdmin the status that a key gets which may do everything. */
+/** @param forAdmin the status for a key that may do everything. */
 export const outcomeOf = (status: number, forAdmin: number): Outcome =>
   status === 401 || status === 403 || (status === 404 && forAdmin !== 404) ? status : 'in'
 
-/** Outcomes of a route, by the names of the credentials. */
+/** Outcomes of a route by credential name. */
 export type Outcomes = Record<string, Outcome>
 
-/** A route, and what each credential got there. */
+/** A route, and each credential's outcome there. */
 export interface Answered {
   route: Asked
   outcomes: Outcomes
@@ -101,7 +107,7 @@ const COLUMNS: [title: string, credential: string][] = [
 ]
 const MARKS: Record<Outcome, string> = { in: '✓', 401: '401', 403: '–', 404: '404' }
 
-/** The least scopes with which a key is let in; write goes for read. */
+/** The minimal scopes that give a key access; write includes read. */
 function leastScopes(outcomes: Outcomes): string {
   const enough = SCOPES.filter((scope) => outcomes[scope] === 'in')
   if (enough.length === SCOPES.length) return outcomes.nobody === 'in' ? 'none' : 'any key'
@@ -115,7 +121,7 @@ function leastScopes(outcomes: Outcomes): string {
   return `\`${enough.find((scope) => scope.startsWith('org:')) ?? enough.find(isOfInstance) ?? enough[0]}\``
 }
 
-/** The table in Markdown, a part for each tag. */
+/** The table in Markdown, with a section for each tag. */
 export function table(asked: Answered[]): string {
   const head = `| route | key with | ${COLUMNS.map(([title]) => title).join(' | ')} |\n|${'---|'.repeat(COLUMNS.length + 2)}`
   return [...Map.groupBy(asked, ({ route }) => route.tag)]
