@@ -1,4 +1,4 @@
-/** The API of an admin of the instance: plans, workspaces, usage, health, queues and workers. */
+/** The API for instance admins: plans, workspaces, usage, health, queues and workers. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -13,7 +13,7 @@ const { anonymous, berth, sql, workspace } = context
 const home = await workspace()
 const NO_ADMIN = 'The user of this key is no admin of the instance'
 
-/** A new user who is a member of the workspace, an admin of the instance, and a key of theirs. */
+/** A new user who is a workspace member and instance admin, and a key for them. */
 async function newAdmin(scopes = 'instance:write') {
   const { name } = await home.member('member')
   await berth('users', 'admin', name)
@@ -21,8 +21,8 @@ async function newAdmin(scopes = 'instance:write') {
 }
 const { api, name: adminName } = await newAdmin()
 
-describe('an admin of the instance', () => {
-  it('an admin of the instance needs both the flag and the scope', async () => {
+describe('instance admins', () => {
+  it('an instance admin needs both the flag and the scope', async () => {
     const plans = '/v0/admin/plans'
     assert.equal((await api.get(plans)).status, 200)
     const { name: other } = await home.member('owner')
@@ -34,7 +34,7 @@ describe('an admin of the instance', () => {
     assertError(await scopeless.get(plans), 403, 'Missing scope: instance:read')
     assertError(await home.api.get(plans), 403, 'Missing scope: instance:read')
   })
-  it('an admin of the instance may read by the one scope, and write by the other', async () => {
+  it('instance admins need instance:read to read and instance:write to write', async () => {
     const { api } = await newAdmin('instance:read')
     assert.equal((await api.get('/v0/admin/workspaces')).status, 200)
     const json = { plan: 'pro' }
@@ -45,7 +45,7 @@ describe('an admin of the instance', () => {
     )
     assertError(await api.get('/v3/files/public'), 403, 'Missing scope: org:files:read')
   })
-  it('an admin of the instance is none at once when the flag is taken, and cannot be made over HTTP', async () => {
+  it('an instance admin loses access at once without the flag, and cannot be created over HTTP', async () => {
     const { api, name } = await newAdmin()
     assert.equal((await api.get('/v0/admin/plans')).status, 200)
     const admins = async () => JSON.parse(await berth('users', 'list', '--admins', '--json'))
@@ -68,8 +68,8 @@ describe('an admin of the instance', () => {
   })
 })
 
-describe('plans of the instance', () => {
-  it('plans of the instance are listed with their limits', async () => {
+describe('instance plans', () => {
+  it('instance plans are listed with their limits', async () => {
     const { plans } = (await api.get('/v0/admin/plans')).body.data
     const free = plans.find(({ name }: { name: string }) => name === 'free')
     assert.equal(free.pinByCid, false)
@@ -81,7 +81,7 @@ describe('plans of the instance', () => {
   })
 })
 
-describe('workspaces of the instance', () => {
+describe('instance workspaces', () => {
   const create = (body: object) =>
     api.post('/v0/admin/workspaces', {
       name: `made-${randomUUID()}`,
@@ -89,7 +89,7 @@ describe('workspaces of the instance', () => {
       ...body,
     })
 
-  it('workspaces of the instance are made with an owner, a gateway and a key', async () => {
+  it('a workspace is created with an owner, a gateway and a key', async () => {
     const name = `made-${randomUUID()}`
     const { status, body } = await create({ name, plan: 'pro' })
     assert.equal(status, 201)
@@ -103,7 +103,7 @@ describe('workspaces of the instance', () => {
     assertError(await create({ name }), 409, `name: a workspace named ${name} is there already`)
     assert.equal((await create({})).body.data.plan, 'free')
   })
-  it('workspaces of the instance are listed in pages, by name and by plan, with what each uses', async () => {
+  it('workspaces are listed in pages, by name and plan, with their usage', async () => {
     const name = `plan-${randomUUID()}`
     await sql(`INSERT INTO plan (name, channels, custom_domains, pin_by_cid) VALUES ($1, true, true, true)`, [
       name,
@@ -124,7 +124,7 @@ describe('workspaces of the instance', () => {
     assert.ok(found.usage.bytes > 0)
     assert.deepEqual(await list({ name: 'no workspace has this name' }), [])
   })
-  it('workspaces of the instance get another plan at once, and another name', async () => {
+  it('a workspace can be renamed and moved to another plan at once', async () => {
     const { id, token } = (await create({})).body.data
     const theirs = anonymous.as(token)
     const plan = async () => (await theirs.get('/v3/usage')).body.data.plan
@@ -155,27 +155,27 @@ describe('workspaces of the instance', () => {
     [{ plan: 5 }, /^plan: /],
   ]
   for (const [body, message] of malformed)
-    it(`workspaces of the instance are not made with ${JSON.stringify(body)}`, async () => {
+    it(`a workspace is not created with ${JSON.stringify(body)}`, async () => {
       assertError(await create(body), 400, message)
     })
-  it('workspaces of the instance are not changed by nothing', async () => {
+  it('an empty change of a workspace is refused', async () => {
     const reply = await api.request('PATCH', `/v0/admin/workspaces/${home.id}`, { json: {} })
     assertError(reply, 400, 'body: must have a name or plan')
   })
   for (const query of ['limit=0', 'limit=101', 'pageToken=x', 'name=a%00b'])
-    it(`workspaces of the instance are not listed for ?${query}`, async () => {
+    it(`workspaces are not listed for ?${query}`, async () => {
       assertError(await api.get('/v0/admin/workspaces', query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
 })
 
 describe('the instance', () => {
-  it('the instance tells what it keeps, and how many agents it has', async () => {
+  it('the instance usage includes files and bytes by network, and agents by status', async () => {
     const { networks, agents } = (await api.get('/v0/admin/usage')).body.data
     for (const { files, bytes } of [networks.public, networks.private]) assert.ok(files >= 0 && bytes >= 0)
     assert.deepEqual(Object.keys(agents).sort(), ['not_running', 'running', 'starting'])
   })
-  it('the instance tells how each part is, as /readyz does', async () => {
-    // Where the rows of the workers came too late for one of the two, it has no part of theirs.
+  it('the instance health shows the same parts as /readyz', async () => {
+    // If the rows of the workers come too late for one of the two, it lacks the workers' parts.
     const found = await until('both have the same parts', async () => {
       const { data } = (await api.get('/v0/admin/health')).body
       const { parts } = (await anonymous.get('/readyz')).body
@@ -186,7 +186,7 @@ describe('the instance', () => {
     for (const { name, status, advice } of found)
       assert.ok(status === 'ok' || advice, `${name} is ${status} and has no advice`)
   })
-  it('the instance tells what waits in its queues, and who serves them', async () => {
+  it('the instance lists what waits in its queues, and the slots that serve them', async () => {
     const [id, target] = [randomUUID(), randomUUID()]
     await sql(
       `INSERT INTO operation (id, workspace_id, kind, queue, target_id, next_attempt_at, created_at)
@@ -196,8 +196,8 @@ describe('the instance', () => {
     try {
       const queue = ({ body }: { body: any }, name: string) =>
         body.data.queues.find((one: { name: string }) => one.name === name)
-      // A worker that stood still has no slots until its next heartbeat.
-      const reply = await until('the operation and the slots of the worker are seen', async () => {
+      // A worker that was suspended has no slots until its next heartbeat.
+      const reply = await until('the operation and the slots of the worker appear', async () => {
         const reply = await api.get('/v0/admin/queues')
         return queue(reply, 'workspaces').oldestSeconds >= 3600 && queue(reply, 'pins').slots >= 64 && reply
       })
@@ -210,7 +210,7 @@ describe('the instance', () => {
       await sql('DELETE FROM operation WHERE id = $1', [id])
     }
   })
-  it('the instance tells its workers with their versions, slots and last heartbeats, dead ones for an hour', async () => {
+  it('the instance lists its workers with versions, slots and heartbeats, dead ones for an hour', async () => {
     const dead = '00000000-0000-7000-8000-000000000001'
     await sql(
       `INSERT INTO worker (id, concurrency, ipfs, seen_at)
@@ -218,8 +218,8 @@ describe('the instance', () => {
        ON CONFLICT (id) DO UPDATE SET seen_at = EXCLUDED.seen_at`,
       [dead],
     )
-    // A worker that stood still is alive, and its parts well, from its next heartbeats on.
-    const { began, all, alive } = await until('a worker is alive and well', async () => {
+    // A worker that was suspended is alive, and its parts are healthy, after its next heartbeats.
+    const { began, all, alive } = await until('a worker is alive and healthy', async () => {
       const began = Date.now()
       const all = (await collectPages(api, '/v0/admin/workers', 'workers', { limit: '1' })) as any[]
       const alive = all.filter(({ isAlive }) => isAlive)
@@ -236,7 +236,7 @@ describe('the instance', () => {
     await sql('DELETE FROM worker WHERE id = $1', [dead])
   })
   for (const query of ['limit=0', 'limit=101', 'pageToken=x'])
-    it(`the instance does not list workers for ?${query}`, async () => {
+    it(`workers are not listed for ?${query}`, async () => {
       assertError(await api.get('/v0/admin/workers', query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
 })

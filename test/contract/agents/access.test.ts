@@ -1,6 +1,6 @@
 /**
- * Access: every route of the document, asked by everybody who should not (contract 5.3, 5.4, 7.1). A new route is in here
- * without being named.
+ * Access: every route of the document, requested by every caller without access (contract 5.3, 5.4, 7.1). New routes
+ * are included automatically.
  */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
@@ -22,11 +22,11 @@ interface Target {
   method: string
   path: string
   scope: string
-  /** The agent's own gateway token will do. */
+  /** Whether the agent's own gateway token is accepted. */
   takesGateway: boolean
 }
 
-/** Every route of an agent, of a workspace, and of neither. */
+/** Every route of an agent, of a workspace, and all others. */
 const guarded: Target[] = pathsOf(anonymous.document).flatMap(([path, operations]) =>
   Object.entries(operations)
     .filter(([, { security }]) => security?.length !== 0)
@@ -53,9 +53,9 @@ const rowOf = async ({ id }: RowAgent) => {
   return { ...row, operations: operations?.count }
 }
 
-describe('the routes of an agent', () => {
+describe('agent routes', () => {
   let agent: RowAgent
-  /** Callers that are nobody here, whatever the route. */
+  /** Callers without access to this agent, on any route. */
   const strangers: Record<string, Client> = {}
 
   before(async () => {
@@ -67,7 +67,7 @@ describe('the routes of an agent', () => {
       'the platform token of another agent': await mint(sibling),
       'the gateway token of a foreign agent': foreign.gateway,
       'the platform token of a foreign agent': await mint(foreign),
-      'a gateway token that nobody has': anonymous.as('11111111-1111-4111-8111-111111111111'),
+      'an unknown gateway token': anonymous.as('11111111-1111-4111-8111-111111111111'),
       'its own id': anonymous.as(agent.id),
       garbage: anonymous.as('garbage'),
     })
@@ -87,20 +87,20 @@ describe('the routes of an agent', () => {
     strangers['an expired key'] = expired
   })
 
-  it('the routes of an agent are many, and all need a scope for agents', () => {
+  it('there are many agent routes, and all need a scope for agents', () => {
     assert.ok(ofAgents.length > 10)
     for (const { method, path, scope } of ofAgents)
       assert.match(scope, /^org:agents:(read|write)$/, `${method} ${path}`)
     const readers = ofAgents.filter(({ scope }) => scope.endsWith('read'))
     assert.deepEqual(
-      // These change nothing: git asks for what it lacks by a POST.
+      // These change nothing: git requests what it lacks with a POST.
       readers.filter(
         ({ method, path }) => method !== 'GET' && !/\/(config\/validate|git-upload-pack)$/.test(path),
       ),
       [],
     )
   })
-  it('the routes of an agent are 401 for every stranger, and change nothing', async () => {
+  it('agent routes return 401 for every stranger, and change nothing', async () => {
     const before = await rowOf(agent)
     for (const [who, client] of Object.entries(strangers))
       for (const target of ofAgents) {
@@ -110,7 +110,7 @@ describe('the routes of an agent', () => {
       }
     assert.deepEqual(await rowOf(agent), before)
   })
-  it('the routes of an agent are 403 for keys and users that may not, and change nothing', async () => {
+  it('agent routes return 403 for keys and users without permission, and change nothing', async () => {
     const before = await rowOf(agent)
     const { name: user } = await own.member('viewer')
     const clients = {
@@ -127,7 +127,7 @@ describe('the routes of an agent', () => {
     }
     assert.deepEqual(await rowOf(agent), before)
   })
-  it("the routes of an agent are 403 for the agent's own tokens where only the owner may", async () => {
+  it("agent routes return 403 for the agent's own tokens if only the owner may call them", async () => {
     const owners = ofAgents.filter(({ takesGateway }) => !takesGateway)
     assert.ok(owners.length >= 3)
     for (const client of [agent.gateway, await mint(agent)])
@@ -138,7 +138,7 @@ describe('the routes of an agent', () => {
           target.path.endsWith('/secrets') ? AGENT_ONLY : "An agent's token cannot do this",
         )
   })
-  it('the routes of an agent are 404 where there is no such agent', async () => {
+  it('agent routes return 404 for an unknown agent', async () => {
     const platform = await mint(agent)
     const spellings = ['x', agent.agentId.toUpperCase(), agent.id, '%00', '..%2f..']
     for (const [index, target] of ofAgents.entries()) {
@@ -148,7 +148,7 @@ describe('the routes of an agent', () => {
       for (const client of [agent.gateway, platform]) assertError(await ask(client, target), 404, NO_AGENT)
     }
   })
-  it('the routes of an agent are 404 for the owner of a deleted agent, whose tokens are nobody’s', async () => {
+  it('a deleted agent returns 404 to its owner, and its tokens get 401', async () => {
     const gone = await insertAgent(context, own)
     const platform = await mint(gone)
     await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [gone.id])
@@ -159,7 +159,7 @@ describe('the routes of an agent', () => {
         assertError(await ask(client, target, gone.agentId), 401, BAD_TOKEN)
     }
   })
-  it("the routes of an agent let the agent's own tokens in where they say so", async () => {
+  it("agent routes accept the agent's own tokens if the document says so", async () => {
     const readable = ofAgents.filter(({ method, takesGateway }) => method === 'GET' && takesGateway)
     const clients = [agent.gateway, await mint(agent)]
     for (const target of readable)
@@ -173,8 +173,8 @@ describe('the routes of an agent', () => {
   })
 })
 
-describe('routes that are not of an agent', () => {
-  it("routes that are not of an agent are 403 for an agent's tokens", async () => {
+describe('other routes', () => {
+  it("routes outside of an agent return 403 for an agent's tokens", async () => {
     const agent = await insertAgent(context, own)
     for (const client of [agent.gateway, await mint(agent)])
       for (const target of ofOthers.filter(({ takesGateway }) => !takesGateway)) {
@@ -183,7 +183,7 @@ describe('routes that are not of an agent', () => {
         assert.match(reply.headers.get('error-code') ?? '', /^(missing_scope|agent_only)$/)
       }
   })
-  it('routes of operations show an agent its own operations, and no other', async () => {
+  it('operation routes show an agent its own operations, and no others', async () => {
     const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
     const { headers } = await own.api.post(`${agent.path}/restart`, undefined, { prefer: 'respond-async' })
     const path = `/v0/operations/${headers.get('operation-id')}`
@@ -197,7 +197,7 @@ describe('routes that are not of an agent', () => {
 /** The claims of a client's key, as text. */
 const payloadOf = ({ key = '' }: Client) => Buffer.from(key.split('.')[1] ?? '', 'base64url').toString()
 
-/** Without the check against the document: an agent without a container answers no engine's question. */
+/** Skips the check against the document: an agent without a container cannot respond for its engine. */
 const fetchOnly = (client: Client, { method, path }: Target, agentId: string) =>
   fetch(`${client.url}${path.replace('{agentId}', agentId).replace(/\{\w+\}/g, 'x')}`, {
     method,

@@ -1,4 +1,4 @@
-/** The skills of an agent, as rows (contract 4.3, 7.1 and 8). */
+/** The skills of agents that are only rows (contract 4.3, 7.1 and 8). */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'
@@ -26,7 +26,7 @@ const create = async (client = api): Promise<Skill> => {
   assert.equal(status, 200, JSON.stringify(body))
   return body.skill
 }
-/** A newer version of a skill; resolves to its CID. */
+/** Creates a newer version of a skill; resolves to its CID. */
 const createVersion = async ({ skillId }: Skill, version: string): Promise<string> => {
   const { cid } = await uploadFolder(api, { 'SKILL.md': skillMd() })
   assert.equal((await api.post(`/v0/skills/${skillId}/versions`, { skillCid: cid, version })).status, 200)
@@ -38,14 +38,14 @@ const cids = async (agent: RowAgent) => (await attached(agent)).map(({ skillCid 
 const update = ({ path }: RowAgent, { skillId }: Skill, body?: unknown) =>
   api.post(`${path}/skills/${skillId}/update`, body)
 
-/** Eleven skills, made once. */
+/** Eleven skills, created once. */
 let skills: Skill[]
 before(async () => {
   skills = await Promise.all(Array.from({ length: 11 }, () => create()))
 })
 
 describe('attaching skills', () => {
-  it('attaching skills adds skills of the library', async () => {
+  it('attaching skills adds skills from the library', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = skills as [Skill, Skill]
     const { status, body, headers } = await attach(agent, a.skillCid, b.skillCid)
@@ -69,7 +69,7 @@ describe('attaching skills', () => {
       skills: await attached(agent),
     })
   })
-  it('attaching skills twice is the same as once, by CID or by name', async () => {
+  it('attaching a skill twice, by CID or name, has no further effect', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = skills as [Skill, Skill]
     await attach(agent, a.skillCid)
@@ -77,7 +77,7 @@ describe('attaching skills', () => {
     assert.equal(body.attached, 2)
     assert.deepEqual(await cids(agent), [a.skillCid, b.skillCid].sort())
   })
-  it('attaching skills takes all or none: 404 for what is not in the library', async () => {
+  it('attaching skills is all or nothing: 404 if one is not in the library', async () => {
     const agent = await insertAgent(context, own)
     const [a] = skills as [Skill]
     const theirs = await create(other.api)
@@ -85,14 +85,14 @@ describe('attaching skills', () => {
       assertError(await attach(agent, a.skillCid, missing), 404, /^There is no such skill in the library/)
     assert.deepEqual(await cids(agent), [])
   })
-  it('attaching skills refuses bad fields', async () => {
+  it('attaching skills rejects malformed fields', async () => {
     const agent = await insertAgent(context, own)
     for (const skillCids of [[], [''], undefined, 'x', ['a b'], ['@a'], ['@a/b/c'], ['../x'], [1]])
       assertError(await api.post(`${agent.path}/skills`, { skillCids }), 400, /^skillCids/)
     const many = Array.from({ length: 101 }, () => 'x')
     assertError(await api.post(`${agent.path}/skills`, { skillCids: many }), 400, /^skillCids/)
   })
-  it('attaching skills takes ten, and no more', async () => {
+  it('attaching skills is limited to ten skills', async () => {
     const agent = await insertAgent(context, own)
     const all = skills.map(({ skillCid }) => skillCid)
     const message = 'skillCids: an agent can have at most 10 skills'
@@ -104,26 +104,26 @@ describe('attaching skills', () => {
     assertError(await attach(agent, all[10] as string), 400, message)
     assert.equal((await attach(agent, ...all.slice(0, 10))).status, 200)
   })
-  it('attaching skills takes ten also when all come at once', async () => {
+  it('attaching skills concurrently is limited to ten skills', async () => {
     const agent = await insertAgent(context, own)
     const replies = await Promise.all(skills.map(({ skillCid }) => attach(agent, skillCid)))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array(10).fill(200), 400])
     assert.equal((await attached(agent)).length, 10)
   })
-  it('attaching another version of a skill is a conflict', async () => {
+  it('attaching another version of an attached skill returns 409', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const newer = await createVersion(skill, '2.0.0')
     await attach(agent, skill.skillCid)
     assertError(await attach(agent, newer), 409, /^Skill version conflict: the agent has another version/)
-    assert.equal((await attach(agent, skill.name)).status, 200, 'a name asks for no version')
+    assert.equal((await attach(agent, skill.name)).status, 200, 'a name requests no version')
     assert.deepEqual(await cids(agent), [skill.skillCid])
     const fresh = await insertAgent(context, own)
     assertError(await attach(fresh, skill.skillCid, newer), 409, /^Skill version conflict/)
     await attach(fresh, skill.name)
     assert.deepEqual(await cids(fresh), [newer])
   })
-  it('attaching and deleting a skill at once leave no skill half gone', async () => {
+  it('attaching and deleting a skill at once leaves it either attached or deleted', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const [put, gone] = await Promise.all([
@@ -160,8 +160,8 @@ describe('the message about a detached skill', () => {
   })
 })
 
-describe('updates of skills', () => {
-  it('updates of skills say what is newer', async () => {
+describe('skill updates', () => {
+  it('skill updates show newer versions', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     await attach(agent, skill.skillCid)
@@ -181,7 +181,7 @@ describe('updates of skills', () => {
       { ...row, latestSkillCid: newer, latestVersion: '1.1.0', updateAvailable: true },
     ])
   })
-  it('updates of skills give the newest version, or the one that is named', async () => {
+  it('a skill update installs the newest version, or the requested one', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const [second, third] = [await createVersion(skill, '2.0.0'), await createVersion(skill, '3.0.0')]
@@ -235,12 +235,12 @@ describe('updates of skills', () => {
     assert.deepEqual([offered.updateAvailable, offered.latestVersion], [false, '1.0.0'])
     await update(agent, skill, { version: '3.0.0-beta.1' })
     const [back] = (await api.get(`${agent.path}/skills/updates`)).body.updates
-    assert.equal(back.updateAvailable, false, 'a release that is lower than the prerelease of the agent')
+    assert.equal(back.updateAvailable, false, "a release lower than the agent's prerelease")
     assert.equal((await update(agent, skill)).body.skill.skillCid, prerelease)
     const release = await createVersion(skill, '3.0.0')
     assert.equal((await update(agent, skill)).body.skill.skillCid, release)
   })
-  it('updates of skills conflict where another version is attached than the caller thinks', async () => {
+  it('a skill update returns 409 if another version is attached than expected', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const newer = await createVersion(skill, '2.0.0')
@@ -249,7 +249,7 @@ describe('updates of skills', () => {
     assertError(reply, 409, /^Skill version conflict: .* is attached, not /)
     assert.deepEqual(await cids(agent), [newer])
   })
-  it('many updates of a skill at once, each from the same version, change it once', async () => {
+  it('concurrent updates of a skill from the same version: one succeeds', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     await createVersion(skill, '2.0.0')
@@ -258,7 +258,7 @@ describe('updates of skills', () => {
     const replies = await Promise.all([ask(), ask(), ask(), ask()])
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409])
   })
-  it('updates of skills refuse what is not there, and bad fields', async () => {
+  it('a skill update rejects unknown skills and versions, and malformed fields', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = skills as [Skill, Skill]
     await attach(agent, a.skillCid)
@@ -273,8 +273,8 @@ describe('updates of skills', () => {
   })
 })
 
-describe('a repeat under an Idempotency-Key', () => {
-  it('a repeat under an Idempotency-Key changes nothing again; another request is 422', async () => {
+describe('a repeat with an Idempotency-Key', () => {
+  it('a repeat with an Idempotency-Key changes nothing, and another request returns 422', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const newer = await createVersion(skill, '2.0.0')
@@ -302,8 +302,8 @@ describe('a repeat under an Idempotency-Key', () => {
   })
 })
 
-describe('the routes of attached skills', () => {
-  it('attached skills are for keys of the workspace with the scope, and for the agent itself', async () => {
+describe('access to attached skills', () => {
+  it("attached skills need a key of the workspace with the scope, or the agent's own token", async () => {
     const agent = await insertAgent(context, own)
     const [a] = skills as [Skill]
     const reader = await own.keyed('org:agents:read')

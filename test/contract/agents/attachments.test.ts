@@ -1,4 +1,4 @@
-/** Attachments of the vault to an agent (contract 7). */
+/** Attaching secrets of the vault to an agent (contract 7). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
@@ -20,7 +20,7 @@ const create = async (name = `PLAIN_${++last}`, client = api): Promise<string> =
   assert.equal(status, 201, JSON.stringify(body))
   return body.secret.id
 }
-/** The ids of credentials, each made once. */
+/** The ids of credentials, each created once. */
 const made = new Map<string, Promise<string>>()
 const credential = (name: string): Promise<string> => {
   const id = made.get(name) ?? create(name)
@@ -33,7 +33,7 @@ const attached = async ({ path }: RowAgent): Promise<{ name: string; synced: boo
 const names = async (agent: RowAgent) => (await attached(agent)).map(({ name }) => name)
 
 describe('attaching secrets', () => {
-  it('attaching a secret gives it to the agent with its next restart', async () => {
+  it('an attached secret reaches the agent at its next restart', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = [await create('B_SECOND'), await create('A_FIRST')]
     const { status, headers, body } = await attach(agent, a, b)
@@ -49,7 +49,7 @@ describe('attaching secrets', () => {
       ],
     )
   })
-  it('attaching secrets twice is the same as once', async () => {
+  it('attaching a secret twice has no further effect', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = [await create(), await create()]
     await attach(agent, a)
@@ -57,19 +57,19 @@ describe('attaching secrets', () => {
     assert.equal(body.attached, 2)
     assert.equal((await names(agent)).length, 2)
   })
-  it('attaching secrets adds all or none: 404 for one that is not there', async () => {
+  it('attaching secrets is all or nothing: 404 if one does not exist', async () => {
     const agent = await insertAgent(context, own)
     const [there, foreign] = [await create(), await create('ELSEWHERE', other.api)]
     for (const missing of [foreign, '0191f0f0-0000-7000-8000-000000000000', 'x', ''])
       assertError(await attach(agent, there, missing), 404, 'There is no such secret')
     assert.deepEqual(await names(agent), [])
   })
-  it('attaching secrets is 400 for anything but ids', async () => {
+  it('attaching secrets returns 400 for anything except ids', async () => {
     const { path } = await insertAgent(context, own)
     for (const body of [{}, { secretIds: [] }, { secretIds: 'x' }, { secretIds: [1] }, { secretIds: null }])
       assertError(await api.post(`${path}/secrets`, body), 400, /^secretIds/)
   })
-  it('attaching secrets stops at 50', async () => {
+  it('attaching secrets is limited to 50 secrets', async () => {
     const agent = await insertAgent(context, own)
     const ids = await Promise.all(Array.from({ length: 51 }, () => create()))
     assertError(await attach(agent, ...ids), 400, 'secretIds: an agent can have at most 50 secrets')
@@ -77,7 +77,7 @@ describe('attaching secrets', () => {
     const reply = await attach(agent, ids[50] ?? '')
     assertError(reply, 400, 'secretIds: an agent can have at most 50 secrets')
   })
-  it('attaching secrets is for keys: an agent has the secrets that its owner gave it, and may give them back', async () => {
+  it('only keys attach secrets, but an agent may detach its own', async () => {
     const agent = await insertAgent(context, own)
     const stranger = await insertAgent(context, own)
     const id = await create()
@@ -94,7 +94,7 @@ describe('attaching secrets', () => {
 })
 
 describe('detaching a secret', () => {
-  it('detaching a secret removes it from the agent alone', async () => {
+  it('detaching a secret removes it only from the agent', async () => {
     const agent = await insertAgent(context, own)
     const [stays, goes] = [await create('STAYS'), await create('GOES')]
     await attach(agent, stays, goes)
@@ -115,7 +115,7 @@ describe('two credentials of one provider', () => {
     ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'google'],
   ]
   for (const [first, second, provider] of pairs) {
-    it(`two credentials of one provider (${first}, ${second}) are 409, one after the other and together`, async () => {
+    it(`two credentials of one provider (${first}, ${second}) return 409, in sequence or together`, async () => {
       const [a, b] = [await credential(first), await credential(second)]
       const agent = await insertAgent(context, own)
       assert.equal((await attach(agent, a)).status, 200)
@@ -130,7 +130,7 @@ describe('two credentials of one provider', () => {
       assertError(await attach(another, b, a, await create()), 409, CONFLICT)
       assert.deepEqual(await names(another), [])
     })
-    it(`two credentials of one provider (${first}, ${second}) leave one when they are attached at once`, async () => {
+    it(`two credentials of one provider (${first}, ${second}) attached at once leave one`, async () => {
       const [a, b] = [await credential(first), await credential(second)]
       for (let i = 0; i < 10; i++) {
         const agent = await insertAgent(context, own)
@@ -140,7 +140,7 @@ describe('two credentials of one provider', () => {
       }
     })
   }
-  it('two credentials of one provider can follow each other', async () => {
+  it('a credential may replace a detached one of the same provider', async () => {
     const [a, b] = [await credential('OPENAI_API_KEY'), await credential('CODEX_API_KEY')]
     const agent = await insertAgent(context, own)
     await attach(agent, a)
@@ -149,8 +149,8 @@ describe('two credentials of one provider', () => {
   })
 })
 
-describe('the credential of a provider that the agent has none of', () => {
-  it('attaching the credential of a provider that the agent has none of restarts it, and only then', async () => {
+describe('a first credential of a provider', () => {
+  it("attaching an agent's first credential of a provider restarts it", async () => {
     const [openai, google] = [await credential('OPENAI_API_KEY'), await credential('GEMINI_API_KEY')]
     const agent = await insertAgent(context, own)
     const { headers, body } = await attach(agent, await create(), openai)
@@ -171,7 +171,7 @@ describe('the credential of a provider that the agent has none of', () => {
 })
 
 describe('synced', () => {
-  it('the field synced says whether the running gateway has the value as it is now', async () => {
+  it('the field synced shows whether the running gateway has the current value', async () => {
     const agent = await insertAgent(context, own)
     const id = await create()
     await attach(agent, id)
@@ -197,7 +197,7 @@ describe('synced', () => {
 })
 
 describe('a deleted agent', () => {
-  it('a deleted agent lets go of its secrets', async () => {
+  it('a deleted agent releases its secrets', async () => {
     const agent = await insertAgent(context, own)
     const id = await create()
     await attach(agent, id)

@@ -1,4 +1,4 @@
-/** The hub with a folder of its operator's, and an upstream that speaks ClawHub's API, well or badly. */
+/** The hub with an operator's skills folder, and an upstream that implements ClawHub's API, correctly or not. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ import { makeZip } from './zip.ts'
 
 const HUB = '/v0/clawhub'
 
-/** Answers of the upstream, by path; tests change them. */
+/** Responses of the upstream by path; tests change them. */
 const answers = new Map<string, (res: ServerResponse, query: URLSearchParams) => void>()
 const asked: string[] = []
 const upstream = createServer((req, res) => {
@@ -45,7 +45,7 @@ await addFolder('acme/tool', {
 })
 await addFolder('acme/broken', { 'SKILL.md': 'no front matter' })
 await addFolder('acme/odd', { 'SKILL.md': skillMd('odd'), 'skill.json': '{' })
-await addFolder('berth/journal', { 'SKILL.md': skillMd('not the one that ships') })
+await addFolder('berth/journal', { 'SKILL.md': skillMd('not the shipped one') })
 await addFolder('a b/c', { 'SKILL.md': skillMd('x') })
 await symlink('/etc', join(dir, 'acme/tool/link'))
 
@@ -64,7 +64,7 @@ const at = (slug: string) => `${HUB}/${encodeURIComponent(slug)}`
 const install = (slug: string) => api.post(`${at(slug)}/install`, {})
 const slugsOf = (body: any): string[] => body.skills.map(({ slug }: { slug: string }) => slug)
 
-/** Has the upstream offer a skill with this archive. */
+/** Makes the upstream offer a skill with this archive. */
 function offer(name: string, zip: Buffer, more: Record<string, unknown> = {}): void {
   answers.set(
     `/api/v1/skills/${name}`,
@@ -81,8 +81,8 @@ function offer(name: string, zip: Buffer, more: Record<string, unknown> = {}): v
   })
 }
 
-describe('the operator’s folder of skills', () => {
-  it('the operator’s folder of skills adds to what ships, and replaces none of it', async () => {
+describe('the operator’s skills folder', () => {
+  it('the operator’s skills folder adds to the shipped skills, and replaces none of them', async () => {
     const { body } = await api.get(HUB, { sort: 'name' })
     assert.deepEqual(slugsOf(body), [
       '@berth/handover',
@@ -96,7 +96,7 @@ describe('the operator’s folder of skills', () => {
     assert.deepEqual(skill.envVars, [{ name: 'TOOL_KEY', required: true }])
     assert.equal((await api.get(at('@berth/journal'))).body.skill.name, 'journal')
   })
-  it('the operator’s folder of skills is read as it is now: a change is a version', async () => {
+  it('the operator’s skills folder is read on each request, and a change becomes a version', async () => {
     const first = (await install('@acme/tool')).body.skill
     assert.deepEqual(first.envVars, [{ name: 'TOOL_KEY' }])
     await addFolder('acme/tool', { 'SKILL.md': skillMd('tool', 'version: 0.2.0') })
@@ -112,7 +112,7 @@ describe('the operator’s folder of skills', () => {
 })
 
 describe('the upstream hub', () => {
-  it('the upstream hub comes after what is here, page by page', async () => {
+  it('upstream skills are listed after local ones, page by page', async () => {
     answers.set('/api/v1/skills', (res, query) => {
       const isFirst = !query.has('cursor')
       const item = (slug: string, handle?: string) => ({
@@ -144,7 +144,7 @@ describe('the upstream hub', () => {
     assert.deepEqual([slugsOf(first), first.nextCursor], [[], 'u:'])
     assert.deepEqual(slugsOf((await api.get(HUB, { q: 'tax', cursor: 'u:' })).body), ['@jo/found-tax'])
   })
-  it('the upstream hub has skills that are installed, as a zip is unpacked', async () => {
+  it('an upstream skill is installed by unpacking its zip', async () => {
     offer(
       'taxes',
       makeZip([
@@ -163,7 +163,7 @@ describe('the upstream hub', () => {
     assert.equal(await context.isPinned(CID.parse(body.skill.skillCid)), true)
     assert.deepEqual((await install('@jo/taxes')).body, body)
   })
-  it('the upstream hub is not trusted with what it has', async () => {
+  it('malformed or dangerous archives of the upstream hub are refused', async () => {
     const md = { name: 'SKILL.md', content: skillMd() }
     const bad: [Buffer, RegExp][] = [
       [makeZip([md, { name: '../../x', content: 'x' }]), /refused: it is no good zip/],
@@ -189,21 +189,21 @@ describe('the upstream hub', () => {
     const { skills } = (await api.get('/v0/skills')).body
     assert.ok(!skills.some(({ slug }: { slug: string }) => slug === '@jo/bad'))
   })
-  it('the upstream hub says which of its skills are malware, and is believed', async () => {
+  it('a skill that the upstream hub marks as malware is not found', async () => {
     offer('evil', makeZip([{ name: 'SKILL.md', content: skillMd() }]), {
       moderation: { isMalwareBlocked: true },
     })
     assertError(await install('@jo/evil'), 404, 'There is no such skill in the hub')
   })
-  it('the upstream hub has no skill of another owner, and none that it does not know', async () => {
+  it('the upstream hub finds no skill of another owner, and no unknown skill', async () => {
     offer('mine', makeZip([]))
     for (const slug of ['@ann/mine', '@jo/unknown', 'unknown'])
       assertError(await api.get(at(slug)), 404, 'There is no such skill in the hub')
     asked.length = 0
     assertError(await install('@berth/unknown'), 404, 'There is no such skill in the hub')
-    assert.deepEqual(asked, [], 'what ships with Berth comes from nowhere else')
+    assert.deepEqual(asked, [], 'shipped skills come from nowhere else')
   })
-  it('the upstream hub has nothing of ours, whatever name it is asked for by', async () => {
+  it('the upstream hub cannot replace local skills under any name', async () => {
     const zip = makeZip([{ name: 'SKILL.md', content: skillMd() }])
     for (const [asked, slug, handle] of [
       ['platform', 'platform', 'berth'],
@@ -219,7 +219,7 @@ describe('the upstream hub', () => {
     answers.set('/api/v1/skills', json({ items }))
     assert.deepEqual(slugsOf((await api.get(HUB, { cursor: 'u:' })).body), [])
   })
-  it('the upstream hub is 503 where it is away, lies, or answers endlessly; what is here is not', async () => {
+  it('a failing, invalid or endless upstream hub returns 503, and local skills still work', async () => {
     const endless = (res: ServerResponse) => {
       const chunk = Buffer.alloc(65_536, ' ')
       const more = () => {
@@ -247,7 +247,7 @@ describe('the upstream hub', () => {
     }
     offer('large', Buffer.alloc(17_000_000))
     assertError(await install('@jo/large'), 503, 'The hub of skills does not answer')
-    await until('nothing is left open', async () => {
+    await until('no connection is left open', async () => {
       const count = await new Promise<number>((resolve) => upstream.getConnections((_, n) => resolve(n)))
       return count <= 2
     })

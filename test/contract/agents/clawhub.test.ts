@@ -1,4 +1,4 @@
-/** The hub of skills: what ships with Berth (contract 4.3 and 7.1). */
+/** The skill hub: skills that ship with Berth (contract 4.3 and 7.1). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -18,8 +18,8 @@ const install = (slug: string, client = api) => client.post(`${at(slug)}/install
 const slugs = async (query: Record<string, string> = {}): Promise<string[]> =>
   (await api.get(HUB, query)).body.skills.map(({ slug }: { slug: string }) => slug)
 
-describe('the list of the hub', () => {
-  it('the list of the hub has what ships with Berth', async () => {
+describe('the hub list', () => {
+  it('the hub list has the skills that ship with Berth', async () => {
     const { status, body } = await api.get(HUB, { sort: 'name' })
     assert.equal(status, 200)
     assert.deepEqual(
@@ -48,7 +48,7 @@ describe('the list of the hub', () => {
       version: '1.0.0',
     })
   })
-  it('the list of the hub is searched, and filtered', async () => {
+  it('the hub list can be searched and filtered', async () => {
     assert.deepEqual(await slugs({ q: 'Web PAGE' }), ['@berth/web-page'])
     assert.deepEqual(await slugs({ q: 'nothing like this' }), [])
     assert.deepEqual((await slugs({ category: 'productivity' })).sort(), [
@@ -60,7 +60,7 @@ describe('the list of the hub', () => {
     assert.deepEqual((await slugs({ featured: 'true' })).length, 3)
     assert.deepEqual((await slugs({ sort: 'newest' })).sort(), SLUGS)
   })
-  it('the list of the hub refuses bad parameters', async () => {
+  it('the hub list rejects malformed parameters', async () => {
     for (const [name, value] of [
       ['sort', 'age'],
       ['featured', 'yes'],
@@ -72,28 +72,28 @@ describe('the list of the hub', () => {
   })
 })
 
-/** Asks for a slug with its slash, as the Go CLI does: paths of the document have none there. */
+/** Requests a slug with its slash unencoded, as the Go CLI does: paths of the document have none there. */
 async function asItIs(client: Pick<typeof api, 'url' | 'key'>, method: string, path: string): Promise<any> {
   const headers = { authorization: `Bearer ${client.key}` }
   return (await fetch(`${client.url}${HUB}/${path}`, { method, headers })).json()
 }
 
-describe('a skill of the hub', () => {
-  it('a skill of the hub is found by its slug, encoded or not, or by its id', async () => {
+describe('hub skills', () => {
+  it('a hub skill is found by its slug, encoded or not, or by its id', async () => {
     const { skill } = (await api.get(at('@berth/journal'))).body
     assert.equal(skill.slug, '@berth/journal')
     assert.deepEqual((await asItIs(api, 'GET', '@berth/journal')).skill, skill)
     assert.deepEqual((await api.get(`${HUB}/${skill.hubSkillId}`)).body.skill, skill)
   })
-  it('a skill of the hub is 404 where there is none', async () => {
+  it('a hub skill returns 404 if it does not exist', async () => {
     for (const slug of ['@berth/nothing', '@nobody/journal', 'journal', '@', '@a', 'x y', 'bm90aGluZw'])
       assertError(await api.get(at(slug)), 404, 'There is no such skill in the hub')
     assertError(await install('@berth/nothing'), 404, 'There is no such skill in the hub')
   })
 })
 
-describe('installing a skill of the hub', () => {
-  it('installing a skill of the hub puts it on public IPFS and into the library, once', async () => {
+describe('installing a hub skill', () => {
+  it('installing a hub skill puts it on public IPFS and into the library, once', async () => {
     const { api } = await context.workspace()
     const hub = (await api.get(at('@berth/journal'))).body.skill
     const { status, body } = await install('@berth/journal', api)
@@ -122,13 +122,13 @@ describe('installing a skill of the hub', () => {
     assert.equal((await api.get('/v0/skills')).body.skills.length, 1)
     assert.ok((await api.get(at('@berth/journal'))).body.skill.installCount > hub.installCount)
   })
-  it('a skill of the hub that many install at once is installed once', async () => {
+  it('a hub skill installed concurrently is installed once', async () => {
     const { api } = await context.workspace()
     const replies = await Promise.all(Array.from({ length: 6 }, () => install('@berth/web-page', api)))
     assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
     assert.equal(new Set(replies.map(({ body }) => body.skill.skillId)).size, 1)
   })
-  it('installing a skill of the hub needs a key that may write', async () => {
+  it('installing a hub skill needs a key with write access', async () => {
     const reader = await own.keyed('org:agents:read')
     assert.equal((await reader.get(HUB)).status, 200)
     assertError(await install('@berth/journal', reader), 403, /^Missing scope/)
@@ -136,7 +136,7 @@ describe('installing a skill of the hub', () => {
     const agent = await insertAgent(context, own)
     assertError(await install('@berth/journal', agent.gateway), 403, /^An agent's token/)
   })
-  it('installing a skill of the hub is done by attaching it by its slug', async () => {
+  it('attaching a hub skill by its slug installs it', async () => {
     const workspace = await context.workspace()
     const agent = await insertAgent(context, workspace)
     const ask = () => workspace.api.post(`${agent.path}/skills`, { skillCids: ['@berth/handover'] })
@@ -148,7 +148,7 @@ describe('installing a skill of the hub', () => {
       [1, '@berth/handover', '@berth/handover'],
     )
   })
-  it('installing a skill of the hub is not done by an agent, which attaches what is in the library', async () => {
+  it('an agent cannot install hub skills, but attaches skills from the library', async () => {
     const workspace = await context.workspace()
     const agent = await insertAgent(context, workspace)
     const minted = await agent.gateway.post(`${agent.path}/platform/token`, {})

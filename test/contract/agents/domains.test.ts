@@ -1,4 +1,4 @@
-/** Domains of agents (contract 3, 4.3, 5.6, 7 and 8), against a DNS server of the test's own. */
+/** Domains of agents (contract 3, 4.3, 5.6, 7 and 8), with the test's own DNS server. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, beforeEach, describe, it } from 'node:test'
@@ -23,7 +23,7 @@ const PORT = { targetPort: 3000 }
 const NO_ID = '00000000-0000-0000-0000-000000000001'
 const isAnswered = ({ status }: Reply) => status !== 503
 
-/** An agent that is a row only, and its domains. */
+/** An agent that is only a row, and its domains. */
 async function newAgent(of: Workspace = own) {
   const agent = await insertAgent(context, of)
   const path = `${agent.path}/domains`
@@ -32,7 +32,7 @@ async function newAgent(of: Workspace = own) {
     ...agent,
     list: async () => (await api.get(path)).body.domains,
     add: (body: object) => api.post(path, { ...PORT, ...body }),
-    /** Repeated where the answer of DNS came too late. */
+    /** Repeats the request if the DNS response came too late. */
     verify: (id: string) => soon(() => api.post(`${path}/${id}/verify`, undefined), isAnswered),
     change: (id: string, body: object) => api.put(`${path}/${id}`, body),
     remove: (id: string) => api.delete(`${path}/${id}`),
@@ -41,14 +41,14 @@ async function newAgent(of: Workspace = own) {
 }
 type TestAgent = Awaited<ReturnType<typeof newAgent>>
 
-/** Sets the TXT record of a domain as its owner would. */
+/** Sets the TXT record of a domain, as its owner would. */
 async function prove(agent: TestAgent, domain: string): Promise<void> {
   const { name, value } = (await agent.challenge(domain)).body
   dns.setTxt(name, 'v=spf1 -all', value)
 }
 
-describe('a subdomain', () => {
-  it('a subdomain is there at once', async () => {
+describe('subdomains', () => {
+  it('a subdomain is active at once', async () => {
     const agent = await newAgent()
     const name = subdomain()
     const { status, body } = await agent.add({ subdomain: name.toUpperCase() })
@@ -77,7 +77,7 @@ describe('a subdomain', () => {
       dns.asked.filter((question) => !question.includes(name)),
     )
   })
-  it('a subdomain is 409 when another agent has it, of this tenant or of another', async () => {
+  it('a subdomain returns 409 if any agent of any tenant has it', async () => {
     const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
     const name = subdomain()
     const { id } = (await agent.add({ subdomain: name })).body.domain
@@ -86,7 +86,7 @@ describe('a subdomain', () => {
     assert.equal((await agent.remove(id)).status, 200)
     assert.equal((await sibling.add({ subdomain: name })).status, 200)
   })
-  it('a subdomain is no other tenant’s when it is given up: browsers keep the service workers of whoever had it', async () => {
+  it('a removed subdomain stays reserved for its tenant, because service workers outlive it', async () => {
     const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
     const name = subdomain()
     const { id } = (await agent.add({ subdomain: name })).body.domain
@@ -95,7 +95,7 @@ describe('a subdomain', () => {
     assert.deepEqual(await stranger.list(), [])
     assert.equal((await agent.add({ subdomain: name })).status, 200)
   })
-  it('a subdomain is 400 when it is new to a tenant that has given up a hundred others', async () => {
+  it('a tenant that reserves a hundred unused subdomains gets 400 for another', async () => {
     const hoarder = await workspace()
     const agent = await newAgent(hoarder)
     const former = subdomain()
@@ -111,13 +111,13 @@ describe('a subdomain', () => {
     assert.equal((await agent.add({ subdomain: former })).status, 200)
     assert.equal((await agent.add({ subdomain: subdomain() })).status, 200)
   })
-  it('a subdomain is had by one of many who ask at once', async () => {
+  it('concurrent requests for a subdomain: one succeeds', async () => {
     const agents = await Promise.all(Array.from({ length: 8 }, (_, i) => newAgent(i % 2 ? own : other)))
     const name = subdomain()
     const replies = await Promise.all(agents.map((agent) => agent.add({ subdomain: name })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(7).fill(409)])
   })
-  it('a subdomain of an agent that is deleted stays its tenant’s', async () => {
+  it('the subdomain of a deleted agent stays reserved for its tenant', async () => {
     const agent = await newAgent()
     const name = subdomain()
     await agent.add({ subdomain: name })
@@ -127,11 +127,11 @@ describe('a subdomain', () => {
   })
 })
 
-describe('a domain is 400', () => {
+describe('invalid domains', () => {
   const both = 'subdomain, customDomain: exactly one of them is required'
   const cases: [why: string, body: object, message: string | RegExp][] = [
     ['with both names', { subdomain: 'a1', customDomain: 'a.example.test' }, both],
-    ['with neither', {}, both],
+    ['with neither name', {}, both],
     ['with two nulls', { subdomain: null, customDomain: null }, both],
     ['with the brand in a subdomain', { subdomain: 'myBERTHshop' }, 'subdomain: must not contain "berth"'],
     ['with the other brand', { subdomain: 'pinata1' }, 'subdomain: must not contain "pinata"'],
@@ -141,7 +141,7 @@ describe('a domain is 400', () => {
       'customDomain: must not contain "berth"',
     ],
     ['with a reserved name', { subdomain: 'www' }, 'subdomain: is reserved'],
-    ['with a name like an agent’s', { subdomain: 'x1234567' }, 'subdomain: is reserved'],
+    ['with a name that resembles an agent’s', { subdomain: 'x1234567' }, 'subdomain: is reserved'],
     ['with no label', { subdomain: 'a.b' }, /^subdomain: must be one label/],
     ['with an empty name', { subdomain: '' }, /^subdomain: must be one label/],
     ['with a long name', { subdomain: 'a'.repeat(64) }, /^subdomain: must be one label/],
@@ -149,7 +149,7 @@ describe('a domain is 400', () => {
     ['with an address', { customDomain: '127.0.0.1' }, 'customDomain: must be a name, not an address'],
     ['with a single label', { customDomain: 'intranet' }, /^customDomain: must be a domain name/],
     [
-      'with a name of this machine',
+      'with a local name',
       { customDomain: 'a.localhost' },
       /^customDomain: is a name of this machine/,
     ],
@@ -161,12 +161,12 @@ describe('a domain is 400', () => {
       'targetPort: must be from 1025 to 65535',
     ],
     ['with no port', { subdomain: 'a1', targetPort: 65_536 }, 'targetPort: must be from 1025 to 65535'],
-    ['with half a port', { subdomain: 'a1', targetPort: 3000.5 }, /^targetPort: /],
+    ['with a fractional port', { subdomain: 'a1', targetPort: 3000.5 }, /^targetPort: /],
     ['with the gateway’s port', { subdomain: 'a1', targetPort: 18_789 }, 'targetPort: is reserved'],
     ['with a text for a port', { subdomain: 'a1', targetPort: '3000' }, /^targetPort: /],
-    ['with no boolean', { subdomain: 'a1', protected: 'yes' }, /^protected: /],
+    ['with protection that is not a boolean', { subdomain: 'a1', protected: 'yes' }, /^protected: /],
   ]
-  it('a domain is 400 with a name, a port or a protection that it cannot have', async () => {
+  it('a domain returns 400 with an invalid name, port or protection', async () => {
     const agent = await newAgent()
     for (const [why, body, message] of cases) {
       const reply = await agent.add(body)
@@ -175,7 +175,7 @@ describe('a domain is 400', () => {
     }
     assert.deepEqual(await agent.list(), [])
   })
-  it('the sixth domain of an agent is 400, also where twenty are added at once', async () => {
+  it('the sixth domain of an agent returns 400, even if twenty are added at once', async () => {
     const agent = await newAgent()
     const replies = await Promise.all(Array.from({ length: 20 }, () => agent.add({ subdomain: subdomain() })))
     const refused = replies.filter(({ status }) => status !== 200)
@@ -189,8 +189,8 @@ describe('a domain is 400', () => {
   })
 })
 
-describe('a custom domain', () => {
-  it('a custom domain is pending until its TXT record is seen', async () => {
+describe('custom domains', () => {
+  it('a custom domain is pending until its TXT record is found', async () => {
     const agent = await newAgent()
     const name = customDomain()
     const { body } = await agent.add({ customDomain: `${name}.`, protected: true })
@@ -210,11 +210,11 @@ describe('a custom domain', () => {
     const { updatedAt: _before, ...before } = body.domain
     assert.deepEqual(rest, { ...before, status: 'verified', txtName: null, txtValue: null })
     assert.ok(updatedAt > body.domain.updatedAt)
-    // Verified it stays.
+    // It stays verified.
     dns.clear()
     assert.deepEqual((await agent.verify(id)).body, verified)
   })
-  it('a custom domain is verified at once where the record was there before, by another name too', async () => {
+  it('a custom domain is verified at once if the record exists, even behind a CNAME', async () => {
     const agent = await newAgent()
     const name = customDomain()
     const { body } = await agent.challenge(name.toUpperCase())
@@ -231,25 +231,25 @@ describe('a custom domain', () => {
     dns.setTxt(`proof.${name}`, value)
     await until('it is verified at once', async () => {
       const { domain } = (await agent.add({ customDomain: name })).body
-      // It is added once more where the answer of DNS came too late.
+      // It is added again if the DNS response came too late.
       if (domain.status !== 'verified') await agent.remove(domain.id)
       return domain.status === 'verified'
     })
   })
-  it('a custom domain has the same challenge for all agents of a workspace, and another for each other', async () => {
+  it('the challenge is the same for all agents of a workspace, and differs for others', async () => {
     const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
     const name = customDomain()
     const value = async (one: TestAgent, domain = name) => (await one.challenge(domain)).body.value
     assert.equal(await value(agent), await value(sibling))
     assert.notEqual(await value(agent), await value(stranger))
     assert.notEqual(await value(agent), await value(agent, customDomain()))
-    // The record of one is no proof for another.
+    // One workspace's record proves nothing for another.
     await prove(stranger, name)
     assert.equal((await agent.add({ customDomain: name })).body.domain.status, 'pending_ownership')
     for (const bad of ['', 'localhost', 'berth.example.test', 7])
       assertError(await agent.challenge(bad), 400, /^customDomain: /)
   })
-  it('a custom domain may be claimed by many, and is had by who proves it: 409 for all others from then on', async () => {
+  it('many may claim a custom domain, and the first to prove it gets it: 409 for all others', async () => {
     const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
     const name = customDomain()
     const claimed = (await agent.add({ customDomain: name })).body.domain
@@ -265,7 +265,7 @@ describe('a custom domain', () => {
     assertError(await agent.verify(claimed.id), 409, taken)
     assert.equal((await agent.list())[0].status, 'pending_ownership')
   })
-  it('a custom domain is had by one of two tenants who prove it at once', async () => {
+  it('concurrent proofs of a custom domain: one of two tenants gets it', async () => {
     for (let round = 0; round < 5; round++) {
       const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
       const name = customDomain()
@@ -278,7 +278,7 @@ describe('a custom domain', () => {
       dns.behave('well')
     }
   })
-  it('a custom domain stays pending while DNS does not answer, and is 503 to verify', async () => {
+  it('a custom domain stays pending while DNS does not respond, and verifying it returns 503', async () => {
     const agent = await newAgent()
     for (const how of ['broken', 'silent'] as const) {
       dns.behave(how)
@@ -289,34 +289,34 @@ describe('a custom domain', () => {
       const reply = await own.api.post(`${agent.path}/domains/${body.domain.id}/verify`, undefined)
       assertError(reply, 503, 'DNS did not answer: try again')
       assert.equal(reply.headers.get('retry-after'), '5')
-      assert.ok(performance.now() - began < 30_000, 'it is bounded')
+      assert.ok(performance.now() - began < 30_000, 'the wait is limited')
       dns.behave('well')
       await prove(agent, name)
       assert.equal((await agent.verify(body.domain.id)).body.verified, true)
     }
   })
-  it('a custom domain is looked at again by itself', async () => {
+  it('a pending custom domain is checked again automatically', async () => {
     const agent = await newAgent()
     const name = customDomain()
     const { id } = (await agent.add({ customDomain: name })).body.domain
     await prove(agent, name)
-    // The row says that the domain was made yesterday; the loop looks every ten seconds.
+    // The row says that the domain was created yesterday; the loop runs every ten seconds.
     await sql(`UPDATE domain SET created_at = now() - interval '1 day' WHERE id = $1`, [id])
     await until('it is verified', async () => (await agent.list())[0].status === 'verified', 120_000)
   })
-  it('a custom domain is 403 on the free plan, where a subdomain is not', async () => {
+  it('a custom domain returns 403 on the free plan, but a subdomain does not', async () => {
     const free = await newAgent(await workspace('free'))
     const plan = 'Custom domains are not part of the free plan'
     assertError(await free.add({ customDomain: customDomain() }), 403, plan)
     assertError(await free.challenge(customDomain()), 403, plan)
     assert.equal((await free.add({ subdomain: subdomain() })).status, 200)
-    // A host that is no domain is 400 on every plan.
+    // A host that is not a domain returns 400 on every plan.
     assertError(await free.add({ customDomain: 'localhost' }), 400, /^customDomain/)
   })
 })
 
-describe('a domain that is there', () => {
-  it('a domain that is there changes its port and its protection, and not its name', async () => {
+describe('existing domains', () => {
+  it('the port and protection of a domain can be changed, but not its name', async () => {
     const agent = await newAgent()
     const { domain } = (await agent.add({ subdomain: subdomain(), protected: true })).body
     const changed = await agent.change(domain.id, { targetPort: 4000 })
@@ -338,7 +338,7 @@ describe('a domain that is there', () => {
     ] as const)
       assertError(await agent.change(domain.id, body), 400, message)
   })
-  it('a domain is gone when it is deleted', async () => {
+  it('a deleted domain is gone', async () => {
     const agent = await newAgent()
     const { id } = (await agent.add({ subdomain: subdomain() })).body.domain
     const { status, body } = await agent.remove(id)
@@ -346,7 +346,7 @@ describe('a domain that is there', () => {
     assertError(await agent.remove(id), 404, 'The agent has no such domain')
     assert.deepEqual(await agent.list(), [])
   })
-  it('a domain is 404 where it is not on this agent', async () => {
+  it('a domain returns 404 if it is not on this agent', async () => {
     const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
     const { id } = (await sibling.add({ subdomain: subdomain() })).body.domain
     for (const foreign of [id, NO_ID, 'none'])
@@ -360,7 +360,7 @@ describe('a domain that is there', () => {
   })
 })
 
-describe('the routes of domains', () => {
+describe('access to domains', () => {
   const ask = (agent: RowAgent, api = own.api) => [
     () => api.get(`${agent.path}/domains`),
     () => api.post(`${agent.path}/domains`, { subdomain: subdomain(), ...PORT }),
@@ -370,12 +370,12 @@ describe('the routes of domains', () => {
     () => api.post(`${agent.path}/domains/${NO_ID}/verify`, undefined),
   ]
 
-  it('a domain is 401 without a key, with another workspace’s and with another agent’s token', async () => {
+  it("a domain returns 401 without a key, and for strangers' keys and tokens", async () => {
     const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
     for (const api of [context.anonymous, other.api, sibling.gateway])
       for (const call of ask(agent, api)) assert.equal((await call()).status, 401)
   })
-  it('a domain is 403 without the scope; who may read may list', async () => {
+  it('a domain returns 403 without the scope, and read access allows listing', async () => {
     const agent = await newAgent()
     const files = await own.keyed('org:files:write')
     for (const call of ask(agent, files)) assert.equal((await call()).status, 403)
@@ -383,7 +383,7 @@ describe('the routes of domains', () => {
     assert.equal((await list?.())?.status, 200)
     for (const call of others) assert.equal((await call()).status, 403)
   })
-  it('a domain is in the hands of the agent itself, by its gateway token', async () => {
+  it('an agent manages its own domains with its gateway token', async () => {
     const agent = await newAgent()
     const { status, body } = await agent.gateway.post(`${agent.path}/domains`, {
       subdomain: subdomain(),
@@ -392,7 +392,7 @@ describe('the routes of domains', () => {
     assert.equal(status, 200)
     assert.equal((await agent.gateway.delete(`${agent.path}/domains/${body.domain.id}`)).status, 200)
   })
-  it('a domain is 404 for an agent that is not there', async () => {
+  it('a domain returns 404 for an unknown agent', async () => {
     const agent = { ...(await newAgent()), path: '/v0/agents/xzzzzzzz' }
     for (const call of ask(agent)) assertError(await call(), 404, 'There is no such agent')
   })

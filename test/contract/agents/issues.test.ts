@@ -1,4 +1,4 @@
-/** The issues endpoints: a closed beta in which no account takes part (contract 4.3, 7.1). */
+/** The issues endpoints: a closed beta without participants (contract 4.3, 7.1). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Client } from '../../support/client.ts'
@@ -13,11 +13,11 @@ const { anonymous, workspace, url } = context
 const own = await workspace()
 
 describe('issues', () => {
-  it('issues are 404 for every account', async () => {
+  it('issues return 404 for every account', async () => {
     const { api: free } = await workspace('free')
     const clients: Record<string, Client> = {
       owner: own.api,
-      'a member of the free plan': free,
+      'a member on the free plan': free,
       'a key for files': await own.keyed('org:files:read'),
       'an agent': (await insertAgent(context, own)).gateway,
     }
@@ -28,12 +28,12 @@ describe('issues', () => {
           assertError(reply, 404, 'Issues are not available')
         }
   })
-  it('issues are 404 however deep', async () => {
+  it('issues return 404 at any depth', async () => {
     const headers = { authorization: `Bearer ${own.api.key}` }
     const reply = await fetch(`${url}/v0/issues/boards/1/runs/2?limit=1`, { headers })
     assert.deepEqual([reply.status, await reply.json()], [404, { error: 'Issues are not available' }])
   })
-  it('issues are 401 without a key, or with a bad one', async () => {
+  it('issues return 401 without a key, or with an invalid one', async () => {
     for (const method of METHODS)
       for (const path of PATHS) {
         assertError(await anonymous.request(method, path), 401, /^Missing Authorization header/)

@@ -1,4 +1,4 @@
-/** The schema of manifest.json as it is published; what it says is tested in `agentd`. */
+/** The published schema of manifest.json; `agentd` tests the rules. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
@@ -8,14 +8,14 @@ import { openContext } from '../context.ts'
 const { anonymous } = await openContext()
 
 describe('the schema of manifest.json', () => {
-  it('the schema of manifest.json is served to everybody, as the documents have it', async () => {
+  it('the schema of manifest.json is public, and the same as in the docs', async () => {
     const { status, headers, body } = await anonymous.get('/schemas/manifest.v1.json')
     assert.equal(status, 200)
     assert.equal(headers.get('access-control-allow-origin'), '*')
     const documented = await readFile(new URL('../../../docs/manifest.v1.json', import.meta.url), 'utf8')
     assert.deepEqual(body, JSON.parse(documented))
   })
-  it('the schema of manifest.json is a JSON Schema that says what is wrong', async () => {
+  it('the schema of manifest.json is a JSON Schema that locates errors', async () => {
     const { body } = await anonymous.get('/schemas/manifest.v1.json')
     const check = new Ajv2020({ strict: false }).compile(body)
     assert.ok(check({ version: 1, agent: { name: 'Tomte' } }))

@@ -1,4 +1,4 @@
-/** Routes of agents under settings of their own, and with an agentd that is none, in a web process of the test's. */
+/** Routes of agents with different settings, and with a fake agentd, in the test's own web process. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -79,7 +79,7 @@ describe('a web process', () => {
     return { id, api: anonymous.as(token) }
   }
 
-  /** @param address of its agentd, where it has any. */
+  /** @param address of its agentd, if it has one. */
   async function insertAgent({ id }: TestWorkspace, address: string | null = null) {
     const row = { workspaceId: id, status: 'not_running', address }
     const { agentId, gatewayToken } = await insertAgentRow(database.pool, row)
@@ -90,7 +90,7 @@ describe('a web process', () => {
   }
 
   describe('a web process without a SECRETS_KEY', () => {
-    it('a web process without a SECRETS_KEY answers 503 where a value has to be encrypted, after authentication and validation', async () => {
+    it('a web process without a SECRETS_KEY returns 503 after authentication and validation', async () => {
       const { api, id } = await workspace()
       const request = (client: Client, value = 'x') => client.post('/v0/secrets', { name: 'A', value })
       assertError(await request(anonymous), 401, /^Missing Authorization/)
@@ -107,8 +107,8 @@ describe('a web process', () => {
     })
   })
 
-  describe('a web process without a network for snapshots', () => {
-    it('a web process without a network for snapshots answers 400 to a sync: Storage not configured', async () => {
+  describe('a web process without a snapshot network', () => {
+    it('a web process without a snapshot network rejects a sync: 400 Storage not configured', async () => {
       const own = await workspace()
       const { path } = await insertAgent(own)
       const reply = await own.api.post(`${path}/snapshots/sync`, {})
@@ -117,12 +117,12 @@ describe('a web process', () => {
       const { body } = await own.api.get(`${path}/snapshots/sync`)
       assert.deepEqual([body.configured, body.missing], [false, ['BERTH_SNAPSHOT_NETWORK']])
       const { rows } = await database.pool.query('SELECT FROM operation WHERE workspace_id = $1', [own.id])
-      assert.equal(rows.length, 0, 'nothing was begun')
+      assert.equal(rows.length, 0, 'no operation was created')
     })
   })
 
-  describe('a web process where platform tokens are good for the workspace', () => {
-    it('a platform token for the workspace is taken on routes of the workspace and of its other agents, and on no other', async () => {
+  describe('a web process with workspace-wide platform tokens', () => {
+    it('a workspace-wide platform token works only within its workspace', async () => {
       const [own, other] = [await workspace(), await workspace()]
       const [agent, sibling, foreign] = [
         await insertAgent(own),
@@ -139,7 +139,7 @@ describe('a web process', () => {
       for (const path of ['/v3/files/public', '/v3/pinata/keys'])
         assert.equal((await agent.platform.get(path)).headers.get('error-code'), 'missing_scope')
     })
-    it('a platform token for the workspace shows other agents without their tokens, and changes only those of its own', async () => {
+    it('a workspace-wide platform token hides tokens of other agents, and cannot act on them', async () => {
       const own = await workspace()
       const [agent, sibling] = [await insertAgent(own), await insertAgent(own)]
       const restarted = await own.api.post(`${sibling.path}/restart`, {}, { prefer: 'respond-async' })
@@ -174,12 +174,12 @@ describe('a web process', () => {
       })
       assert.equal(renamed.status, 200)
     })
-    it('a platform token for the workspace makes agents, templates and secrets and installs skills, and the agent attaches secrets to itself', async () => {
+    it('a workspace-wide platform token may create agents, secrets and templates', async () => {
       const own = await workspace()
       const agent = await insertAgent(own)
       const made = await agent.platform.post('/v0/agents', { name: 'Child' }, { prefer: 'respond-async' })
       assert.equal(made.status, 201)
-      // Past the guard: this process has neither a key for secrets nor a network for skills and templates.
+      // Past the access check: this process has neither a secrets key nor a network for skills and templates.
       const asked: [client: Client, path: string, body: unknown, status: number][] = [
         [agent.platform, '/v0/secrets', { name: 'A', value: 'x' }, 503],
         [agent.platform, '/v0/templates', { gitUrl: 'https://127.0.0.1/x' }, 400],
@@ -193,7 +193,7 @@ describe('a web process', () => {
     })
   })
 
-  it('a web process fails a command whose end nobody tells: Execution failed', async (t) => {
+  it('a command whose end is unknown returns 500: Execution failed', async (t) => {
     const own = await workspace()
     for (const nonsense of ['{}', '[]', 'no JSON', '{"exitCode":"0"}']) {
       const agentd = createServer((_req, res) => res.end(nonsense)).listen(0, '127.0.0.1')
@@ -206,7 +206,7 @@ describe('a web process', () => {
     }
   })
 
-  it('a web process answers 500 when it cannot sign a platform token', async () => {
+  it('a web process returns 500 if it cannot sign a platform token', async () => {
     const access = new AgentAccess({
       pool: database.pool,
       signingKeys: [new Uint8Array()],

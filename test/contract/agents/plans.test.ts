@@ -1,4 +1,4 @@
-/** Limits of the free plan (contract 7.1, 8), and requests per minute of an agent's tokens. */
+/** Limits of the free plan (contract 7.1, 8), and the rate limit of an agent's tokens. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
@@ -9,7 +9,7 @@ const context = await openContext()
 const { anonymous, workspace } = context
 
 describe('the free plan', () => {
-  it('the free plan has one agent', async () => {
+  it('the free plan allows one agent', async () => {
     const free = await workspace('free')
     assert.equal((await free.api.get('/v0/agents')).body.agentLimit, 1)
     await insertAgent(context, free)
@@ -17,7 +17,7 @@ describe('the free plan', () => {
     assertError(reply, 403, 'Agent limit reached')
     assert.equal((await free.api.get('/v0/agents')).body.agents.length, 1)
   })
-  it('the free plan has no channels, also for the agent itself', async () => {
+  it("the free plan has no channels, not even by the agent's own token", async () => {
     const free = await workspace('free')
     const { path, gateway } = await insertAgent(context, free)
     for (const client of [free.api, gateway]) {
@@ -30,7 +30,7 @@ describe('the free plan', () => {
 describe("an agent's tokens", () => {
   const left = ({ headers }: Reply) => Number(headers.get('ratelimit-remaining'))
 
-  it("an agent's tokens have the plan's requests a minute together, beside the keys of the workspace", async () => {
+  it("an agent's tokens share one rate limit, apart from the keys of the workspace", async () => {
     const free = await workspace('free')
     const [agent, sibling] = [await insertAgent(context, free), await insertAgent(context, free)]
     const whoami = `${agent.path}/platform/whoami`

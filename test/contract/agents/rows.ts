@@ -1,4 +1,6 @@
-/** Agents that are rows only: enough for routes that ask no engine, and a thousand times as fast as real ones. */
+/**
+ * Agents that are only rows: enough for routes that do not call the engine, and a thousand times as fast as real ones.
+ */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import { insertAgentRow } from '../../support/agent-row.ts'
@@ -6,7 +8,7 @@ import type { Client } from '../../support/client.ts'
 import type { Context, Workspace } from '../context.ts'
 import { file, type Part, upload } from '../upload-form.ts'
 
-/** The answer to an agent's own token where a setting would let it in. */
+/** The refusal of an agent's own token if a setting would allow the request. */
 export const AGENT_ONLY =
   "An agent's token is good for that agent only: BERTH_PLATFORM_TOKEN_SCOPE=workspace would let its platform token do more"
 
@@ -18,12 +20,12 @@ export interface RowAgent {
   gatewayToken: string
   /** `/v0/agents/<agentId>`. */
   path: string
-  /** A client with its gateway token. */
+  /** A client with the agent's gateway token. */
   gateway: Client
 }
 
 /**
- * An agent of a workspace for which no container was ever made. Its row says that the container was removed, so that
+ * An agent of a workspace for which no container was ever created. Its row says that the container was removed, so that
  * workers and reconcilers leave it alone; operations on it end without effect.
  */
 export async function insertAgent(
@@ -36,7 +38,7 @@ export async function insertAgent(
   return { ...agent, path: `/v0/agents/${agent.agentId}`, gateway: anonymous.as(agent.gatewayToken) }
 }
 
-/** A snapshot as the newest of an agent's history, with this tree. Its commit is that of no repository. */
+/** The newest snapshot in an agent's history, with this tree. Its commit is in no repository. */
 export async function insertSnapshot(
   { sql }: Pick<Context, 'sql'>,
   { id: workspaceId, api }: Pick<Workspace, 'id' | 'api'>,
@@ -51,7 +53,7 @@ export async function insertSnapshot(
      VALUES ($1, $2, $3, $4, 'private', $5, $6, '', $6)`,
     [uuidv7(), agent.id, workspaceId, randomUUID(), cid, commitSha],
   )
-  // From now on only the snapshot keeps it.
+  // From now on only the snapshot keeps the content.
   await api.delete(`/v3/files/private/${id}`)
   return { cid, commitSha }
 }

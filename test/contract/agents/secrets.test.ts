@@ -1,4 +1,4 @@
-/** The vault of a workspace (contract 4.3, 7); what agents get of it is in `attachments.test.ts`. */
+/** The vault of a workspace (contract 4.3, 7); `attachments.test.ts` tests what agents get from it. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Client } from '../../support/client.ts'
@@ -36,34 +36,34 @@ describe('a secret', () => {
     assert.ok(Math.abs(Date.parse(createdAt) - Date.now()) < 60_000)
     assert.deepEqual(await find(id), { ...secret, agents: [] })
   })
-  it('a secret is listed first when it is the newest', async () => {
+  it('secrets are listed newest first', async () => {
     const names = ['ORDER_A', 'ORDER_B', 'ORDER_C']
     for (const name of names) await create(name)
     const listed = (await list()).secrets.map(({ name }: { name: string }) => name)
     assert.deepEqual(listed.slice(0, 3), names.toReversed())
   })
-  it('a secret shows its value nowhere, and is stored encrypted', async () => {
+  it('the value of a secret is never shown, and is stored encrypted', async () => {
     const { id } = await create('HIDDEN')
     const changed = await api.put(`${SECRETS}/${id}`, { value: `${VALUE}-2` })
     for (const body of [await list(), changed.body]) assert.ok(!JSON.stringify(body).includes(VALUE))
     const rows = await sql('SELECT ciphertext FROM secret WHERE id = $1', [id])
     assert.ok(!(rows[0] as { ciphertext: Buffer }).ciphertext.includes(VALUE))
   })
-  it('a secret that is a variable shows its value', async () => {
+  it('a variable shows its value', async () => {
     const created = await create('SHOWN', api, { type: 'variable' })
     assert.deepEqual([created.type, created.value], ['variable', VALUE])
     const changed = await api.put(`${SECRETS}/${created.id}`, { value: 'another' })
     assert.equal(changed.body.secret.value, 'another')
     assert.equal((await find(created.id)).value, 'another')
   })
-  it('a secret that no longer opens hides no other one', async () => {
+  it('a variable that cannot be decrypted shows no value until it is changed', async () => {
     const { id } = await create('BROKEN', api, { type: 'variable' })
     await sql(`UPDATE secret SET ciphertext = ciphertext || '\\x00' WHERE id = $1`, [id])
     assert.equal((await find(id)).value, null)
     await api.put(`${SECRETS}/${id}`, { value: 'whole again' })
     assert.equal((await find(id)).value, 'whole again')
   })
-  it('a secret gets another value', async () => {
+  it('the value of a secret can be changed', async () => {
     const secret = await create('CHANGED')
     const { status, body } = await api.put(`${SECRETS}/${secret.id.toUpperCase()}`, { value: 'new' })
     assert.equal(status, 200)
@@ -73,7 +73,7 @@ describe('a secret', () => {
     const rows = await sql('SELECT version FROM secret WHERE id = $1', [secret.id])
     assert.equal(rows[0]?.version, 2)
   })
-  it('a secret is gone after its deletion, and its name is free', async () => {
+  it('a deleted secret is gone, and its name is free', async () => {
     const { id } = await create('DOOMED')
     const { status, body } = await api.delete(`${SECRETS}/${id}`)
     assert.deepEqual([status, body], [200, { success: true }])
@@ -82,7 +82,7 @@ describe('a secret', () => {
     assert.equal(await find(id), undefined)
     await create('DOOMED')
   })
-  it('a secret of another workspace is not there, and its name is no duplicate', async () => {
+  it('a secret of another workspace returns 404, and its name may be used again', async () => {
     const { id } = await create('FOREIGN', other.api)
     assertError(await api.put(`${SECRETS}/${id}`, { value: 'mine' }), 404, NOT_FOUND)
     assertError(await api.delete(`${SECRETS}/${id}`), 404, NOT_FOUND)
@@ -91,11 +91,11 @@ describe('a secret', () => {
     assert.ok(await find(id, other.api))
   })
   for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00', '0'.repeat(300)])
-    it(`a secret with the id ${id.slice(0, 12)} is not there`, async () => {
+    it(`a secret with the id ${id.slice(0, 12)} returns 404`, async () => {
       assertError(await api.put(`${SECRETS}/${id}`, { value: 'x' }), 404, NOT_FOUND)
       assertError(await api.delete(`${SECRETS}/${id}`), 404, NOT_FOUND)
     })
-  it('a secret needs the scope for agents', async () => {
+  it('a secret needs the agents scope', async () => {
     const { id } = await create('SCOPED')
     const [reader, stranger] = [await own.keyed('org:agents:read'), await own.keyed('org:files:write')]
     assert.equal((await reader.get(SECRETS)).status, 200)
@@ -112,14 +112,14 @@ describe('a secret', () => {
   })
 })
 
-describe('a malformed secret is 400', () => {
+describe('malformed secrets', () => {
   const NAME = /^name must be a valid environment variable name/
   const malformed: [what: string, body: unknown, message: string | RegExp][] = [
     ['nothing', {}, /^name: /],
     ['no value', { name: 'A' }, /^value: /],
     ['an empty name', { name: '', value: 'x' }, 'name: must not be empty'],
     ['an empty value', { name: 'A', value: '' }, 'value: must not be empty'],
-    ['small letters', { name: 'openai_key', value: 'x' }, NAME],
+    ['lower-case letters', { name: 'openai_key', value: 'x' }, NAME],
     ['a digit first', { name: '1A', value: 'x' }, NAME],
     ['a hyphen', { name: 'A-B', value: 'x' }, NAME],
     ['an equals sign', { name: 'A=B', value: 'x' }, NAME],
@@ -127,43 +127,43 @@ describe('a malformed secret is 400', () => {
     ['a NUL in the name', { name: 'A\0', value: 'x' }, NAME],
     ['a long name', { name: 'A'.repeat(129), value: 'x' }, NAME],
     ['a NUL in the value', { name: 'A', value: 'x\0y' }, 'value: must not contain NUL or broken Unicode'],
-    ['half a character', { name: 'A', value: '\ud800' }, 'value: must not contain NUL or broken Unicode'],
+    ['half a surrogate pair', { name: 'A', value: '\ud800' }, 'value: must not contain NUL or broken Unicode'],
     ['a long value', { name: 'A', value: 'é'.repeat(16_385) }, 'value: must have at most 32768 bytes'],
-    ['a value that is no text', { name: 'A', value: 1 }, /^value: /],
+    ['a value that is not text', { name: 'A', value: 1 }, /^value: /],
     ['another type', { name: 'A', value: 'x', type: 'file' }, 'type: must be secret or variable'],
-    ['no object', 'A=x', /^body: /],
+    ['no object at all', 'A=x', /^body: /],
   ]
   for (const [what, body, message] of malformed)
-    it(`a malformed secret is 400 for ${what}`, async () =>
+    it(`a malformed secret returns 400 for ${what}`, async () =>
       assertError(await api.post(SECRETS, body), 400, message))
 
   for (const name of ['PATH', 'NODE_OPTIONS', 'LD_PRELOAD', 'OPENCLAW_STATE_DIR', 'AGENT_ID', 'HTTPS_PROXY'])
-    it(`a malformed secret is 400 for the reserved name ${name}`, async () => {
+    it(`a secret returns 400 for the reserved name ${name}`, async () => {
       const reply = await api.post(SECRETS, { name, value: 'x' })
       assertError(reply, 400, `name: ${name} is reserved, the agent's own programs need it`)
     })
-  it('a malformed change of a secret is 400', async () => {
+  it('a malformed change of a secret returns 400', async () => {
     const { id } = await create('TO_CHANGE')
     assertError(await api.put(`${SECRETS}/${id}`, { value: '' }), 400, 'value: must not be empty')
     assertError(await api.put(`${SECRETS}/${id}`, {}), 400, /^value: /)
   })
-  it('a secret with the longest name and the longest value is taken', async () => {
+  it('a secret may have the longest name and the longest value', async () => {
     const name = 'L'.repeat(128)
     const { id } = await create(name, api, { value: 'é'.repeat(16_384), type: 'variable' })
     assert.deepEqual([(await find(id)).name, (await find(id)).value], [name, 'é'.repeat(16_384)])
   })
 })
 
-describe('a second secret of the same name', () => {
+describe('duplicate secret names', () => {
   const refused = (reply: Awaited<ReturnType<Client['post']>>) => {
     assertError(reply, 409, 'Duplicate secret name')
     assert.equal(reply.headers.get('error-code'), 'duplicate_secret')
   }
-  it('a second secret of the same name is 409', async () => {
+  it('a second secret with the same name returns 409', async () => {
     await create('TWIN')
     refused(await api.post(SECRETS, { name: 'TWIN', value: 'x' }))
   })
-  it('a second secret of the same name is 409 for all but one of many at once', async () => {
+  it('concurrent secrets with the same name: one is created and the others return 409', async () => {
     const request = () => api.post(SECRETS, { name: 'RACED', value: 'x' })
     const replies = await Promise.all(Array.from({ length: 20 }, request))
     const [created, ...others] = replies.toSorted((a, b) => a.status - b.status)
@@ -172,9 +172,9 @@ describe('a second secret of the same name', () => {
   })
 })
 
-describe('the limit of the free plan', () => {
+describe('secret limits', () => {
   const LIMIT = 'Secret limit reached'
-  it('the limit of the free plan is three secrets', async () => {
+  it('the free plan allows three secrets', async () => {
     const { api } = await workspace('free')
     assert.deepEqual(await list(api), { secrets: [], secretLimit: 3 })
     const { id } = await create('A', api)
@@ -186,7 +186,7 @@ describe('the limit of the free plan', () => {
     await api.delete(`${SECRETS}/${id}`)
     await create('D', api)
   })
-  it('the limit of the free plan holds for many at once', async () => {
+  it('the secret limit of the free plan holds for concurrent requests', async () => {
     const { api } = await workspace('free')
     const request = (_: unknown, i: number) => api.post(SECRETS, { name: `N${i}`, value: 'x' })
     const replies = await Promise.all(Array.from({ length: 20 }, request))
@@ -194,13 +194,13 @@ describe('the limit of the free plan', () => {
     for (const reply of replies) if (reply.status !== 201) assertError(reply, 403, LIMIT)
     assert.equal((await list(api)).secrets.length, 3)
   })
-  it('plans other than the free one have no limit of secrets', async () => {
+  it('other plans have no secret limit', async () => {
     assert.equal((await list()).secretLimit, null)
   })
 })
 
-describe('a secret that an agent has', () => {
-  it('a secret that an agent has cannot be deleted: 409 that names the agents', async () => {
+describe('attached secrets', () => {
+  it('an attached secret cannot be deleted: 409 with the names of the agents', async () => {
     const { id } = await create('ATTACHED')
     const agents = [await insertAgent(context, own, 'One'), await insertAgent(context, own, 'Zwei ü')]
     for (const { path } of agents) await api.post(`${path}/secrets`, { secretIds: [id] })
@@ -218,7 +218,7 @@ describe('a secret that an agent has', () => {
     for (const { path } of agents) await api.delete(`${path}/secrets/${id}`)
     assert.equal((await api.delete(`${SECRETS}/${id}`)).status, 200)
   })
-  it('a secret that an agent has is either deleted or attached, when both are asked at once', async () => {
+  it('concurrent requests to attach and delete a secret: one succeeds', async () => {
     const agent = await insertAgent(context, own)
     for (let i = 0; i < 20; i++) {
       const { id } = await create('CONTENDED')

@@ -1,4 +1,4 @@
-/** Folders of skills on Berth's own IPFS nodes. */
+/** Skill folders on Berth's own IPFS nodes. */
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
@@ -9,7 +9,7 @@ import { file, upload } from '../upload-form.ts'
 
 let last = 0
 
-/** A SKILL.md that is like no other one. @param more lines of its front matter. */
+/** A unique SKILL.md. @param more lines for its front matter. */
 export const skillMd = (name = 'a-skill', ...more: string[]): string =>
   [
     '---',
@@ -33,7 +33,7 @@ export const uploadFolder = (
     ...Object.entries(files).map(([path, content]) => file(content, `skill/${path}`)),
   )
 
-/** Has Berth pin a directory that no upload would make; `entries` are in the order of the block. */
+/** Makes Berth pin a directory that no upload would create; `entries` are in block order. */
 export async function pinDirectory(
   api: Client,
   provider: Provider,
@@ -48,7 +48,7 @@ export async function pinDirectory(
   return `${cid}`
 }
 
-/** A symbolic link as UnixFS has it. */
+/** A UnixFS symbolic link. */
 export const symlinkTo = (provider: Provider, target: string): Promise<CID> =>
   provider.block(
     dagPb.encode({ Data: new UnixFS({ type: 'symlink', data: Buffer.from(target) }).marshal(), Links: [] }),

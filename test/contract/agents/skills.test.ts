@@ -1,4 +1,4 @@
-/** The library of skills (contract 4.3 and 7.1). */
+/** The skill library (contract 4.3 and 7.1). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'
@@ -34,7 +34,7 @@ const added = async (more: Record<string, unknown> = {}, front: string[] = []) =
 }
 
 describe('adding a skill', () => {
-  it('adding a skill answers its record', async () => {
+  it('adding a skill returns its record', async () => {
     const { id, cid } = await uploadFolder(api, {
       'SKILL.md': skillMd('greeter', 'version: 1.2.3'),
       'scripts/x.sh': 'x',
@@ -69,7 +69,7 @@ describe('adding a skill', () => {
     )
     assert.equal(currentUserId, userId)
   })
-  it('adding a skill twice by the same content, however spelled, finds the same one', async () => {
+  it('adding the same content again, in any spelling of its CID, returns the existing skill', async () => {
     const first = await added()
     const upper = CID.parse(first.skillCid).toString().toUpperCase()
     for (const skillCid of [first.skillCid, upper]) {
@@ -77,14 +77,14 @@ describe('adding a skill', () => {
       assert.deepEqual(again.body.skill, first)
     }
   })
-  it('adding a skill at once by many makes one', async () => {
+  it('adding a skill concurrently creates one', async () => {
     const cid = await folder()
     const name = newName()
     const replies = await Promise.all(Array.from({ length: 8 }, () => add(cid, { name })))
     assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
     assert.equal(new Set(replies.map(({ body }) => body.skill.skillId)).size, 1)
   })
-  it('adding a skill keeps the content, also when its file is deleted', async () => {
+  it('the content of a skill stays when its file is deleted', async () => {
     const { id, cid } = await uploadFolder(api, { 'SKILL.md': skillMd() })
     const { skillId } = (await add(cid)).body.skill
     const gone = await api.delete(`/v3/files/public/${id}`)
@@ -93,7 +93,7 @@ describe('adding a skill', () => {
     await api.delete(`${SKILLS}/${skillId}`)
     await until('the content is released', async () => !(await context.isPinned(CID.parse(cid))))
   })
-  it('adding a skill refuses bad fields', async () => {
+  it('adding a skill rejects malformed fields', async () => {
     const cid = await folder()
     const bad: [Record<string, unknown>, RegExp][] = [
       [{ skillCid: '' }, /^skillCid: /],
@@ -124,7 +124,7 @@ describe('adding a skill', () => {
       /^fileId: is no file of the workspace with this content/,
     )
   })
-  it('adding a skill refuses what is no skill', async () => {
+  it('adding a skill rejects content that is not a skill', async () => {
     const big = 'x'.repeat(5_000_000)
     const many = Object.fromEntries(Array.from({ length: 501 }, (_, i) => [`f/${i}`, `${i}`]))
     const md = skillMd()
@@ -149,7 +149,7 @@ describe('adding a skill', () => {
     await api.finished((await api.pin({ cid: `${one}`, host_nodes: [provider.multiaddr] })).operation)
     assertError(await add(`${one}`), 400, /^skillCid: it is no folder/)
   })
-  it('adding a skill refuses folders that would not stay in their place', async () => {
+  it('adding a skill rejects folders with names or links that leave their place', async () => {
     const md = await provider.file(Buffer.from(skillMd()))
     const text = await provider.file(Buffer.from('x'))
     const link = await symlinkTo(provider, '/etc/passwd')
@@ -172,29 +172,29 @@ describe('adding a skill', () => {
     }
     assert.equal((await add(await pinDirectory(api, provider, [['SKILL.md', md]]))).status, 200)
   })
-  it('adding a skill refuses a name that is taken: the skill there gets a version', async () => {
+  it('adding a skill rejects a name in use, which should get a version instead', async () => {
     const { name } = await added()
     assertError(await add(await folder(), { name }), 409, /^name: there is another skill/)
     assert.equal(
       (await add(await folder(), { name }, other.api)).status,
       200,
-      'in another library it is free',
+      'the name is free in another library',
     )
   })
 })
 
 describe('the network of a skill', () => {
-  it('the network of a skill is the private one for what the workspace keeps there', async () => {
+  it('a skill is on the private network if the workspace keeps its content there', async () => {
     const cid = await folder(undefined, { network: 'private' })
     const { body } = await add(cid)
     assert.deepEqual([body.skill.network, body.skill.skillCid], ['private', cid])
     assert.equal(await context.isPinned(CID.parse(cid), 'private'), true)
   })
-  it('the network of a skill is never that of another workspace’s private content, also where its CID is known', async () => {
+  it('a skill never uses another workspace’s private content, even if its CID is known', async () => {
     const cid = await folder(undefined, { network: 'private', client: other.api })
     await other.api.post(SKILLS, { skillCid: cid, name: 'mine' })
     const reply = await api.post(SKILLS, { skillCid: cid, name: newName() }, { prefer: 'wait=0' })
-    assert.equal(reply.status, 202, 'it is searched for on the public network only')
+    assert.equal(reply.status, 202, 'only the public network is searched')
     const agent = await insertAgent(context, own)
     assertError(
       await api.post(`${agent.path}/skills`, { skillCids: [cid] }),
@@ -204,8 +204,8 @@ describe('the network of a skill', () => {
   })
 })
 
-describe('content that is not here', () => {
-  it('content of a skill that is not here is pinned first; the request is repeated when it is', async () => {
+describe('missing content of a skill', () => {
+  it('missing content is pinned first, and a repeated request then adds the skill', async () => {
     const slow = await context.provider()
     const cid = await slow.folder({ 'SKILL.md': Buffer.from(skillMd()) })
     const [link] = await slow.links(cid)
@@ -215,13 +215,13 @@ describe('content that is not here', () => {
     const name = newName()
     const first = await api.post(SKILLS, { skillCid: `${cid}`, name }, { prefer: 'respond-async' })
     assert.equal(first.status, 202)
-    assert.equal(first.body.operation.id, operation, 'the pin that is under way')
+    assert.equal(first.body.operation.id, operation, 'the running pin')
     release()
     const second = await api.post(SKILLS, { skillCid: `${cid}`, name }, { prefer: 'wait=120' })
     assert.equal(second.status, 200, JSON.stringify(second.body))
     assert.deepEqual([second.body.skill.network, second.body.skill.fileId], ['public', record.id])
   })
-  it('content of a skill that is not here is a pin of the workspace, under the conditions of pins', async () => {
+  it('pinning missing content needs the permissions and the plan for pins', async () => {
     const cid = await missingCid(dagPb.code)
     const reply = await api.post(SKILLS, { skillCid: `${cid}`, name: newName() }, { prefer: 'wait=0' })
     assert.equal(reply.status, 202)
@@ -244,7 +244,7 @@ describe('content that is not here', () => {
 })
 
 describe('the list of skills', () => {
-  it('the list of skills is that of the workspace, the newest first, in pages', async () => {
+  it("the list of skills has the workspace's skills in pages, newest first", async () => {
     const { api } = await context.workspace()
     const names: string[] = []
     for (let i = 0; i < 3; i += 1) {
@@ -266,7 +266,7 @@ describe('the list of skills', () => {
 })
 
 describe('versions of a skill', () => {
-  it('versions of a skill are listed the newest first, and the skill is the newest one', async () => {
+  it('versions of a skill are listed newest first, and the skill has the newest one', async () => {
     const skill = await added({}, ['version: 1.0.0'])
     const path = `${SKILLS}/${skill.skillId}/versions`
     const cid = await folder({ 'SKILL.md': skillMd('a', 'version: 1.0.0') })
@@ -288,12 +288,12 @@ describe('versions of a skill', () => {
     const now = (await add(cid)).body.skill
     assert.deepEqual([now.skillId, now.skillCid, now.version], [skill.skillId, cid, '2.0.0'])
     assert.ok(now.updatedAt > skill.updatedAt)
-    assert.deepEqual((await api.post(path, { skillCid: cid })).body, body, 'again it is the same')
+    assert.deepEqual((await api.post(path, { skillCid: cid })).body, body, 'a repeat returns the same version')
     const first = await api.get(path, { limit: '1' })
     const rest = await api.get(path, { limit: '1', pageToken: first.headers.get('next-page-token') ?? '' })
     assert.deepEqual([...first.body.versions, ...rest.body.versions], listed.versions)
   })
-  it('versions of a skill are in the order in which they came, also where a clock was set back', async () => {
+  it('versions of a skill keep their order of creation, even if a clock was set back', async () => {
     const { skillId } = await added()
     const ahead = UUID.fromFieldsV7(Date.now() + 60_000, 0, 0, 0).toString()
     await context.sql('UPDATE skill_version SET id = $2 WHERE skill_id = $1', [skillId, ahead])
@@ -301,14 +301,14 @@ describe('versions of a skill', () => {
     assert.equal((await api.post(`${SKILLS}/${skillId}/versions`, { skillCid: cid })).status, 200)
     assert.equal((await add(cid)).body.skill.skillCid, cid)
   })
-  it('versions of a skill may have no number', async () => {
+  it('a version of a skill may have no number', async () => {
     const { skillId } = await added()
     const { body } = await api.post(`${SKILLS}/${skillId}/versions`, {
       skillCid: await folder({ 'SKILL.md': skillMd('a', 'version: latest') }),
     })
     assert.equal(body.version.version, null)
   })
-  it('versions of a skill conflict with a number that is taken, and with content of another skill', async () => {
+  it('a skill version returns 409 for a number in use, or content of another skill', async () => {
     const skill = await added({}, ['version: 1.0.0'])
     const path = `${SKILLS}/${skill.skillId}/versions`
     assertError(
@@ -322,7 +322,7 @@ describe('versions of a skill', () => {
       assertError(await api.post(path, { skillCid, version }), 400, /^version: /)
     assertError(await api.post(path, { skillCid: await folder({ a: 'x', b: 'y' }) }), 400, /SKILL\.md/)
   })
-  it('versions of a skill that is not there are 404, also of another workspace’s', async () => {
+  it('versions of a missing skill, or of another workspace’s, return 404', async () => {
     const theirs = (await add(await folder(undefined, { client: other.api }), {}, other.api)).body.skill
     for (const id of [theirs.skillId, theirs.skillCid, `${await missingCid(dagPb.code)}`]) {
       assertError(await api.get(`${SKILLS}/${id}/versions`), 404, 'There is no such skill in the library')
@@ -333,7 +333,7 @@ describe('versions of a skill', () => {
 })
 
 describe('deleting a skill', () => {
-  it('deleting a skill takes its versions along, by its id or a CID, once', async () => {
+  it('deleting a skill by its id or a CID deletes its versions', async () => {
     const { skillId, skillCid, name } = await added()
     const newer = await folder()
     await api.post(`${SKILLS}/${skillId}/versions`, { skillCid: newer })
@@ -350,13 +350,13 @@ describe('deleting a skill', () => {
     })
     assert.equal((await add(newer, { name })).status, 200, 'name and content are free')
   })
-  it('deleting a skill leaves that of another workspace', async () => {
+  it('deleting a skill leaves the skill of another workspace', async () => {
     const { skillId } = await added()
     assert.equal((await other.api.delete(`${SKILLS}/${skillId}`)).body.wasInLibrary, false)
     assert.ok((await api.get(SKILLS)).body.skills.some((one: any) => one.skillId === skillId))
     assertError(await api.delete(`${SKILLS}/nothing`), 400, /^skillId: /)
   })
-  it('deleting a skill is refused while an agent has it', async () => {
+  it('a skill cannot be deleted while it is attached to an agent', async () => {
     const agent = await insertAgent(context, own, 'Holder')
     const { skillId, skillCid } = await added()
     await api.post(`${agent.path}/skills`, { skillCids: [skillCid] })
@@ -368,8 +368,8 @@ describe('deleting a skill', () => {
   })
 })
 
-describe('the routes of skills', () => {
-  it('the routes of skills need the scope of agents', async () => {
+describe('access to skills', () => {
+  it('skills need the agents scope', async () => {
     const [reader, files] = await Promise.all([own.keyed('org:agents:read'), own.keyed('org:files:write')])
     assert.equal((await reader.get(SKILLS)).status, 200)
     assertError(await add(await folder(), {}, reader), 403, /^Missing scope/)

@@ -1,4 +1,4 @@
-/** Answers of a sync or a reset that could not reach IPFS (contract 7.1). */
+/** Responses of a sync or reset that could not reach IPFS (contract 7.1). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -12,7 +12,7 @@ const { sql, workspace } = context
 const own = await workspace()
 const { api } = own
 
-/** A snapshot in the history of an agent, whose content is nowhere. */
+/** A snapshot in the history of an agent whose content no node has. */
 async function insertSnapshot({ id }: RowAgent): Promise<string> {
   const cid = `${await missingCid(0x70)}`
   const sha = randomBytes(20).toString('hex')
@@ -24,8 +24,8 @@ async function insertSnapshot({ id }: RowAgent): Promise<string> {
   return cid
 }
 
-describe('a sync or a reset that could not reach IPFS', () => {
-  it('a sync or a reset that could not reach IPFS is 503, to be tried again', async () => {
+describe('a sync or reset that cannot reach IPFS', () => {
+  it('a sync or reset that cannot reach IPFS returns 503 and may be retried', async () => {
     const agent = await insertAgent(context, own)
     const snapshotCid = await insertSnapshot(agent)
     for (const [action, body] of [
@@ -37,7 +37,7 @@ describe('a sync or a reset that could not reach IPFS', () => {
         api.post(`${agent.path}/snapshots/${action}`, body, { ...key, ...headers })
       const operation = (await ask({ prefer: 'respond-async' })).headers.get('operation-id')
       await api.finished(String(operation))
-      // A worker ends the operation so: a row has no container from which anything could be saved.
+      // A worker ends the operation like this, but a row has no container to save from.
       await sql(
         `UPDATE operation SET state = 'failed', error = 'IPFS node unreachable', error_code = 'ipfs_unreachable'
          WHERE id = $1`,

@@ -1,4 +1,4 @@
-/** Lists of templates, their changes and their end (contract 7.1). */
+/** Listing, changing and archiving templates (contract 7.1). */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -24,7 +24,7 @@ const { workspace: own, agent, snapshot, body, make } = await templateMaker(cont
 const { api } = own
 const { workspace: other } = await templateMaker(context)
 
-describe('a list of templates', async () => {
+describe('the list of templates', async () => {
   const mine = await templateMaker(context)
   await mine.snapshot()
   for (const [slug, category] of [
@@ -35,17 +35,17 @@ describe('a list of templates', async () => {
     await mine.make({ slug, category })
   const list = (query: Record<string, string> = {}) => mine.workspace.api.get(TEMPLATES, query)
 
-  it('a list of templates has what ships first, then the workspace’s own', async () => {
+  it('the list of templates has the shipped ones first, then the workspace’s own', async () => {
     const reply = await list()
     assert.deepEqual(slugs(reply), [...SHIPPED, 'ant', 'web-2', 'zebra'])
     assert.deepEqual(reply.body.categories, ['animals', 'productivity', 'research', 'web'])
   })
-  it('a list of templates has none of another workspace', async () => {
+  it('the list of templates has none of other workspaces', async () => {
     const reply = await (await workspace()).api.get(TEMPLATES)
     assert.deepEqual(slugs(reply), SHIPPED)
     assert.ok(!reply.body.categories.includes('animals'))
   })
-  it('a list of templates can be narrowed', async () => {
+  it('the list of templates can be filtered', async () => {
     assert.deepEqual(slugs(await list({ category: 'web' })), ['page', 'web-2'])
     assert.deepEqual(slugs(await list({ category: 'nothing' })), [])
     assert.deepEqual(slugs(await list({ featured: 'true' })), SHIPPED)
@@ -53,7 +53,7 @@ describe('a list of templates', async () => {
     assert.deepEqual(slugs(await list({ submittedBy: 'me' })), ['ant', 'web-2', 'zebra'])
     assert.deepEqual(slugs(await list({ submittedBy: 'me', category: 'web' })), ['web-2'])
   })
-  it('a list of templates comes in pages', async () => {
+  it('the list of templates comes in pages', async () => {
     for (const limit of ['1', '2', '3', '4']) {
       const found: string[] = []
       for (let pageToken = ''; ; ) {
@@ -65,7 +65,7 @@ describe('a list of templates', async () => {
       assert.deepEqual(found, [...SHIPPED, 'ant', 'web-2', 'zebra'], limit)
     }
   })
-  it('a list of templates is 400 for a parameter that it does not know', async () => {
+  it('the list of templates returns 400 for an unknown or invalid parameter', async () => {
     assertError(await list({ submittedBy: 'you' }), 400, 'submittedBy: must be me')
     assertError(await list({ featured: 'yes' }), 400, 'featured: must be true or false')
     assertError(await list({ limit: '0' }), 400, /^limit: /)
@@ -74,7 +74,7 @@ describe('a list of templates', async () => {
 })
 
 describe('changing a template', () => {
-  it('changing a template changes what the body has', async () => {
+  it('changing a template applies only the given fields', async () => {
     await snapshot()
     const before = await make({ tags: ['a'] })
     const path = `${TEMPLATES}/${before.templateId}`
@@ -89,10 +89,10 @@ describe('changing a template', () => {
     assertError(await api.get(`${TEMPLATES}/${before.slug}`), 404, NO_TEMPLATE)
     assert.equal((await api.put(path, {})).status, 200)
   })
-  it('changing a template gives it another snapshot, and releases the one before', async () => {
+  it('a changed template gets the new snapshot, and releases the previous one', async () => {
     const first = await snapshot()
     const before = await make({ category: 'kept' })
-    // The worker looks once who keeps it, and may do so as soon as the template is another one.
+    // The worker checks only once who needs the content, possibly right after the template changes.
     await sql('DELETE FROM snapshot WHERE cid = $1', [first.cid])
     const agentText = { name: 'Other', vibe: 'loud' }
     const second = await snapshot(files(manifest({ agent: agentText }), 'second'))
@@ -105,14 +105,14 @@ describe('changing a template', () => {
     await released(first.cid)
     assert.ok(await isPinned(CID.parse(second.cid), 'private'))
   })
-  it('changing a template that is not there, or is of another workspace, is 404', async () => {
+  it('changing a missing template, or one of another workspace, returns 404', async () => {
     await snapshot()
     const { templateId } = await make()
     assertError(await api.put(`${TEMPLATES}/${MISSING_ID}`, {}), 404, NO_TEMPLATE)
     assertError(await api.put(`${TEMPLATES}/x`, {}), 404, NO_TEMPLATE)
     assertError(await other.api.put(`${TEMPLATES}/${templateId}`, { name: 'Theirs' }), 404, NO_TEMPLATE)
   })
-  it('changing a template is 400 for a value that it cannot have, and 409 for a slug that is taken', async () => {
+  it('changing a template returns 400 for an invalid value, and 409 for a slug in use', async () => {
     const { cid } = await snapshot()
     const { slug } = await make()
     const path = `${TEMPLATES}/${(await make()).templateId}`
@@ -144,7 +144,7 @@ describe('archiving a template', () => {
     await snapshot()
     assert.equal((await make({ slug })).slug, slug)
   })
-  it('archiving a template keeps its content while an agent needs it', async () => {
+  it('an archived template keeps its content while an agent needs it', async () => {
     const { cid } = await snapshot()
     const { templateId } = await make()
     const user = await insertAgent(context, own)
@@ -157,7 +157,7 @@ describe('archiving a template', () => {
     assert.equal((await api.delete(user.path, { prefer: 'wait=120' })).status, 200)
     await released(cid)
   })
-  it('archiving a template that is not there, or is of another workspace, is 404', async () => {
+  it('archiving a missing template, or one of another workspace, returns 404', async () => {
     await snapshot()
     const { templateId } = await make()
     assertError(await api.delete(`${TEMPLATES}/${MISSING_ID}`), 404, NO_TEMPLATE)
@@ -167,8 +167,8 @@ describe('archiving a template', () => {
   })
 })
 
-describe('the routes of templates', () => {
-  it('the routes of templates are read with org:agents:read, and change with org:agents:write', async () => {
+describe('access to templates', () => {
+  it('templates are read with org:agents:read, and changed with org:agents:write', async () => {
     const reader = await own.keyed('org:agents:read')
     assert.equal((await reader.get(TEMPLATES)).status, 200)
     assertError(await reader.post(TEMPLATES, body()), 403, 'Missing scope: org:agents:write')
@@ -176,7 +176,7 @@ describe('the routes of templates', () => {
     const files = await own.keyed('org:files:write')
     assertError(await files.get(TEMPLATES), 403, 'Missing scope: org:agents:read')
   })
-  it('the routes of templates are 403 for the tokens of an agent', async () => {
+  it("template routes return 403 for an agent's tokens", async () => {
     assertError(await agent.gateway.get(TEMPLATES), 403, /^An agent's token/)
   })
 })

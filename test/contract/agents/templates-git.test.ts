@@ -1,4 +1,4 @@
-/** Templates of public repositories, on a real server of git. */
+/** Templates from public repositories, on a real git server. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -21,7 +21,7 @@ const FULL = manifest({
   template: { category: 'reference', tags: ['books'] },
 })
 
-/** A new repository with these files; resolves to its address and its commit. */
+/** Creates a repository with these files; resolves to its URL and its commit. */
 async function repository(content: Files = files(FULL), options: Parameters<typeof commitTo>[3] = {}) {
   const name = `${randomUUID()}.git`
   const commit = await commitTo(root, name, content, options)
@@ -36,8 +36,8 @@ const submit = async (body: object) => {
 }
 const validate = (body: object) => api.post(`${TEMPLATES}/validate`, body)
 
-describe('a template of a repository', () => {
-  it('a template of a repository is what its manifest says, but for what the body says', async () => {
+describe('templates from a repository', () => {
+  it('a template from a repository has the fields of its manifest, unless the body sets them', async () => {
     const { gitUrl, commit } = await repository(files(FULL, 'read me'))
     const slugOverride = slug()
     const template = await submit({ gitUrl, nameOverride: 'Books', slugOverride })
@@ -50,13 +50,13 @@ describe('a template of a repository', () => {
     assert.deepEqual((await api.get(`${TEMPLATES}/${slugOverride}`)).body.template, template)
     assert.ok(await isPinned(CID.parse(template.snapshotCid), 'private'))
   })
-  it('a template of a repository has the content that a snapshot of the same files has', async () => {
+  it('a template from a repository has the same content as a snapshot of the same files', async () => {
     const tree = { ...files(FULL), 'workspace/deep/er.txt': 'deep' }
     const { cid } = await snapshot(tree)
     const { gitUrl } = await repository(tree)
     assert.equal((await submit({ gitUrl })).snapshotCid, cid)
   })
-  it('a template of a repository has the links and the executable files of the repository', async () => {
+  it("a template from a repository keeps the repository's links and executable files", async () => {
     const { gitUrl } = await repository({
       ...files(FULL),
       'workspace/run.sh': 'true\n',
@@ -67,7 +67,7 @@ describe('a template of a repository', () => {
     assert.deepEqual(row, { network: 'private', executables: ['workspace/run.sh'] })
     assert.match(snapshotCid, /^bafy/)
   })
-  it('a template of a repository is of a branch, of a tag, of a commit, or of a folder', async () => {
+  it('a template may come from a branch, a tag, a commit or a folder', async () => {
     const { gitUrl, name, commit: main } = await repository({ 'a.txt': 'a' })
     const inside = Object.fromEntries(
       Object.entries(files(FULL)).map(([path, text]) => [`tpl/one/${path}`, text]),
@@ -86,7 +86,7 @@ describe('a template of a repository', () => {
     assertError(await api.post(TEMPLATES, { gitUrl, path }), 400, 'path: the repository has no such folder')
     assert.equal((await validate({ gitUrl })).body.commitSha, main)
   })
-  it('a template of a repository is refused with the path of each fault', async () => {
+  it('a template from a repository is refused with the path of each error', async () => {
     const routes = [{ port: 80, path: '/' }]
     const { gitUrl } = await repository({ 'manifest.json': manifest({ routes }), lib: { link: '/etc' } })
     const reply = await api.post(TEMPLATES, { gitUrl })
@@ -102,7 +102,7 @@ describe('a template of a repository', () => {
       'Validation failed: manifest.json is missing',
     )
   })
-  it('a template of a repository that could not be made keeps nothing', async () => {
+  it('a refused template from a repository keeps nothing', async () => {
     const taken = (await make()).slug
     const { gitUrl } = await repository()
     const { body } = await validate({ gitUrl })
@@ -138,11 +138,11 @@ describe('a template of a repository', () => {
     [{ gitUrl: 'https://u:p@a.example/b' }, /^gitUrl: must be /],
   ]
   for (const [body, message] of malformed)
-    it(`a template of a repository is 400 for ${JSON.stringify(body).slice(0, 80)}`, async () => {
+    it(`a template from a repository returns 400 for ${JSON.stringify(body).slice(0, 80)}`, async () => {
       assertError(await api.post(TEMPLATES, body), 400, message)
       assertError(await validate(body), 400, message)
     })
-  it('a template of a repository is 400 where there is no such repository or branch', async () => {
+  it('a template from a repository returns 400 for a missing repository or branch', async () => {
     const none = `${url}/${randomUUID()}.git`
     const noRepository = 'gitUrl: there is no public repository'
     assertError(await api.post(TEMPLATES, { gitUrl: none }), 400, noRepository)
@@ -152,7 +152,7 @@ describe('a template of a repository', () => {
     const noBranch = 'branch: the repository has no such branch, tag or commit'
     assertError(await api.post(TEMPLATES, { gitUrl, branch: 'none' }), 400, noBranch)
   })
-  it('a template of a repository needs a key that may write', async () => {
+  it('a template from a repository needs a key with write access', async () => {
     const reader = await workspace.keyed('org:agents:read')
     const { gitUrl } = await repository()
     assertError(await reader.post(TEMPLATES, { gitUrl }), 403, 'Missing scope: org:agents:write')
@@ -161,8 +161,8 @@ describe('a template of a repository', () => {
   })
 })
 
-describe('reading a repository again', () => {
-  it('reading a repository again gives the template its new files, and releases those before', async () => {
+describe('rereading a repository', () => {
+  it('rereading a repository gives the template its new files, and releases the previous ones', async () => {
     const { gitUrl, name } = await repository()
     const before = await submit({ gitUrl, branch: 'main', category: 'kept' })
     const commit = await commitTo(
@@ -180,10 +180,10 @@ describe('reading a repository again', () => {
     )
     assert.equal(template.slug, before.slug)
     const cid = CID.parse(before.snapshotCid)
-    await until('the files before are released', async () => !(await isPinned(cid, 'private')), 60_000)
+    await until('the previous files are released', async () => !(await isPinned(cid, 'private')), 60_000)
     assert.equal((await api.put(path, { name: 'Only named' })).body.template.version, 2)
   })
-  it('reading a repository again may lead to another branch, another repository, or a snapshot', async () => {
+  it('a template may move to another branch, another repository or a snapshot', async () => {
     const { gitUrl, name } = await repository()
     const next = await commitTo(root, name, files(FULL), { branch: 'next' })
     const path = `${TEMPLATES}/${(await submit({ gitUrl })).templateId}`
@@ -200,7 +200,7 @@ describe('reading a repository again', () => {
 })
 
 describe('checking a repository', () => {
-  it('checking a repository says what is in it', async () => {
+  it('checking a repository returns its manifest, README and files', async () => {
     const { gitUrl, commit } = await repository(files(FULL, 'mark'))
     assert.deepEqual((await validate({ gitUrl, ref: 'refs/heads/main' })).body, {
       valid: true,
@@ -211,7 +211,7 @@ describe('checking a repository', () => {
       commitSha: commit,
     })
   })
-  it('checking a repository says all that is wrong with it', async () => {
+  it('checking a repository lists all errors', async () => {
     const { gitUrl } = await repository({
       'manifest.json': '{',
       'workspace/a': 'a',

@@ -1,4 +1,4 @@
-/** Making templates of snapshots, and those that ship with Berth (contract 4.3, 7.1). */
+/** Creating templates from snapshots, and templates that ship with Berth (contract 4.3, 7.1). */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -15,7 +15,7 @@ const { api } = own
 const other = theirs.workspace
 
 describe('templates that ship with Berth', () => {
-  it('templates that ship with Berth are listed for every workspace, and without a key', async () => {
+  it('templates that ship with Berth are listed in every workspace, and without a key', async () => {
     for (const reply of [await other.api.get(TEMPLATES), await anonymous.get('/v0/public-templates')]) {
       assert.equal(reply.status, 200)
       assert.deepEqual(slugs(reply), SHIPPED)
@@ -34,20 +34,20 @@ describe('templates that ship with Berth', () => {
     const byId = await api.get(`${TEMPLATES}/id/${bySlug.body.template.templateId}`)
     assert.deepEqual(byId.body, bySlug.body)
   })
-  it('templates that ship with Berth are changed by nobody: 403', async () => {
+  it('templates that ship with Berth cannot be changed: 403', async () => {
     const { templateId } = (await api.get(`${TEMPLATES}/page`)).body.template
     const message = 'The templates that ship with Berth cannot be changed'
     assertError(await api.put(`${TEMPLATES}/${templateId}`, { name: 'Mine' }), 403, message)
     assertError(await api.delete(`${TEMPLATES}/${templateId}`), 403, message)
   })
-  it('templates that ship with Berth keep their slugs: 409', async () => {
+  it('the slugs of templates that ship with Berth are reserved: 409', async () => {
     await snapshot()
     assertError(await api.post(TEMPLATES, body({ slug: 'page' })), 409, 'slug: is taken')
   })
 })
 
-describe('a template of a snapshot', () => {
-  it('a template of a snapshot is what its manifest says, but for what the body says', async () => {
+describe('templates from a snapshot', () => {
+  it('a template from a snapshot has the fields of its manifest, unless the body sets them', async () => {
     const cid = (await missingCid()).toString()
     const { cid: snapshotCid, commitSha } = await snapshot(
       files(
@@ -102,19 +102,19 @@ describe('a template of a snapshot', () => {
     assert.deepEqual((await api.get(`${TEMPLATES}/by-manifest`)).body.template, reply.body.template)
     assert.deepEqual((await api.get(`${TEMPLATES}/id/${templateId}`)).body.template, reply.body.template)
   })
-  it('a template of a snapshot has a slug of its name where nobody gives one', async () => {
+  it('a template from a snapshot gets a slug from its name by default', async () => {
     await snapshot()
     assert.equal((await make({ slug: undefined, nameOverride: 'Éva’s  Books!' })).slug, 'eva-s-books')
     const nameless = body({ slug: undefined, name: '図書' })
     assertError(await api.post(TEMPLATES, nameless), 400, /^slug: must be given/)
   })
-  it('a template of a snapshot is of the newest snapshot, or of one of the history', async () => {
+  it('a template from a snapshot uses the newest one, or any from the history', async () => {
     const older = await snapshot()
     const newest = await snapshot()
     assert.equal((await make()).snapshotCid, newest.cid)
     assert.equal((await make({ snapshotCid: older.cid })).snapshotCid, older.cid)
   })
-  it('a template of a snapshot is 404 for a snapshot that is not in the history of the agent', async () => {
+  it("a template returns 404 for a snapshot outside the agent's history", async () => {
     const stranger = await insertAgent(context, own)
     const missing = 'Snapshot not found'
     assertError(await api.post(TEMPLATES, body({ agentId: stranger.agentId })), 404, missing)
@@ -122,7 +122,7 @@ describe('a template of a snapshot', () => {
     for (const snapshotCid of [elsewhere.cid, `${await missingCid()}`])
       assertError(await api.post(TEMPLATES, body({ snapshotCid })), 404, missing)
   })
-  it('a template of a snapshot is 404 for no agent, and 401 for an agent of another workspace', async () => {
+  it("a template returns 404 for an unknown agent, and 401 for another workspace's", async () => {
     const noAgent = 'There is no such agent'
     assertError(await api.post(TEMPLATES, body({ agentId: 'xzzzzzzz' })), 404, noAgent)
     assertError(await other.api.post(TEMPLATES, body()), 401, /^Invalid, expired or revoked/)
@@ -145,15 +145,15 @@ describe('a template of a snapshot', () => {
     [body({ authorUrl: 'javascript:alert(1)' }), 'authorUrl: must be an http or https address'],
   ]
   for (const [input, message] of malformed)
-    it(`a template of a snapshot is 400 for ${JSON.stringify(input).slice(0, 60)}`, async () => {
+    it(`a template from a snapshot returns 400 for ${JSON.stringify(input).slice(0, 60)}`, async () => {
       assertError(await api.post(TEMPLATES, input), 400, message)
     })
-  it('a template of a snapshot is 400 without a description', async () => {
+  it('a template from a snapshot returns 400 without a description', async () => {
     await snapshot()
     const reply = await api.post(TEMPLATES, body({ description: undefined }))
     assertError(reply, 400, 'description: must be given, since the manifest has none')
   })
-  it('a template of a snapshot is 400 for files that make no template, with every fault', async () => {
+  it('a template from invalid files returns 400 with every error', async () => {
     await snapshot({ 'manifest.json': manifest({ routes: [{ port: 80, path: '/' }] }), 'notes.txt': 'x' })
     const reply = await api.post(TEMPLATES, body())
     assertError(reply, 400, /^Validation failed: routes\[0\]\.port out of range/)
@@ -165,19 +165,19 @@ describe('a template of a snapshot', () => {
     await snapshot({ 'a.txt': 'x' })
     assertError(await api.post(TEMPLATES, body()), 400, 'Validation failed: manifest.json is missing')
   })
-  it('a template of a snapshot has a slug that is taken within its workspace only: 409', async () => {
+  it('a slug in use returns 409 within its workspace only', async () => {
     await snapshot()
     const { slug } = await make()
     assertError(await api.post(TEMPLATES, body({ slug })), 409, 'slug: is taken')
     await theirs.snapshot()
     assert.equal((await theirs.make({ slug })).slug, slug)
   })
-  it('a template of a snapshot is made once where two ask for one slug at once', async () => {
+  it('concurrent templates with one slug: one is created', async () => {
     await snapshot()
     const slug = `race-${randomUUID()}`
     const replies = await Promise.all(
       Array.from({ length: 5 }, () =>
-        // Repeated where others held it up for seconds.
+        // Repeated if the other requests delayed it for seconds.
         soon(
           () => api.post(TEMPLATES, body({ slug })),
           ({ status }) => status !== 503,
@@ -192,7 +192,7 @@ describe('checking a snapshot', () => {
   const validate = (more: object = {}) =>
     api.post(`${TEMPLATES}/validate`, { agentId: agent.agentId, ...more })
 
-  it('checking a snapshot says what is in it', async () => {
+  it('checking a snapshot returns its manifest, README and files', async () => {
     const { commitSha } = await snapshot(files(manifest(), 'mark'))
     assert.deepEqual((await validate()).body, {
       valid: true,
@@ -203,14 +203,14 @@ describe('checking a snapshot', () => {
       commitSha,
     })
   })
-  it('checking a snapshot says what is wrong with it', async () => {
+  it('checking a snapshot lists its errors', async () => {
     const { cid } = await snapshot({ 'manifest.json': '{', 'workspace/a': 'a' })
     const { status, body } = await validate({ snapshotCid: cid })
     assert.deepEqual([status, body.valid, body.manifest, body.readme], [200, false, null, null])
     assert.match(body.errors[0], /^manifest\.json is not valid JSON/)
     assert.equal(body.errors[1], 'README.md is missing')
   })
-  it('checking a snapshot of another history is 404', async () => {
+  it("checking a snapshot outside the agent's history returns 404", async () => {
     assertError(await validate({ snapshotCid: `${await missingCid()}` }), 404, 'Snapshot not found')
   })
 })

@@ -1,4 +1,4 @@
-/** The workspace that tests of templates share, with an agent that is a row, and snapshots of it. */
+/** The workspace that template tests share, with an agent that is only a row, and snapshots of it. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Client, Reply } from '../../support/client.ts'
@@ -7,7 +7,7 @@ import { insertAgent, insertSnapshot, type RowAgent } from './rows.ts'
 
 export const TEMPLATES = '/v0/templates'
 export const NO_TEMPLATE = 'There is no such template'
-/** The slugs of those that ship with Berth. */
+/** The slugs of the templates that ship with Berth. */
 export const SHIPPED = ['assistant', 'page', 'researcher']
 /** An id that no template has. */
 export const MISSING_ID = 'tzzzzzzz'
@@ -15,7 +15,7 @@ export const MISSING_ID = 'tzzzzzzz'
 export const manifest = (more: object = {}): string =>
   JSON.stringify({ version: 1, agent: { name: 'Librarian' }, ...more })
 
-/** Files of a template, which are like no others unless `mark` is given. */
+/** Files of a template, unique unless `mark` is given. */
 export const files = (text = manifest(), mark: string = randomUUID()): Record<string, string> => ({
   'manifest.json': text,
   'README.md': `# Librarian\n\n${mark}\n`,
@@ -27,13 +27,13 @@ export interface Maker {
   agent: RowAgent
   /** Adds a snapshot with these files to the agent's history. */
   snapshot(tree?: Record<string, string>): Promise<{ cid: string; commitSha: string }>
-  /** The body of a request for a template of the agent, under a slug of its own. */
+  /** The body of a request for a template of the agent, under its own slug. */
   body(more?: object): Record<string, unknown>
-  /** Makes a template of the agent's newest snapshot; resolves to its record. */
+  /** Creates a template from the agent's newest snapshot; resolves to its record. */
   make(more?: object, client?: Client): Promise<Reply['body']>
 }
 
-/** A new workspace with an agent of which templates can be made. */
+/** A new workspace with an agent from which templates can be created. */
 export async function templateMaker(context: Context): Promise<Maker> {
   const workspace = await context.workspace()
   const agent = await insertAgent(context, workspace)

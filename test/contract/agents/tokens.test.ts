@@ -27,21 +27,21 @@ const platformToken = async ({ path, gateway }: RowAgent, client = gateway): Pro
 }
 
 describe('the gateway token', () => {
-  it("the gateway token is read with the addresses of the agent's own host", async () => {
+  it("the gateway token is returned with the addresses of the agent's own host", async () => {
     const agent = await insertAgent(context, own)
     const { status, body } = await gatewayToken(agent)
     assert.equal(status, 200)
     const host = `${agent.agentId}.agents.localhost:${new URL(anonymous.url).port}`
     assert.deepEqual(body, { token: agent.gatewayToken, wsUrl: `ws://${host}`, baseUrl: `http://${host}` })
   })
-  it('the gateway token is for keys that may write, and not for the agent', async () => {
+  it('the gateway token is only for keys with write access, and not for the agent', async () => {
     const agent = await insertAgent(context, own)
     const reader = await own.keyed('org:agents:read')
     assertError(await gatewayToken(agent, reader), 403, 'Missing scope: org:agents:write')
     for (const client of [agent.gateway, anonymous.as(await platformToken(agent))])
       assertError(await gatewayToken(agent, client), 403, CANNOT)
   })
-  it('the gateway token stands in the record for those who may write only', async () => {
+  it("the agent's record shows the gateway token only to callers who may write", async () => {
     const { path, gatewayToken, gateway } = await insertAgent(context, own)
     const readers = [await own.keyed('org:agents:read'), await own.keyed('org:read')]
     for (const client of [api, gateway])
@@ -50,20 +50,20 @@ describe('the gateway token', () => {
       assert.equal((await client.get(path)).body.agent.gatewayToken, null)
       assert.ok(!JSON.stringify((await client.get('/v0/agents')).body).includes(gatewayToken))
     }
-    // The platform token ends within the hour; the gateway token does not.
+    // The platform token expires within the hour; the gateway token does not.
     const platform = anonymous.as((await gateway.post(`${path}/platform/token`, {})).body.token)
     assert.equal((await platform.get(path)).body.agent.gatewayToken, null)
     const renamed = await platform.request('PATCH', `${path}/platform/metadata`, { json: { vibe: 'calm' } })
     assert.equal(renamed.body.agent.gatewayToken, null)
   })
-  it('the gateway token is taken in any case, as a UUID is', async () => {
+  it('the gateway token is accepted in any case, like a UUID', async () => {
     const agent = await insertAgent(context, own)
     assert.equal((await whoami(agent, anonymous.as(agent.gatewayToken.toUpperCase()))).status, 200)
   })
 })
 
 describe('rotating the gateway token', () => {
-  it('rotating the gateway token ends the old one, and the platform tokens minted by it, at once', async () => {
+  it('rotating the gateway token revokes the old one and its platform tokens at once', async () => {
     const agent = await insertAgent(context, own)
     const platform = anonymous.as(await platformToken(agent))
     assert.equal((await whoami(agent, platform)).status, 200)
@@ -80,7 +80,7 @@ describe('rotating the gateway token', () => {
       [headers.get('operation-id'), 'agent.restart', agent.agentId],
     )
   })
-  it('rotating the gateway token many times at once leaves one token', async () => {
+  it('concurrent rotations of the gateway token leave one valid token', async () => {
     const agent = await insertAgent(context, own)
     const replies = await Promise.all(Array.from({ length: 10 }, () => rotate(agent)))
     const tokens = replies.map(({ status, body }) => {
@@ -95,7 +95,7 @@ describe('rotating the gateway token', () => {
       assert.equal(reply.status, token === good ? 200 : 401)
     }
   })
-  it('rotating the gateway token is done once for one Idempotency-Key', async () => {
+  it('repeated rotations with one Idempotency-Key rotate once', async () => {
     const [agent, another] = [await insertAgent(context, own), await insertAgent(context, own)]
     const key = { 'idempotency-key': `rotate-${agent.agentId}` }
     const replies = await Promise.all(Array.from({ length: 5 }, () => rotate(agent, key)))
@@ -110,7 +110,7 @@ describe('rotating the gateway token', () => {
   })
 })
 
-describe('a platform token', () => {
+describe('platform tokens', () => {
   const AUDIENCE = 'berth:platform'
   const key = loadSigningKey(env.JWT_KEY, env.BERTH_DATA_DIR ?? '')
   const forge = (claims: object, seconds: number, signedBy = key, alg = 'HS256') =>
@@ -120,13 +120,13 @@ describe('a platform token', () => {
       .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
       .sign(signedBy)
 
-  it('a platform token mints no other one: it would never end', async () => {
+  it('a platform token cannot create another, or it would never end', async () => {
     const agent = await insertAgent(context, own)
     const platform = anonymous.as(await platformToken(agent))
     const reply = await platform.post(`${agent.path}/platform/token`, {})
     assertError(reply, 403, CANNOT)
   })
-  it('a platform token is a JWT for one hour, with nothing secret in it', async () => {
+  it('a platform token is a JWT for one hour, and contains no secrets', async () => {
     const agent = await insertAgent(context, own)
     const before = Math.floor(Date.now() / 1000)
     const token = await platformToken(agent)
@@ -136,7 +136,7 @@ describe('a platform token', () => {
     const parts = token.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'))
     assert.ok(!parts.join().includes(agent.gatewayToken))
   })
-  it('a platform token is also for the owner, who may write', async () => {
+  it('an owner with write access may also create a platform token', async () => {
     const agent = await insertAgent(context, own)
     const token = await platformToken(agent, api)
     assert.equal((await whoami(agent, anonymous.as(token))).body.tokenKind, 'platform')
@@ -144,7 +144,7 @@ describe('a platform token', () => {
     const refused = await reader.post(`${agent.path}/platform/token`, {})
     assertError(refused, 403, 'Missing scope: org:agents:write')
   })
-  it('a platform token ends after its hour', async () => {
+  it('a platform token expires after an hour', async () => {
     const agent = await insertAgent(context, own)
     const claims = decodeJwt(await platformToken(agent))
     assert.equal((await whoami(agent, anonymous.as(await forge(claims, 60)))).status, 200)
@@ -157,12 +157,12 @@ describe('a platform token', () => {
     const { mark: _, ...unmarked } = claims
     const forged = {
       'signed by another key': await forge(claims, 60, new Uint8Array(32)),
-      'signed in another way': await forge(claims, 60, key, 'HS512'),
+      'signed with another algorithm': await forge(claims, 60, key, 'HS512'),
       'not signed': new UnsecuredJWT(claims).setAudience(AUDIENCE).encode(),
-      "of another agent's mark": await forge({ ...claims, sub: stranger.agentId }, 60),
+      "with another agent's mark": await forge({ ...claims, sub: stranger.agentId }, 60),
       'without a mark': await forge(unmarked, 60),
       'for another audience': await forge({ ...claims, aud: 'other' }, 60),
-      'for no agent': await forge({ ...claims, sub: 'x' }, 60),
+      'for an unknown agent': await forge({ ...claims, sub: 'x' }, 60),
     }
     for (const [what, token] of Object.entries(forged))
       for (const target of [agent, stranger]) {
@@ -170,7 +170,7 @@ describe('a platform token', () => {
         assert.equal(reply.status, 401, what)
       }
   })
-  it('a platform token makes no API key, and is none', async () => {
+  it('a platform token cannot create API keys, and does not count as one', async () => {
     const agent = await insertAgent(context, own)
     const client = anonymous.as(await platformToken(agent))
     const made = await client.post('/v3/pinata/keys', { keyName: 'x', permissions: { admin: true } })
@@ -180,7 +180,7 @@ describe('a platform token', () => {
 })
 
 describe('whoami', () => {
-  it('whoami tells the agent, and by what it was reached', async () => {
+  it('whoami returns the agent and the kind of token', async () => {
     const agent = await insertAgent(context, own, 'Wer bin ich')
     const [row] = await sql('SELECT user_id FROM agent WHERE id = $1', [agent.id])
     const identity = {
@@ -202,7 +202,7 @@ describe('metadata', () => {
   const change = ({ path }: RowAgent, json: unknown, client = api) =>
     client.request('PATCH', `${path}/platform/metadata`, { json })
 
-  it('the metadata of an agent changes in what is given, and in nothing else', async () => {
+  it('a change of agent metadata applies only the given fields', async () => {
     const agent = await insertAgent(context, own)
     const expected: Record<string, unknown> = { name: 'Row', description: null, vibe: null, emoji: null }
     for (const given of [
@@ -221,7 +221,7 @@ describe('metadata', () => {
       assert.equal(gatewayToken, agent.gatewayToken)
     }
   })
-  it('the metadata that several change at once is all there', async () => {
+  it('concurrent changes of agent metadata are all kept', async () => {
     const agent = await insertAgent(context, own)
     for (let i = 0; i < 10; i++) {
       const values = { name: `n${i}`, description: `d${i}`, vibe: `v${i}`, emoji: `e${i}` }
@@ -230,7 +230,7 @@ describe('metadata', () => {
       assert.deepEqual({ name, description, vibe, emoji }, values)
     }
   })
-  it('the metadata of an agent has the rules of a new agent', async () => {
+  it('agent metadata has the same rules as in a new agent', async () => {
     const agent = await insertAgent(context, own)
     const malformed: [unknown, RegExp][] = [
       [{}, /^body: must have/],

@@ -10,7 +10,7 @@ const context = await openContext()
 const { sql, anonymous, workspace } = context
 const { api, id: workspaceId, keyed } = await workspace()
 
-/** An agent whose memory was read so many seconds ago. */
+/** An agent whose memory was measured this many seconds ago. */
 async function measured(ofWorkspace: string, status: string, memoryBytes: number, secondsAgo = 0) {
   const agent = await insertAgentRow(
     { query: sql },
@@ -24,8 +24,8 @@ async function measured(ofWorkspace: string, status: string, memoryBytes: number
   return agent
 }
 
-describe('what agents use now', () => {
-  it('what agents use is listed in pages: of those that run and answer, of the workspace alone', async () => {
+describe('current usage of agents', () => {
+  it("current usage lists the workspace's active agents with recent values, in pages", async () => {
     const other = await workspace()
     const first = await measured(workspaceId, 'running', 700_000_000)
     const second = await measured(workspaceId, 'starting', 300_000_000)
@@ -51,14 +51,14 @@ describe('what agents use now', () => {
     )
     assert.equal(next.headers.get('next-page-token'), null)
   })
-  it('what agents use is for keys that read agents, and not for the token of one agent', async () => {
+  it("current usage needs a key that may read agents, and rejects an agent's token", async () => {
     const { gatewayToken } = await measured(workspaceId, 'running', 5)
     assertError(await anonymous.get(USAGE), 401, /^Missing Authorization header/)
     assertError(await (await keyed('org:files:read')).get(USAGE), 403, 'Missing scope: org:agents:read')
     assertError(await anonymous.as(gatewayToken).get(USAGE), 403, AGENT_ONLY)
     assert.equal((await (await keyed('org:agents:read')).get(USAGE)).status, 200)
   })
-  it('a page of what agents use that is none is 400', async () => {
+  it('an invalid page of current usage returns 400', async () => {
     assertError(await api.get(USAGE, { limit: '1001' }), 400, 'limit: must be at most 1000')
     assertError(await api.get(USAGE, { pageToken: 'x' }), 400, /^pageToken/)
   })

@@ -1,4 +1,4 @@
-/** Versions of the engine that a worker has, and that no agent can run. */
+/** Engine versions that a worker has, but that no agent can run. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
@@ -10,12 +10,12 @@ const { sql } = context
 const own = await context.workspace()
 const { api } = own
 
-/** Newer than any that there is. */
+/** Newer than any existing version. */
 const UNFIT = '2999.1.1'
 const OBSTACLE = `OpenClaw ${UNFIT} needs Node >=99.1.0, and would run on Node 24.21.0`
 
-describe('a version that needs another Node than agents have', () => {
-  // As a worker of another runtime would write it down: those that run here keep to rows of their own.
+describe('versions for another Node', () => {
+  // As a worker with another runtime would record it: the workers here only change their own rows.
   before(() =>
     sql(
       `INSERT INTO engine_version (engine, version, runtime, obstacle) VALUES ('openclaw', $1, 'elsewhere', $2)`,
@@ -24,7 +24,7 @@ describe('a version that needs another Node than agents have', () => {
   )
   after(() => sql(`DELETE FROM engine_version WHERE runtime = 'elsewhere'`))
 
-  it('a version that needs another Node is not among those that agents can run', async () => {
+  it('a version that needs another Node is not listed as available', async () => {
     const agent = await insertAgent(context, own)
     const { availableVersions } = (await api.get('/v0/available-agent-versions')).body
     assert.ok(availableVersions.length > 0 && !availableVersions.includes(UNFIT))
@@ -35,7 +35,7 @@ describe('a version that needs another Node than agents have', () => {
     assert.notEqual((await api.get(`${agent.path}/update`)).body.latestVersion, UNFIT)
   })
 
-  it('a restart or update to a version for another Node fails with 400, and names both', async () => {
+  it('a restart or update to a version for another Node returns 400 with both versions', async () => {
     const agent = await insertAgent(context, own)
     for (const reply of [
       await api.post(`${agent.path}/restart`, { version: UNFIT }),
@@ -46,7 +46,7 @@ describe('a version that needs another Node than agents have', () => {
     }
   })
 
-  it('a restart fails with 400 if the version of the agent now needs another Node', async () => {
+  it("a restart returns 400 if the agent's current version now needs another Node", async () => {
     const agent = await insertAgent(context, own)
     await sql('UPDATE agent SET engine_version = $2 WHERE id = $1', [agent.id, UNFIT])
     const reply = await api.post(`${agent.path}/restart`, {})
@@ -66,7 +66,7 @@ describe('a version that needs another Node than agents have', () => {
     assert.deepEqual([status, body.newVersion], [202, '2998.1.1'])
   })
 
-  it('a version is available if one worker can run it, whatever the Node of the others', async () => {
+  it('a version is available if one worker can run it, even if others have another Node', async () => {
     await sql(
       `INSERT INTO engine_version (engine, version, runtime) VALUES ('openclaw', $1, 'yet elsewhere')`,
       [UNFIT],

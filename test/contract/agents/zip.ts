@@ -1,16 +1,16 @@
-/** Zips made by hand: what is odd in them is what tests need. */
+/** Zips built by hand, with the oddities that tests need. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
 export interface ZipEntry {
   name: string
   content: string | Buffer
-  /** Unix mode with the file type, as 0o120777 for a link. */
+  /** Unix mode with the file type, such as 0o120777 for a link. */
   mode?: number
-  /** The size that the zip says it has, where that is a lie. */
+  /** The size that the zip claims, if it is false. */
   claimedSize?: number
 }
 
-/** A zip as PKWARE's APPNOTE has it: local headers with data, the central directory, its end. */
+/** A zip in the format of PKWARE's APPNOTE: local headers with data, the central directory, and its end. */
 export function makeZip(entries: ZipEntry[]): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []

@@ -25,8 +25,8 @@ export function describeAccount({ watched: sdk, called, plain, upload, api, gate
     })
   })
 
-  describe('the account', () => {
-    it('the account by the SDK: testAuthentication, setNewJwt, setNewHeaders', async () => {
+  describe('account by SDK', () => {
+    it('account by SDK: testAuthentication, setNewJwt, setNewHeaders', async () => {
       const welcome = { message: 'Congratulations! You are communicating with the Pinata API!' }
       assert.deepEqual(await sdk.testAuthentication(), welcome)
       const { watched: other } = watch(createSdk({ url: api.url, key: 'no key', gateway }), called)
@@ -36,7 +36,7 @@ export function describeAccount({ watched: sdk, called, plain, upload, api, gate
       assert.deepEqual(await other.testAuthentication(), welcome)
     })
 
-    it('the account by the SDK: totalStorageUsage, pinnedFileCount', async () => {
+    it('account by SDK: totalStorageUsage, pinnedFileCount', async () => {
       const usage = async () => [await totalStorageUsage(plain.config), await pinnedFileCount(plain.config)]
       const [bytes = 0, files = 0] = await usage()
       await upload('public')

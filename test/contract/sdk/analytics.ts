@@ -9,7 +9,7 @@ const today = () => new Date().toISOString().slice(0, 10)
 
 export function describeAnalytics({ watched: sdk, plain, upload, gateway }: Sdk): void {
   describe('sdk.analytics', () => {
-    it('sdk.analytics: requests, bandwidth and summary, by every filter', async () => {
+    it('sdk.analytics: requests, bandwidth and summary, with every filter', async () => {
       const name = `${randomBytes(8).toString('hex')}.bin`
       const { cid } = await upload('public', name)
       const address = await plain.gateways.public.convert(`ipfs://${cid}`)
@@ -23,7 +23,7 @@ export function describeAnalytics({ watched: sdk, plain, upload, gateway }: Sdk)
       const counted = { requests: 3, bandwidth }
       for (const measure of ['requests', 'bandwidth'] as const) {
         const start = () => sdk.analytics[measure]
-        // The SDK has one builder for all calls: what was said to it stays said.
+        // The SDK has one builder for all calls, and it keeps earlier settings.
         for (const builder of [start, () => start().from(gateway).from(gateway)]) {
           builder().days(1)
           builder().limit(10)

@@ -17,7 +17,7 @@ export function describeFiles(berth: Sdk): void {
 function files(network: Network, { watched: sdk, plain, upload, read, gateway }: Sdk): void {
   const files = sdk.files[network]
 
-  it(`sdk.files.${network}: list, by every filter`, async () => {
+  it(`sdk.files.${network}: list, with every filter`, async () => {
     const mark = randomUUID()
     const group = await plain.groups[network].create({ name: mark })
     const marked = plain.upload[network].file(textFile(mark, `${mark}.txt`))

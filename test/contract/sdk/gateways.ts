@@ -17,7 +17,7 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       assert.equal(await (await fetch(address)).text(), 'read me')
     })
 
-    it('sdk.gateways.public: get.optimizeImage serves what all of its options together ask for', async () => {
+    it('sdk.gateways.public: get.optimizeImage applies all options together', async () => {
       const { cid } = await plain.upload.public.base64(PNG).name('red.png')
       const image = await sdk.gateways.public.get(cid).optimizeImage({
         width: 10,
@@ -46,7 +46,7 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       assert.equal(await (await fetch(link)).text(), 'secret')
     })
 
-    it('sdk.gateways.private gives nothing without a link, nor by a forged one', async () => {
+    it('sdk.gateways.private returns nothing without a link, or with a forged one', async () => {
       const { cid } = await plain.upload.private.file(textFile('hidden'))
       const link = await sdk.gateways.private.createAccessLink({ cid, expires: 60 })
       const { origin, pathname } = new URL(link)
@@ -57,10 +57,10 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       }
     })
 
-    it('sdk.gateways.private gives nothing once the link has expired', async () => {
+    it('sdk.gateways.private returns nothing once the link has expired', async () => {
       const { cid } = await plain.upload.private.file(textFile('for a moment'))
-      // Good for two seconds: made anew where they were over before the request arrived.
-      const link = await until('a link is made before its end', () =>
+      // Valid for two seconds: created again if they had passed before the request arrived.
+      const link = await until('a link is created before it expires', () =>
         sdk.gateways.private.createAccessLink({
           cid,
           date: Math.floor(Date.now() / 1000) - 58,
@@ -70,7 +70,7 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       await until('the link has expired', async () => (await fetch(link)).status === 403)
     })
 
-    it('sdk.gateways.private: createAccessLink.optimizeImage is a link to the converted image', async () => {
+    it('sdk.gateways.private: createAccessLink.optimizeImage links to the converted image', async () => {
       const { cid } = await plain.upload.private.base64(PNG).name('red.png')
       const link = await sdk.gateways.private
         .createAccessLink({ cid, expires: 60 })
@@ -79,7 +79,7 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       assert.deepEqual([width, format], [10, 'png'])
     })
 
-    it('sdk.gateways.private: get.optimizeImage reads the converted image', async () => {
+    it('sdk.gateways.private: get.optimizeImage returns the converted image', async () => {
       const { cid } = await plain.upload.private.base64(PNG).name('red.png')
       const image = await sdk.gateways.private.get(cid).optimizeImage({ width: 10, animation: true })
       assert.equal((await sharp(await bytesOf(image)).metadata()).width, 10)

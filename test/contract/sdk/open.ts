@@ -1,4 +1,4 @@
-/** The real SDK, watched, on a workspace and a gateway of the tests' own. */
+/** The real SDK, with recorded calls, on the tests' own workspace and gateway. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { GetCIDResponse, PinataSDK, UploadResponse } from 'pinata'
@@ -12,15 +12,15 @@ export const NETWORKS = ['public', 'private'] as const
 export type Network = (typeof NETWORKS)[number]
 
 export interface Sdk extends Watch<PinataSDK> {
-  /** The same without its calls being noted: for what a test needs to be there. */
+  /** The same without recording calls: for what a test needs as a precondition. */
   plain: PinataSDK
-  /** An SDK without a key; its calls are noted with the others. */
+  /** An SDK without a key; its calls are recorded as well. */
   keyless: PinataSDK
   /** Host name of the workspace's gateway. */
   gateway: string
   /** The same API without the SDK. */
   api: Client
-  /** A node that has content which Berth has not. */
+  /** A node with content that Berth does not have. */
   node: Provider
   /** Reads a CID at the gateway: on the private network through a signed link. */
   read(network: Network, cid: string): Promise<Buffer>
@@ -51,10 +51,10 @@ export async function openSdk(context: Context): Promise<Sdk> {
 }
 
 export const fileOf = (bytes: Buffer<ArrayBuffer>, name = 'random.bin') => new File([bytes], name)
-/** `text/plain`, which the SDK gives back as a string. */
+/** `text/plain`, which the SDK returns as a string. */
 export const textFile = (text: string, name = 'a.txt') => new File([text], name, { type: 'text/plain' })
 
-/** The SDK parses what it reads, by its type. */
+/** The SDK parses content by its type. */
 export async function bytesOf({ data }: GetCIDResponse): Promise<Buffer> {
   if (data instanceof Blob) return Buffer.from(await data.arrayBuffer())
   return Buffer.from(typeof data === 'string' ? data : JSON.stringify(data))

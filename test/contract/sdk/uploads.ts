@@ -24,7 +24,7 @@ export function describeUploads(berth: Sdk): void {
 function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void {
   const upload = sdk.upload[network]
 
-  it(`sdk.upload.${network}: file, with everything that may be said of it`, async () => {
+  it(`sdk.upload.${network}: file, with every option`, async () => {
     const bytes = randomBytes(100_000)
     const { id: group_id } = await sdk.groups[network].create({ name: 'of an upload' })
     const keyvalues = { kind: 'random' }
@@ -36,7 +36,7 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
     assert.deepEqual(await read(network, file.cid), bytes)
   })
 
-  it(`sdk.upload.${network}: file again is a duplicate: the same file`, async () => {
+  it(`sdk.upload.${network}: the same file again is a duplicate`, async () => {
     const bytes = randomBytes(100)
     const { id } = await upload.file(fileOf(bytes))
     assert.partialDeepStrictEqual(await upload.file(fileOf(bytes)), { id, is_duplicate: true })
@@ -71,14 +71,14 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
     }
   })
 
-  it(`sdk.upload.${network} with another key`, async () => {
+  it(`sdk.upload.${network}: file with another key`, async () => {
     const resources = ['org:files:write' as const]
     const { JWT } = await sdk.keys.create({ keyName: 'uploads', permissions: { resources } })
     const file = await keyless.upload[network].file(fileOf(randomBytes(10))).key(JWT)
     assert.equal((await sdk.files[network].get(file.id)).cid, file.cid)
   })
 
-  it(`sdk.upload.${network} by a signed URL, without a key, within what it allows`, async () => {
+  it(`sdk.upload.${network}: file by a signed URL, without a key, within its limits`, async () => {
     const said = { name: 'signed name', keyvalues: { from: 'a browser' } }
     const limits = { expires: 60, mimeTypes: ['text/*'], maxFileSize: 100 }
     const signed = await upload.createSignedURL({ ...limits, ...said })
@@ -96,8 +96,8 @@ function onPrivate({ plain, api }: Sdk): void {
   const isPublic = async (cid: string) => (await plain.files.public.list().cid(cid)).files.length > 0
   const isPrivate = async (cid: string) => (await plain.files.private.list().cid(cid)).files.length > 0
 
-  // The request of a private folder is that of a public one, byte for byte.
-  it('sdk.upload.private has no fileArray, and the function behind it names no network', async () => {
+  // The request for a private folder is byte for byte the same as for a public one.
+  it('sdk.upload.private has no fileArray, and the function behind it sends no network', async () => {
     assert.ok(!('fileArray' in plain.upload.private))
     const forms: string[][] = []
     const server = createServer(async (req, res) => {
@@ -119,7 +119,7 @@ function onPrivate({ plain, api }: Sdk): void {
     }
     assert.deepEqual(forms[0], forms[1])
   })
-  it('sdk.upload.private: a folder stays private by the address that names that network, and by a key for private uploads', async () => {
+  it('sdk.upload.private: a folder stays private by its URL, or by a key for private uploads', async () => {
     const resources = ['org:private_files:write']
     const made = await api.post('/v3/pinata/keys', { keyName: 'folders', permissions: { resources } })
     const legacyUploadUrl = `${plain.config?.legacyUploadUrl}`
@@ -131,7 +131,7 @@ function onPrivate({ plain, api }: Sdk): void {
       assert.deepEqual([await isPrivate(cid), await isPublic(cid)], [true, false])
     }
   })
-  it('sdk.upload.private: a folder is private by a signed URL, which refuses a public one', async () => {
+  it('sdk.upload.private: a signed URL keeps a folder private, and refuses a public one', async () => {
     const sign = () =>
       plain.upload.private.createSignedURL({ expires: 60, mimeTypes: ['directory', 'text/*'] })
     const { cid } = await uploadFileArray(plain.config, folder(), 'private', { url: await sign() })
@@ -142,7 +142,7 @@ function onPrivate({ plain, api }: Sdk): void {
 }
 
 function onPublic({ watched: sdk, node, read }: Sdk): void {
-  // On this network only: it is the same way for both, and each byte goes by several times.
+  // Only on this network: both work the same way, and each byte is sent several times.
   it('sdk.upload.public: file of 91 MiB, resumable', async () => {
     const bytes = randomBytes(TUS_BYTES)
     const file = await sdk.upload.public.file(fileOf(bytes, 'large.bin')).keyvalues({ way: 'tus' })
@@ -172,7 +172,7 @@ function onPublic({ watched: sdk, node, read }: Sdk): void {
     assert.deepEqual(await read('public', file.cid), bytes)
   })
 
-  it('sdk.upload.public: cid pins from a node that has the content', async () => {
+  it('sdk.upload.public: cid pins content from a node that has it', async () => {
     const bytes = randomBytes(1000)
     const cid = `${await node.file(bytes)}`
     const pin = await sdk.upload.public.cid(cid).name('pinned').peerAddress([node.multiaddr])

@@ -1,4 +1,4 @@
-/** Invitations: made by owners, accepted once by whoever has the token. */
+/** Invitations: owners create them, and the holder of the token accepts them once. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -30,7 +30,7 @@ describe('an invitation', () => {
     ['member', 'admin', 200],
     ['viewer', 'org:read', 403],
   ] as const)
-    it(`an invitation makes a new user ${role}, with a key for that`, async () => {
+    it(`an invitation creates a new ${role} with a key for that role`, async () => {
       const { id, name, api, invite } = await open()
       const made = await invite({ role, email: 'ada@example.com' })
       assert.equal(made.status, 201)
@@ -53,13 +53,13 @@ describe('an invitation', () => {
       const [listed] = (await api.get(`/v0/workspaces/${id}/invitations`)).body.data.invitations
       assert.deepEqual(listed, { ...invitation, state: 'accepted', acceptedBy: body.data.user.id })
     })
-  it('an invitation is stored as a hash', async () => {
+  it('only the hash of an invitation token is stored', async () => {
     const { id, invite } = await open()
     const { token } = (await invite()).body.data
     const [row] = await sql('SELECT i::text AS text FROM invitation i WHERE workspace_id = $1', [id])
     assert.ok(row && !String(row.text).includes(token))
   })
-  it('an invitation is accepted once, of many who try at the same time', async () => {
+  it('an invitation is accepted once, even if many try at the same time', async () => {
     const { id, invite } = await open()
     const { token } = (await invite()).body.data
     const replies = await Promise.all(Array.from({ length: 8 }, () => accept(token)))
@@ -68,13 +68,13 @@ describe('an invitation', () => {
     assert.equal(members.length, 2)
     assertError(await accept(token), 404, NONE)
   })
-  it('an invitation that was accepted does not tell which names are taken', async () => {
+  it('an accepted invitation does not reveal which names are taken', async () => {
     const { invite } = await open()
     const { token } = (await invite()).body.data
     assert.equal((await accept(token)).status, 201)
     for (const name of ['owner', newName()]) assertError(await accept(token, name), 404, NONE)
   })
-  it('an invitation gives a new user a number if the name is taken, also at the same time', async () => {
+  it('a new user gets a number if the name is taken, even for concurrent invitations', async () => {
     const name = newName()
     const tokens = await Promise.all(
       Array.from({ length: 4 }, async () => (await (await open()).invite()).body.data.token),
@@ -84,7 +84,7 @@ describe('an invitation', () => {
     )
     assert.deepEqual(names.sort(), [name, `${name} 2`, `${name} 3`, `${name} 4`])
   })
-  it('an invitation is not accepted by a key for its user', async () => {
+  it('a key cannot accept an invitation for its user', async () => {
     const [host, home] = [await open(), await open()]
     const { token } = (await host.invite()).body.data
     for (const path of ['/v0/invitations/join', '/v0/sessions/join'])
@@ -95,14 +95,14 @@ describe('an invitation', () => {
       )
     assert.equal((await host.api.get(host.path)).body.data.invitations[0].state, 'pending')
   })
-  it('an invitation ends at its time', async () => {
+  it('an invitation expires', async () => {
     const { api, id, path, invite } = await open()
     const { token } = (await invite({ expiresInHours: 1 })).body.data
     await sql('UPDATE invitation SET expires_at = now() WHERE workspace_id = $1', [id])
     assertError(await accept(token), 404, NONE)
     assert.equal((await api.get(path, { state: 'expired' })).body.data.invitations.length, 1)
   })
-  it('an invitation that ended long ago is forgotten with the next one', async () => {
+  it('an invitation that expired long ago is deleted when the next one is created', async () => {
     const { api, id, path, invite } = await open()
     await invite()
     await sql(`UPDATE invitation SET expires_at = now() - interval '91 days' WHERE workspace_id = $1`, [id])
@@ -110,7 +110,7 @@ describe('an invitation', () => {
     const [left, ...more] = (await api.get(path)).body.data.invitations
     assert.deepEqual([left.id, more], [data.id, []])
   })
-  it('an invitation is revoked, unless it was accepted', async () => {
+  it('an invitation can be revoked unless it was accepted', async () => {
     const { api, path, invite } = await open()
     const [first, second] = [(await invite()).body.data, (await invite()).body.data]
     for (let i = 0; i < 2; i++) assert.equal((await api.delete(`${path}/${first.id}`)).status, 200)
@@ -122,7 +122,7 @@ describe('an invitation', () => {
     assertError(await other.api.delete(`${other.path}/${third.id}`), 404, NONE)
     assert.equal(await countsOf(third.token), 201)
   })
-  it('an invitation ends with the right of its maker to invite', async () => {
+  it('an invitation ends when its creator may no longer invite', async () => {
     const { api, id, add, invite } = await open()
     const member = (user: string) => `/v0/workspaces/${id}/members/${user}`
     const [lowered, removed] = [await add('owner'), await add('owner')]
@@ -132,7 +132,7 @@ describe('an invitation', () => {
     for (const { body } of [first, second]) assertError(await accept(body.data.token), 404, NONE)
     assertError(await invite({}, lowered.api), 403, 'Workspace permission denied')
   })
-  it('an invitation is not made by a key that could get more than it has', async () => {
+  it('a key that could gain rights cannot create an invitation', async () => {
     const { api, keyed, invite } = await open()
     assertError(await invite({}, await keyed('org:write')), 403, 'Missing scope: admin')
     const { body } = await api.post('/v3/pinata/keys', {
@@ -142,7 +142,7 @@ describe('an invitation', () => {
     })
     assertError(await invite({}, anonymous.as(body.JWT)), 403, 'Workspace permission denied')
   })
-  it('an invitation is refused while a hundred wait', async () => {
+  it('a workspace can have a hundred pending invitations', async () => {
     const { api, id, path, invite } = await open()
     const { id: first } = (await invite()).body.data
     await sql(
@@ -167,7 +167,7 @@ describe('an invitation', () => {
     [{ expiresInHours: 1.5 }, /^expiresInHours: /],
   ]
   for (const [body, message] of malformed)
-    it(`an invitation is 400 for ${JSON.stringify(body).slice(0, 40)}`, async () => {
+    it(`an invitation returns 400 for ${JSON.stringify(body).slice(0, 40)}`, async () => {
       assertError(await (await open()).invite(body), 400, message)
     })
   for (const [body, message] of [
@@ -176,20 +176,20 @@ describe('an invitation', () => {
     [{ token: 'x' }, /^name: /],
     [{ token: 'x', name: ' ' }, 'name: must not be empty'],
   ] as const)
-    it(`an invitation is not accepted by ${JSON.stringify(body)}`, async () => {
+    it(`an invitation is not accepted with ${JSON.stringify(body)}`, async () => {
       assertError(await anonymous.post('/v0/invitations/accept', body), 400, message)
     })
   for (const token of ['x', `invite_${'A'.repeat(43)}`])
-    it(`an invitation is 404 for the token ${token.slice(0, 8)}`, async () => {
+    it(`an invitation returns 404 for the token ${token.slice(0, 8)}`, async () => {
       assertError(await accept(token), 404, NONE)
     })
 })
 
-describe('an invitation in a browser', () => {
+describe('invitations in a browser', () => {
   const join = (token: string, name = newName(), headers = {}) =>
     anonymous.post('/v0/login/invitation', { token, name }, headers)
 
-  it('an invitation signs a new user in, with the role and no key, and is spent', async () => {
+  it('an invitation signs a new user in, with the role and without a key, and is used up', async () => {
     const { id, name, api, invite } = await open()
     const { token } = (await invite({ role: 'viewer' })).body.data
     const user = newName()
@@ -206,14 +206,14 @@ describe('an invitation in a browser', () => {
     )
     assert.deepEqual(entries, [{ via: 'link', user_id: data.user.id, key_id: session.id, status: 200 }])
   })
-  it('an invitation is accepted once, of many browsers that try at the same time', async () => {
+  it('an invitation is accepted once, even if many browsers try at the same time', async () => {
     const { id, invite } = await open()
     const { token } = (await invite()).body.data
     const replies = await Promise.all(Array.from({ length: 6 }, () => join(token)))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(5).fill(404)])
     assert.equal((await sql('SELECT FROM membership WHERE workspace_id = $1', [id])).length, 2)
   })
-  it('an invitation is still good after a bad name, and after a page of another origin', async () => {
+  it('an invitation stays valid after an empty name, or a page of another origin', async () => {
     const { invite } = await open()
     const { token } = (await invite()).body.data
     assertError(await join(token, newName(), { origin: 'https://evil.example' }), 403, OTHER)
@@ -221,7 +221,7 @@ describe('an invitation in a browser', () => {
     assertError(await join(''), 400, 'token: must not be empty')
     assert.equal((await join(token)).status, 200)
   })
-  it('an invitation has the session of a user go on in its workspace', async () => {
+  it('an invitation moves the session of an existing user to its workspace', async () => {
     const [host, home] = [await open(), await open()]
     const user = await home.add('viewer')
     const { ask, cookie } = await openSession(anonymous, home, user.name)
@@ -248,8 +248,8 @@ describe('an invitation in a browser', () => {
   })
 })
 
-describe('invitations', () => {
-  it('invitations are listed in pages, of all states or of one', async () => {
+describe('the list of invitations', () => {
+  it('invitations are listed in pages, in all states or one', async () => {
     const { api, path, invite } = await open()
     for (let i = 0; i < 5; i++) await invite()
     const all = await collectPages(api, path, 'invitations', { limit: '2' })

@@ -28,7 +28,7 @@ async function open() {
 }
 
 describe('a workspace', () => {
-  it('a workspace tells its plan with the limits of it, its use, and the role of the caller', async () => {
+  it("a workspace shows its plan with limits, its usage, and the caller's role", async () => {
     const { api, id, name, path } = await open()
     const { data } = (await api.get(path)).body
     assert.deepEqual([data.id, data.name, data.role, data.usage], [id, name, 'owner', { files: 0, bytes: 0 }])
@@ -38,7 +38,7 @@ describe('a workspace', () => {
     const free = await workspace('free')
     assert.ok((await free.api.get(`/v0/workspaces/${free.id}`)).body.data.plan.storageBytes > 0)
   })
-  it('a workspace is renamed by its owner, with a number where another one has the name', async () => {
+  it('an owner can rename a workspace, which gets a number if the name is taken', async () => {
     const { api, path } = await open()
     const name = `renamed-${randomUUID()}`
     assert.equal((await api.request('PATCH', path, { json: { name: ` ${name} ` } })).body.data.name, name)
@@ -56,11 +56,11 @@ describe('a workspace', () => {
     [{ name: 'x'.repeat(256) }, 'name: must have at most 255 characters'],
     [{ name: 'a\0' }, 'name: must not contain NUL or broken Unicode'],
   ] as const)
-    it(`a workspace is not renamed by ${JSON.stringify(json).slice(0, 30)}`, async () => {
+    it(`a workspace is not renamed to ${JSON.stringify(json).slice(0, 30)}`, async () => {
       const { api, path } = await open()
       assertError(await api.request('PATCH', path, { json }), 400, field)
     })
-  it('a workspace of somebody else is 404 on every route, and stays as it is', async () => {
+  it('another workspace returns 404 on every route, and stays unchanged', async () => {
     const [own, other] = [await open(), await open()]
     for (const client of [own.api, await own.keyed('org:read')])
       for (const path of ['', '/members', '/keys'])
@@ -71,7 +71,7 @@ describe('a workspace', () => {
     const member = `${other.path}/members/${other.owner}`
     assert.equal((await own.api.request('PATCH', member, { json })).status, 404)
     assert.equal((await own.api.delete(member)).status, 404)
-    // Through the path of the own one neither.
+    // The path of the own workspace does not lead to them either.
     const stray = await other.add('member')
     for (const method of ['PATCH', 'DELETE'])
       assertError(
@@ -84,7 +84,7 @@ describe('a workspace', () => {
 })
 
 describe('members', () => {
-  it('members are listed in pages, of all roles or of one', async () => {
+  it('members are listed in pages, with all roles or one', async () => {
     const { api, path, add } = await open()
     for (const role of ['member', 'viewer', 'member'] as const) await add(role)
     const all = await collectPages(api, `${path}/members`, 'members', { limit: '3' })
@@ -98,7 +98,7 @@ describe('members', () => {
       const { api, path } = await open()
       assertError(await api.get(`${path}/members`, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
-  it('members get another role at once, with the keys that they have', async () => {
+  it("a member's new role applies at once, even to existing keys", async () => {
     const { api, path, add } = await open()
     const { id, api: theirs } = await add('member')
     const write = () => theirs.post('/v3/groups/public', { name: 'mine' })
@@ -109,7 +109,7 @@ describe('members', () => {
     await api.request('PATCH', `${path}/members/${id}`, { json: { role: 'owner' } })
     assert.equal((await theirs.get(`${path}/members`)).status, 200)
   })
-  it('members who were removed are refused at once, and their old keys stay refused when they come back', async () => {
+  it('removed members are refused at once, and their old keys stay refused if they rejoin', async () => {
     const { api, path, name, add } = await open()
     const { id, name: user, api: theirs } = await add('member')
     const path_ = `${path}/members/${id}`
@@ -123,7 +123,7 @@ describe('members', () => {
     )
     assertError(reply, 401, 'Invalid, expired or revoked API key')
   })
-  it('members: the last owner is neither removed nor lowered, by whomever', async () => {
+  it('the last owner can be neither removed nor demoted by anyone', async () => {
     const { api, path, owner, name } = await open()
     const path_ = `${path}/members/${owner}`
     assertError(await api.delete(path_), 409, LAST)
@@ -133,7 +133,7 @@ describe('members', () => {
     await assert.rejects(context.berth('users', 'remove', 'owner', '-w', name), /The last owner/)
     await assert.rejects(context.berth('users', 'add', 'owner', '-w', name, '-r', 'viewer'), /The last owner/)
   })
-  it('members: an owner who was removed while they waited for their turn changes nobody', async () => {
+  it('an owner who is removed during a pending request changes nobody', async () => {
     const { id, path, add } = await open()
     const [first, second, friend] = [await add('owner'), await add('owner'), await add('viewer')]
     const replies = await context.locked(
@@ -151,9 +151,9 @@ describe('members', () => {
     )
     const [removal, change] = await Promise.all(replies)
     assert.equal(removal?.status, 200)
-    // Or the request is ended, as its key is no longer good.
+    // Or Berth ends the request, because its key is no longer valid.
     assert.ok(change && [401, 403].includes(change.status), `${change?.status}`)
-    // Behind whoever still waits.
+    // After every request that still waits.
     await context.sql('SELECT FROM workspace WHERE id = $1 FOR NO KEY UPDATE', [id])
     const [row] = await context.sql('SELECT role FROM membership WHERE workspace_id = $1 AND user_id = $2', [
       id,
@@ -161,7 +161,7 @@ describe('members', () => {
     ])
     assert.equal(row?.role, 'viewer')
   })
-  it('members: of many owners who remove and lower each other at once, one stays owner', async () => {
+  it('concurrent removals and demotions among owners leave one owner', async () => {
     const { api, id, path, add, owner } = await open()
     const owners = [{ id: owner, api }, ...(await Promise.all(Array.from({ length: 5 }, () => add('owner'))))]
     await Promise.all(
@@ -179,14 +179,14 @@ describe('members', () => {
     )
     assert.equal(left.length, 1)
   })
-  it('members change by a key with admin alone', async () => {
+  it('only a key with admin may change members', async () => {
     const { path, owner, keyed } = await open()
     const writer = await keyed('org:write')
     assertError(await writer.delete(`${path}/members/${owner}`), 403, 'Missing scope: admin')
     assert.equal((await writer.get(`${path}/members`)).status, 200)
   })
   for (const json of [{}, { role: 'king' }, { role: null }])
-    it(`members do not change by ${JSON.stringify(json)}`, async () => {
+    it(`members cannot be changed with ${JSON.stringify(json)}`, async () => {
       const { api, path, owner } = await open()
       assertError(await api.request('PATCH', `${path}/members/${owner}`, { json }), 400, /^role: /)
     })
@@ -196,13 +196,13 @@ describe('keys of a workspace', () => {
   const lastUse = async (api: Client, path: string, name: string) =>
     (await api.get(`${path}/keys`, { name })).body.data.keys[0]?.lastUsedAt
 
-  it('keys of a workspace tell when they were used last', async () => {
+  it('keys of a workspace show when they were last used', async () => {
     const { api, path } = await open()
     const { body } = await api.post('/v3/pinata/keys', { keyName: 'seldom', permissions: { admin: true } })
     assert.equal(await lastUse(api, path, 'seldom'), null)
     const before = Date.now()
     assert.equal((await context.anonymous.as(body.JWT).get('/v3/files/public')).status, 200)
-    const found = await until('the use is written', async () => {
+    const found = await until('the last use is written', async () => {
       const { body } = await api.get(`${path}/keys`, { name: 'seldom' })
       return body.data.keys[0].lastUsedAt !== null && body
     })
@@ -213,7 +213,7 @@ describe('keys of a workspace', () => {
       ['seldom', 'owner', ['admin'], null],
     )
     assert.ok(!JSON.stringify(found).includes(body.pinata_api_secret))
-    // Within the minute it is not written again.
+    // It is not written again within the minute.
     await context.anonymous.as(body.JWT).get('/v3/files/public')
     assert.equal(await lastUse(api, path, 'seldom'), key.lastUsedAt)
   })
@@ -238,7 +238,7 @@ describe('keys of a workspace', () => {
       const { api, path } = await open()
       assertError(await api.get(`${path}/keys`, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
-  it('keys of a workspace are revoked at once by an owner; a member and a viewer see to their own alone', async () => {
+  it('owners revoke any key at once, and members and viewers see only their own', async () => {
     const { api, path, add } = await open()
     const [member, viewer] = [await add('member'), await add('viewer')]
     const listed = async (client: Client) => (await client.get(`${path}/keys`)).body.data.keys
@@ -259,7 +259,7 @@ describe('keys of a workspace', () => {
     const ofMember = all.find(({ user }: { user: { id: string } }) => user.id === member.id)
     assert.equal((await api.delete(`${path}/keys/${ofMember.id}`)).status, 200)
     assert.ok(refused(await member.api.get('/v3/files/public')))
-    assert.equal((await api.delete(`${path}/keys/${ofMember.id}`)).status, 200, 'once more changes nothing')
+    assert.equal((await api.delete(`${path}/keys/${ofMember.id}`)).status, 200, 'a repeat changes nothing')
     assertError(await api.delete(`${path}/keys/${randomUUID()}`), 404, 'There is no such API key')
   })
 })

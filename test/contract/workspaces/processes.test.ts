@@ -1,4 +1,4 @@
-/** Changes in one web process apply in all of them at once, to open connections as well. */
+/** Changes in one web process apply to all of them at once, including open connections. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
@@ -22,7 +22,7 @@ async function open() {
 }
 
 describe('another web process', () => {
-  it('another web process refuses a removed member at once, and ends what they have open', async () => {
+  it('another web process refuses a removed member at once, and ends their open requests', async () => {
     const { id, api, there, path } = await open()
     const operation = uuidv7()
     await sql(
@@ -53,12 +53,12 @@ describe('another web process', () => {
     await api.request('PATCH', path, { json: { role: 'viewer' } })
     assertError(await soon(write, ({ status }) => status !== 200), 403, 'Workspace permission denied')
   })
-  it('another web process refuses a revoked key at once, and knows when it was used', async () => {
+  it('another web process refuses a revoked key at once, and records its last use', async () => {
     const { id, api, member, there } = await open()
     assert.equal((await there.get('/v3/files/public')).status, 200)
     const key = async () =>
       (await api.get(`/v0/workspaces/${id}/keys`, { userId: member.id })).body.data.keys[0]
-    await until('the use is written', async () => (await key()).lastUsedAt !== null)
+    await until('the last use is written', async () => (await key()).lastUsedAt !== null)
     await api.delete(`/v0/workspaces/${id}/keys/${(await key()).id}`)
     const refused = await soon(
       () => there.get('/v3/files/public'),

@@ -2,7 +2,7 @@ import type { Role } from '../../../src/http/principal.ts'
 import type { Client } from '../../support/client.ts'
 import type { Workspace } from '../context.ts'
 
-/** A new user with a role in a workspace, and a client with a key of theirs that has the scope `admin`. */
+/** A new user with a role in a workspace, and a client with their key with the scope `admin`. */
 export async function addMember(
   { created, member }: Workspace,
   role: Role,
