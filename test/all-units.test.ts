@@ -1,4 +1,7 @@
-/** The unit tests, which lie beside the code, in one process of `npm test`: one for each takes longer to start than to run. */
+/**
+ * Runs all unit tests, which are next to the code, in one process of `npm test`: starting a process for each takes
+ * longer than running it.
+ */
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -1,10 +1,10 @@
-/** `test/support/async-context.ts` changes what tests cost, and nothing else that they tell. */
+/** `test/support/async-context.ts` changes the cost of tests, but not their outcomes. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
-/** Ends with 0 where no promise has an async id, which is what costs. */
+/** Exits with 0 if promises get no async ids, which are expensive. */
 const FOLLOWS = `import { executionAsyncId } from 'node:async_hooks'
 import { test } from 'node:test'
 test('awaits', async () => {
@@ -14,7 +14,7 @@ test('awaits', async () => {
 const SUPPORT = join(import.meta.dirname, 'support')
 const MODULE = join(SUPPORT, 'async-context.ts')
 
-/** What the runner says of `outcomes.ts`, without places and times. */
+/** The runner's output for `outcomes.ts`, without places and times. */
 function outcomes(...options: string[]): { status: number | null; text: string } {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const args = [...options, '--test', '--test-reporter=tap', join(SUPPORT, 'outcomes.ts')]
@@ -26,14 +26,14 @@ function outcomes(...options: string[]): { status: number | null; text: string }
   return { status, text }
 }
 
-test('the runner follows no promise by async_hooks with the module', () => {
+test('with the module, the runner does not track promises by async_hooks', () => {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const statusWith = (...options: string[]) =>
     spawnSync(process.execPath, [...options, '--input-type=module', '--eval', FOLLOWS], { env }).status
   assert.deepEqual([statusWith(), statusWith('--import', MODULE)], [1, 0])
 })
 
-test('tests have the same outcomes with the module as without', () => {
+test('tests have the same outcomes with and without the module', () => {
   const own = outcomes()
   assert.equal(own.status, 1)
   for (const said of ["error: 'rejected'", "error: 'thrown'", "error: 'not tidy'", '# cancelled 1'])

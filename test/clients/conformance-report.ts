@@ -1,4 +1,4 @@
-/** The table of docs/gateway-conformance.md, and what of the suite is left out. */
+/** The tables of docs/gateway-conformance.md, and the tests of the suite that Berth leaves out. */
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 
@@ -6,7 +6,7 @@ const PAGE = new URL('../../docs/gateway-conformance.md', import.meta.url)
 const BEGIN = '<!-- made by `npm run gateway-conformance` -->'
 const END = '<!-- end -->'
 
-/** A test of the suite, or a check of one, which is named below it. */
+/** A test of the suite, or a check of a test, whose name extends the test's. */
 export interface Case {
   name: string
   passed: boolean
@@ -15,7 +15,7 @@ export interface Case {
 const IPNS = 'IPNS: names that others sign and change'
 const DNSLINK = 'DNSLink: names of the public DNS'
 
-/** Tests that fail on purpose, by the beginnings of their names, and why. */
+/** Tests that fail on purpose, by the beginnings of their names, with the reasons. */
 const LEFT_OUT: [test: string, reason: string][] = [
   ['TestGatewayIPNSPath/', IPNS],
   ['TestGatewayIPNSRecord/', IPNS],
@@ -64,15 +64,15 @@ const SPECIFICATIONS: [test: string, specification: string][] = [
   ['Test', 'Path gateway, UnixFS'],
 ]
 
-/** Asserts that the run fails nothing but what is left out, and that the page has its counts; or writes them. */
+/** Asserts that only left-out tests fail, and that the page has the counts of the run; or writes them. */
 export async function reportConformance(commit: string, all: Case[]): Promise<void> {
   const tests = all.filter(({ name }) => isTest(name))
   const failed = tests.filter(({ passed }) => !passed)
   const isLeftOut = ({ name }: Case) => LEFT_OUT.some(([test]) => name.startsWith(test))
   const unexpected = failed.filter((one) => !isLeftOut(one)).map(({ name }) => name)
-  assert.deepEqual(unexpected, [], 'tests of the suite that fail')
+  assert.deepEqual(unexpected, [], 'failing tests of the suite')
   const idle = LEFT_OUT.filter(([test]) => !failed.some(({ name }) => name.startsWith(test)))
-  assert.deepEqual(idle, [], 'tests that are left out, and do not fail')
+  assert.deepEqual(idle, [], 'left-out tests that do not fail')
 
   const rows = [...Map.groupBy(tests, specificationOf)].sort(([a], [b]) => a.localeCompare(b))
   const sum = [...rows, ['**All**', tests] as const].map(
@@ -99,7 +99,7 @@ ${counted.join('\n')}`
   else assert.equal(page, expected)
 }
 
-/** True for a name of the level that has the tests. Names below it are checks; one function has groups between. */
+/** Whether the name is at the level of tests. Deeper names are checks; one function has an extra level of groups. */
 function isTest(name: string): boolean {
   const depth = name.split('/').length
   return depth === (name.startsWith('TestRedirectsFileWithIfNoneMatchHeader/') ? 3 : 2)

@@ -1,10 +1,10 @@
 /**
- * `npm run gateway-conformance -- <checkout>`: the suite of IPFS gateways against a Berth that keeps its fixtures; with
- * BERTH_TEST_DOCS=write its counts go into docs/gateway-conformance.md. The suite is in no registry: the checkout of
- * github.com/ipfs/gateway-conformance has it, built as `gateway-conformance`.
+ * `npm run gateway-conformance -- <checkout>`: runs the conformance suite for IPFS gateways against a Berth with its
+ * fixtures; BERTH_TEST_DOCS=write writes the counts to docs/gateway-conformance.md. No registry has the suite: it is a
+ * checkout of github.com/ipfs/gateway-conformance, built as `gateway-conformance`.
  *
- * A workspace has two gateways: one serves content at paths, at the other each CID has a host. Names of gateways
- * resolve nowhere, so a forwarder on loopback stands for the first one's.
+ * A workspace has two gateways: one serves content at paths, the other has a host for each CID. Gateway names do not
+ * resolve, so a forwarder on loopback represents the first gateway.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -26,9 +26,9 @@ import { startStack } from '../support/stack.ts'
 import { type Case, reportConformance } from './conformance-report.ts'
 
 const RUN_MS = 600_000
-/** The suite asks for content at this host as well: it is a custom domain of the gateway of paths. */
+/** The suite also requests content at this host: it is a custom domain of the gateway for paths. */
 const CUSTOM_DOMAIN = 'fake.domain.com'
-/** CIDs that carry their content, for which the suite asks. */
+/** CIDs that contain their content and that the suite requests. */
 const INLINE = ['bafkqaf3imvwgy3zaneqgc3janfxgy2lomvscay3jmqfa', 'bafkqabtimvwgy3yk']
 
 const execute = promisify(execFile)
@@ -56,7 +56,7 @@ async function addDomain(gatewayId: string, domain: string): Promise<void> {
   assert.equal((await workspace.api.post(`${path}/${custom_domain_id}/verify`, undefined)).status, 200)
 }
 
-/** Passes requests on as they are, but for those to its own address: they are for `host`. */
+/** Forwards requests unchanged, except that requests to its own address go to `host`. */
 async function forwardTo(host: string): Promise<string> {
   const { hostname, port } = new URL(stack.url)
   const server = createServer((req, res) => {
@@ -73,7 +73,7 @@ async function forwardTo(host: string): Promise<string> {
   return `http://${own}`
 }
 
-/** Keeps a fixture: by an upload, or by hand where a block of it is missing on purpose, which no upload may do. */
+/** Stores a fixture: by an upload, or by hand if one of its blocks is missing on purpose, which no upload may do. */
 async function keep(path: string): Promise<void> {
   const bytes = await readFile(path)
   const form: Part[] = [['network', 'public'], ['car', 'true'], file(bytes, 'fixture.car')]
@@ -98,7 +98,7 @@ async function keep(path: string): Promise<void> {
   )
 }
 
-/** The cases of the suite's report: a test of its own functions, with the checks of its answer below it. */
+/** The cases in the suite's report: tests, and below them the checks of their responses. */
 function readCases(report: string): Case[] {
   const ended = new Map<string, boolean>()
   for (const line of report.trim().split('\n')) {
@@ -108,7 +108,7 @@ function readCases(report: string): Case[] {
   return [...ended].filter(([name]) => name.includes('/')).map(([name, passed]) => ({ name, passed }))
 }
 
-test('the conformance suite of IPFS gateways passes but for what is left out', async () => {
+test('the conformance suite for IPFS gateways passes, except for left-out tests', async () => {
   for await (const path of glob('fixtures/**/*.car', { cwd: checkout })) await keep(join(checkout, path))
   for (const cid of INLINE) await workspace.api.pin({ cid }, { wait: 60 })
   const paths = await openGateway('conform-paths', { inner_cids: true })
@@ -117,7 +117,7 @@ test('the conformance suite of IPFS gateways passes but for what is left out', a
   const report = join(dir, 'report.json')
   const urls = ['--gateway-url', await forwardTo(paths.host), '--subdomain-url', `http://${hosts.host}`]
   const args = ['test', ...urls, '--json', report, '--', '-timeout', '10m']
-  // The program ends with an error where a test fails.
+  // The program exits with an error if a test fails.
   await execute(join(checkout, 'gateway-conformance'), args, {
     cwd: checkout,
     timeout: RUN_MS,

@@ -1,4 +1,4 @@
-/** git itself, against the repository of an agent. */
+/** Runs git itself against the repository of an agent. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ const home = await mkdtemp(join(tmpdir(), 'berth-git-'))
 const { git, done } = gitClient(home)
 let stack: Stack
 let agent: TestAgent
-/** The address of the agent's repository, and two clones of it. */
+/** The URL of the agent's repository, and two clones of it. */
 let address: string
 const [ours, theirs] = [join(home, 'ours'), join(home, 'theirs')]
 
@@ -50,7 +50,7 @@ async function commit(dir: string, name: string, text: string): Promise<string> 
   return (await done(dir, 'rev-parse', 'HEAD')).trim()
 }
 
-test('git clones the repository of an agent, whole and without its history, and lists its refs', async () => {
+test('git clones the repository of an agent, in full and shallow, and lists its refs', async () => {
   await remote(home, 'clone', '--quiet', address, ours)
   await remote(home, 'clone', '--quiet', '--depth', '1', address, theirs)
   assert.match(await remote(home, 'ls-remote', address), /\trefs\/heads\/main$/m)
@@ -75,7 +75,7 @@ test('git pushes to an agent, which gets the files, and another clone fetches an
   await remote(theirs, 'pull', '--quiet', '--rebase', 'origin', 'main')
   assert.equal(await readFile(join(theirs, 'workspace/pushed.txt'), 'utf8'), 'pushed')
 })
-test('git is refused a push that is behind, a forced one, the removal of main, and a wrong token', async () => {
+test('git is refused old, forced and wrongly authorized pushes, and the removal of main', async () => {
   await done(ours, 'reset', '--quiet', '--hard', 'HEAD~1')
   await commit(ours, 'diverged.txt', 'diverged')
   await refused(ours, /rejected/, 'push', 'origin', 'main')
@@ -84,13 +84,13 @@ test('git is refused a push that is behind, a forced one, the removal of main, a
   const stranger = address.replace(agent.record.gatewayToken, 'x')
   await refused(home, /Authentication failed/, 'clone', stranger, join(home, 'stranger'))
 })
-test('git pushes another branch and removes it, and pushes what was behind once it is put on top', async () => {
+test('git pushes and removes another branch, and pushes rebased commits', async () => {
   await remote(ours, 'push', '--quiet', 'origin', 'main:other')
   await remote(ours, 'push', '--quiet', 'origin', ':other')
   await remote(ours, 'pull', '--quiet', '--rebase', 'origin', 'main')
   await remote(ours, 'push', '--quiet', 'origin', 'main')
 })
-test('the run of git is that of docs/clients.md', async () => {
+test('docs/clients.md shows the run of git', async () => {
   const { calls: made, passed } = calls
   await reportRun({ client: 'git', version: 'of the machine', calls: made, passed })
 })

@@ -1,4 +1,4 @@
-/** `ipfs pin remote` of a Kubo that is not Berth's, with Berth as its pinning service. */
+/** `ipfs pin remote` of another Kubo, with Berth as its pinning service. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -41,7 +41,7 @@ describe('ipfs pin remote', { skip: kuboBinary ? false : 'BERTH_TEST_KUBO is not
   const remote = (command: string, ...args: string[]) =>
     calls.make(() => ipfs('pin', 'remote', command, '--service=berth', ...args))
 
-  test('ipfs pin remote is given Berth as a service, and lists it', async () => {
+  test('ipfs pin remote accepts Berth as a service, and lists it', async () => {
     await service('add', 'berth', `${stack.url}/psa`, await stack.createKey())
     assert.match(await service('ls'), /^berth /)
     assert.match(await service('ls', '--stat'), /0\/0\/0\/0$/)
@@ -60,7 +60,7 @@ describe('ipfs pin remote', { skip: kuboBinary ? false : 'BERTH_TEST_KUBO is not
       (await ipfs('pin', 'remote', 'ls', '--service=berth', '--name=later')).includes(cid),
     )
   })
-  test('ipfs pin remote removes one pin, and several when it is forced', async () => {
+  test('ipfs pin remote removes one pin, and several with --force', async () => {
     await remote('rm', '--name=x')
     assert.equal(await remote('ls', '--name=x', ALL), '')
     const cid = await addFile()
@@ -70,13 +70,13 @@ describe('ipfs pin remote', { skip: kuboBinary ? false : 'BERTH_TEST_KUBO is not
     await remote('rm', '--name=many', '--force')
     assert.equal(await remote('ls', '--name=many', ALL), '')
   })
-  test('ipfs pin remote shows why it is refused, and forgets the service', async () => {
+  test('ipfs pin remote shows why it is refused, and removes the service', async () => {
     await service('add', 'stranger', `${stack.url}/psa`, 'no-key')
     const refused = ipfs('pin', 'remote', 'ls', '--service=stranger')
     await calls.make(() => assert.rejects(refused, /Invalid, expired or revoked API key/))
     await service('rm', 'stranger')
   })
-  test('the run of ipfs pin remote is that of docs/clients.md', async () => {
+  test('docs/clients.md shows the run of ipfs pin remote', async () => {
     const version = await ipfs('version', '--number')
     const { calls: made, passed } = calls
     await reportRun({ client: '`ipfs pin remote` of Kubo', version, calls: made, passed })

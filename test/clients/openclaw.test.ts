@@ -1,6 +1,6 @@
 /**
  * OpenClaw's own clients, run against an agent's host: its command line, its terminal, and its web client in a browser.
- * They send the gateway token in the first message of their WebSocket, and pair as devices.
+ * They send the gateway token in the first WebSocket message, and pair as devices.
  */
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -21,7 +21,7 @@ import { reportRun } from './report.ts'
 
 const RUN_MS = 120_000
 const program = join(enginesDir, ENGINE_VERSION, 'node_modules/openclaw/openclaw.mjs')
-/** Berth's engines are without it. */
+/** Berth's engines do not include it. */
 const webClient = join(dirname(enginesDir), `openclaw-web-${ENGINE_VERSION}`)
 const execute = promisify(execFile)
 
@@ -29,7 +29,7 @@ const context = await openContext()
 const agent = await sharedAgent(context)
 const token: string = agent.record.gatewayToken
 const url = `ws://${agent.agentId}.agents.localhost:${new URL(context.url).port}`
-/** The home of the user whose clients they are. */
+/** The home of the user who runs the clients. */
 const home = await mkdtemp(join(tmpdir(), 'berth-openclaw-'))
 after(() => rm(home, { recursive: true, force: true }))
 
@@ -43,14 +43,14 @@ const env = {
   NODE_OPTIONS: `--import=${lookup}`,
 }
 before(async () => {
-  // To Node names below `localhost` lead nowhere, and to browsers to this machine.
+  // Names below `localhost` do not resolve in Node, but lead to this machine in browsers.
   const resolver = `import dns from 'node:dns'
     const { lookup } = dns
     dns.lookup = (name, ...rest) => lookup(name.endsWith('.localhost') ? '127.0.0.1' : name, ...rest)`
   await writeFile(lookup, resolver)
 })
 
-/** Calls that ran, and went as they should. */
+/** Calls that ran successfully. */
 const calls: string[] = []
 
 interface Ran {
@@ -68,14 +68,14 @@ async function run(...args: string[]): Promise<Ran> {
   }
 }
 
-/** A call of OpenClaw's own, which would wait for 10 s only: a gateway on a busy machine takes longer. */
+/** Raises the client's own timeout of 10 s, because a gateway on a busy machine takes longer. */
 const call = (method: string) => ['gateway', 'call', method, '--timeout', '100000']
 
 const waits = ({ stdout, stderr }: Ran) => /pairing required|scope upgrade/.test(stdout + stderr)
 const approveAll = async (): Promise<string[]> =>
   (await agent.api.post(`${agent.path}/devices/approve-all`, {})).body.approved
 
-/** The answer of a command that succeeds, maybe after its device was given more scopes. */
+/** The response to a command that succeeds, possibly after its device got more scopes. */
 async function succeeds(...args: string[]): Promise<any> {
   let ran = await run(...args, '--json')
   if (waits(ran) && (await approveAll()).length > 0) ran = await run(...args, '--json')
@@ -84,7 +84,7 @@ async function succeeds(...args: string[]): Promise<any> {
 }
 
 describe("OpenClaw's command line", () => {
-  it("OpenClaw's command line calls the gateway with the token that it is given", async () => {
+  it("OpenClaw's command line calls the gateway with the given token", async () => {
     const health = [...call('health'), '--url', url, '--json', '--token']
     const [{ stdout, stderr, failed }, wrong] = await Promise.all([
       run(...health, token),
@@ -97,7 +97,7 @@ describe("OpenClaw's command line", () => {
     assert.match(wrong.stdout, /This is not the gateway token of the agent/)
     calls.push('gateway call, with a wrong token')
   })
-  it("OpenClaw's command line waits for its owner as a device, and is let in when it is approved", async () => {
+  it("OpenClaw's command line waits for approval as a device, and works afterwards", async () => {
     const settings = [
       { path: 'gateway.mode', value: 'remote' },
       { path: 'gateway.remote', value: { url, token } },
@@ -118,7 +118,7 @@ describe("OpenClaw's command line", () => {
     assert.equal(JSON.parse(stdout).result.payloads[0].text, 'pong: hello from outside', stderr)
     calls.push('agent')
   })
-  it("OpenClaw's command line asks for what it shows, and changes what it is told to", async () => {
+  it("OpenClaw's command line shows sessions, devices and tasks, and changes tasks", async () => {
     const { sessions } = await succeeds(...call('sessions.list'))
     assert.ok(sessions.length > 0)
     const { paired } = await succeeds('devices', 'list')
@@ -132,7 +132,7 @@ describe("OpenClaw's command line", () => {
   })
 })
 
-/** The terminal client, in a terminal of its own. */
+/** The terminal client in its own terminal. */
 class Terminal {
   readonly #process
   #output = ''
@@ -190,7 +190,7 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 
-/** Serves the web client on loopback, as its users may; resolves to its address. */
+/** Serves the web client on loopback, as users may; resolves to its URL. */
 async function serveWebClient(): Promise<string> {
   if (!existsSync(webClient)) {
     const draft = await mkdtemp(`${webClient}-`)
@@ -224,7 +224,7 @@ describe("OpenClaw's web client", () => {
     const browser = await Browser.start()
     try {
       await browser.open(`${page}/?gatewayUrl=${encodeURIComponent(url)}#token=${token}`)
-      // The page asks before it sends a token elsewhere.
+      // The page asks for confirmation before it sends a token to another host.
       await browser.shows('Switch to')
       await browser.click('Switch to')
       await browser.shows('Approve this browser')
@@ -244,7 +244,7 @@ describe("OpenClaw's web client", () => {
   })
 })
 
-it("OpenClaw's clients have talked to the agent", async () => {
+it("OpenClaw's clients got replies from the agent", async () => {
   const params = JSON.stringify({ sessionKey: 'main' })
   const { messages } = await succeeds(...call('chat.history'), '--params', params)
   const said = messages.filter(({ role }: { role: string }) => role === 'assistant')
@@ -254,7 +254,7 @@ it("OpenClaw's clients have talked to the agent", async () => {
   calls.push('gateway call chat.history')
 })
 
-it("OpenClaw's clients are in the table", async () => {
+it("docs/clients.md shows the run of OpenClaw's clients", async () => {
   assert.equal(new Set(calls).size, calls.length)
   await reportRun({
     client: 'OpenClaw: command line, terminal, web client in Chromium',

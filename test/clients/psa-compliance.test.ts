@@ -1,6 +1,6 @@
 /**
- * The compliance suite of the Pinning Service API, run against a Berth: `@ipfs-shipyard/pinning-service-compliance` from
- * npm, kept outside of the checkout. `BERTH_TEST_PSA_RUNS` runs it more often.
+ * The compliance suite for the Pinning Service API, run against a Berth: `@ipfs-shipyard/pinning-service-compliance`
+ * from npm, installed outside of the checkout. `BERTH_TEST_PSA_RUNS` sets the number of runs.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -19,13 +19,13 @@ const RUNS = Number(process.env.BERTH_TEST_PSA_RUNS ?? 1)
 const INSTALL_MS = 300_000
 const RUN_MS = 300_000
 /**
- * The schemas by which the suite checks answers. It downloads them in each run, and leaves out four of its checks without a
- * word in its summary where it cannot: here they are downloaded once, and the suite reads the file.
+ * The schemas with which the suite checks responses. The suite downloads them in each run, and silently omits four
+ * checks from its summary if it cannot. So the test downloads them once, and the suite reads the file.
  */
 const SPEC =
   'https://raw.githubusercontent.com/ipfs/pinning-services-api-spec/v1.0.0/ipfs-pinning-service.yaml'
 const SPEC_MS = 30_000
-/** Functions that the suite's packages call, and that Node has no more. */
+/** Functions that the suite's packages call, but that Node has removed. */
 const REMOVED = `data:text/javascript,${encodeURIComponent(`
   import util from 'node:util'
   util.isArray ??= Array.isArray
@@ -35,7 +35,7 @@ const REMOVED = `data:text/javascript,${encodeURIComponent(`
   util.isNullOrUndefined ??= (value) => value === null || value === undefined
 `)}`
 const CHECKS = 9
-/** The suite says this at its end, and that of a check that it could not make. */
+/** The suite prints the first at its end, and the second for a check that it could not run. */
 const SUMMARY = /Summary \((\d+)\/(\d+) successful\)/
 const FAILED = '❌'
 const NOT_MADE = /Problem running compliance check: '(\w+)'/g
@@ -59,7 +59,7 @@ before(async () => {
   if (!existsSync(program)) {
     await mkdir(cache, { recursive: true })
     const wanted = `@ipfs-shipyard/pinning-service-compliance@${VERSION}`
-    // Install scripts would fetch a Kubo of their own, which these checks do not start.
+    // Install scripts would download another Kubo, which these checks do not start.
     await execute('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', wanted], {
       cwd: cache,
       timeout: INSTALL_MS,
@@ -71,7 +71,7 @@ before(async () => {
     const text = await readFile(constants, 'utf8')
     await writeFile(constants, text.replace(/specLocation = .*;/, `specLocation = ${JSON.stringify(spec)};`))
   }
-  // An answer has to name an address of the node, to which the client could connect.
+  // A response must contain an address of the node to which the client could connect.
   const env = { BERTH_IPFS_LISTEN: `/ip4/127.0.0.1/tcp/${await freePort()}` }
   stack = await startStack({ database: 'of the run', env })
 })
@@ -81,7 +81,7 @@ after(async () => {
 })
 
 for (let run = 1; run <= RUNS; run++)
-  test(`the compliance suite of the Pinning Service API passes (run ${run} of ${RUNS})`, async (t) => {
+  test(`the compliance suite for the Pinning Service API passes (run ${run} of ${RUNS})`, async (t) => {
     const args = ['-s', `${stack.url}/psa`, await stack.createKey()]
     const { stdout } = await execute(process.execPath, ['--import', REMOVED, program, ...args], {
       cwd: dir,
@@ -104,7 +104,7 @@ for (let run = 1; run <= RUNS; run++)
     })
   })
 
-/** @returns whether the schemas are in the cache now: a machine may reach registries alone. */
+/** @returns whether the schemas are now in the cache: a machine may have access to registries only. */
 async function downloadSpec(): Promise<boolean> {
   try {
     const response = await fetch(SPEC, { signal: AbortSignal.timeout(SPEC_MS) })

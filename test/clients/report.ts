@@ -9,16 +9,16 @@ const END = '<!-- end -->'
 export interface ClientRun {
   client: string
   version: string
-  /** Calls, cases or checks that were made. */
+  /** The number of calls, cases or checks. */
   calls: number
   passed: number
-  /** Tests that were not run, or are refused on purpose, each with its reason. */
+  /** Tests that were not run, or that are refused on purpose, each with its reason. */
   leftOut?: string[]
 }
 
 /**
- * Asserts that the client's row on the page is what this run has shown; writes it with BERTH_TEST_DOCS=write.
- * Files of tests that call this run one after another then.
+ * Asserts that the client's row on the page matches this run; writes it with BERTH_TEST_DOCS=write. Test files that
+ * call it must then run one after another.
  */
 export async function reportRun({ client, version, calls, passed, leftOut = [] }: ClientRun): Promise<void> {
   const page = await readFile(PAGE, 'utf8')
@@ -37,12 +37,12 @@ export async function reportRun({ client, version, calls, passed, leftOut = [] }
   else assert.ok(page === expected, `not in docs/clients.md, run \`npm run docs:clients\`: ${own}`)
 }
 
-/** Counts the calls of a client, and those that came to what they should. */
+/** Counts the calls of a client, and the successful ones. */
 export class Calls {
   calls = 0
   passed = 0
 
-  /** @param call throws where the call did not come to what it should. */
+  /** @param call throws if the call did not have the expected result. */
   async make<T>(call: () => Promise<T>): Promise<T> {
     this.calls++
     const result = await call()

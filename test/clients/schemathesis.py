@@ -1,4 +1,4 @@
-"""What the document cannot say to schemathesis: values of Berth's own formats, and answers that are right."""
+"""Information that the document cannot give schemathesis: values for Berth's own formats, and correct responses."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ import re
 import schemathesis
 from hypothesis import strategies as st
 
-# The public half of the key that is used: whoever revokes it is heard no more.
+# The public half of the key in use: revoking it would end the run's access.
 OWN_KEY = json.loads(base64.urlsafe_b64decode(os.environ["BERTH_KEY"].split(".")[1] + "=="))["scopedKeyKey"]
 
 LABEL = st.from_regex(r"[a-z][a-z0-9]{3,20}", fullmatch=True)
@@ -18,7 +18,7 @@ CID = st.binary(min_size=32, max_size=32).map(
 PEER = "12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
 PAIRS = st.dictionaries(LABEL, st.text(st.characters(codec="ascii", min_codepoint=32), max_size=20), max_size=3)
 GROUP = "0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15"
-# Nobody listens there, and nobody's server is asked.
+# Nothing listens there, so no third-party server is contacted.
 REPOSITORY = "https://127.0.0.1:9/"
 
 FORMATS = {
@@ -39,7 +39,7 @@ FORMATS = {
     "skill": st.one_of(CID, LABEL.map(lambda name: "@nobody/" + name)),
     "git-url": LABEL.map(lambda name: REPOSITORY + name + ".git"),
     "git-ref": LABEL,
-    # Nothing has a name below it (RFC 6761).
+    # No name exists below it (RFC 6761).
     "webhook-url": LABEL.map(lambda name: "https://" + name + ".invalid/hook"),
     "folder": st.lists(LABEL, max_size=3).map("/".join),
     "file-name": LABEL.map(lambda name: name + ".txt"),
@@ -66,7 +66,7 @@ def send_bytes(ctx, value):
 
 @schemathesis.hook
 def before_call(ctx, case, kwargs):
-    """Keeps requests from waiting, and the key alive."""
+    """Keeps requests from waiting, and the key from being revoked."""
     if isinstance(case.query, dict) and str(case.query.get("wait", "")).isdigit():
         case.query["wait"] = "0"
     if re.fullmatch(r"(?!.*respond-async).*(wait=\d+)?.*", str(case.headers.get("Prefer", "")), re.S):
@@ -75,51 +75,51 @@ def before_call(ctx, case, kwargs):
         case.path_parameters["key"] = "0" * 20
 
 
-# Requests that the document allows and a route refuses, since that depends on more than one value, on the time, or on
-# what is there: JSON Schema cannot say it. Path of the operation, message, reason.
+# Requests that the document allows but a route refuses, because the rule depends on several values, on the time, or on
+# existing resources, which JSON Schema cannot express. Path of the operation, message, reason.
 REFUSED = [
-    (r"", r"^Idempotency-Key: already used with another request$", "what was sent before"),
-    (r"", r"must not contain NUL( or broken Unicode)?$", "what text is, which the introduction says once"),
-    (r"", r"^network: must be public or private$", "an id that schemathesis tries where a path has the network"),
-    (r"", r"^(cid|snapshotCid): not a CID", "a text of another answer that schemathesis tries"),
-    (r"^/psa/pins", r"^meta: a key must not be empty$", "names of fields"),
+    (r"", r"^Idempotency-Key: already used with another request$", "an earlier request"),
+    (r"", r"must not contain NUL( or broken Unicode)?$", "the definition of text, which only the introduction gives"),
+    (r"", r"^network: must be public or private$", "an id that schemathesis tries in place of the network in a path"),
+    (r"", r"^(cid|snapshotCid): not a CID", "a text from another response that schemathesis tries"),
+    (r"^/psa/pins", r"^meta: a key must not be empty$", "field names"),
     (r"^/v3/files", r"is over already: date and expires are in the past$", "two fields and the time"),
     (r"^/v3/files", r"must be in the future$", "the time"),
     (r"^/v3/files", r"sort: says the opposite of order$", "two parameters"),
     (r"^/v3/files$", r"car: only on the public network$", "two fields"),
-    (r"^/v3/files$", r"^file: Not a valid CAR", "what the bytes of a file are"),
+    (r"^/v3/files$", r"^file: Not a valid CAR", "the bytes of a file"),
     (r"^/v3/files/sign$", r"^method: must be GET$", "two fields"),
     (r"/swap/", r"swap_cid: is the CID itself$|swapCid: says another CID than swap_cid$", "two values"),
     (r"^/v3/pinata/keys$", r"permissions: must grant something$", "all switches together"),
-    (r"^/(v3/files|pinning/pinFileToIPFS)$", r"file: each of several files needs a file name$", "names of parts"),
-    (r"^/(v3/files|pinning/pinFileToIPFS)$", r": comes twice$", "names of parts that the form does not know"),
-    (r"^/v3/gateways", r"domain: must be a domain name of", "an example of another route with a field of this name"),
-    (r"^/v3/gateways", r"plugin_id: there is no such plugin$", "the id is that of another thing that was made"),
-    (r"^/v0/admin/workspaces", r"^plan: no plan is named ", "the plans that there are"),
-    (r"/invitations$", r"^email: must be an e-mail address$", "a text that is as long as may be, which keeps to no format"),
-    (r"^/v0/clawhub$", r"cursor: not one of this list$", "what a list has given out"),
-    (r"^/v0/(templates|files/.*/entries)$", r"pageToken: not a token of this API$", "what a list has given out"),
+    (r"^/(v3/files|pinning/pinFileToIPFS)$", r"file: each of several files needs a file name$", "part names"),
+    (r"^/(v3/files|pinning/pinFileToIPFS)$", r": comes twice$", "names of unknown form parts"),
+    (r"^/v3/gateways", r"domain: must be a domain name of", "an example from another route with a field of this name"),
+    (r"^/v3/gateways", r"plugin_id: there is no such plugin$", "the id of another created resource"),
+    (r"^/v0/admin/workspaces", r"^plan: no plan is named ", "the existing plans"),
+    (r"/invitations$", r"^email: must be an e-mail address$", "a text of the maximum length, which has no format"),
+    (r"^/v0/clawhub$", r"cursor: not one of this list$", "cursors that a list returned"),
+    (r"^/v0/(templates|files/.*/entries)$", r"pageToken: not a token of this API$", "tokens that a list returned"),
     (r"^/v0/templates", r"^(agentId|gitUrl|ref): (cannot|must) be given", "several fields"),
-    (r"^/v0/templates", r"^gitUrl: 127\.0\.0\.1:9 is not on the public internet$", "where it may fetch"),
-    (r"^/v0/skills", r"^skillCid: (it is no folder of files|its content)|^fileId: is no file", "what is behind a CID"),
+    (r"^/v0/templates", r"^gitUrl: 127\.0\.0\.1:9 is not on the public internet$", "the allowed git servers"),
+    (r"^/v0/skills", r"^skillCid: (it is no folder of files|its content)|^fileId: is no file", "the content of a CID"),
     (r"^/v0/agents/.*/skills/", r"cannot be given beside skillCid$", "two fields"),
     (r"^/v0/agents/.*/channels/", r"^(bot|app)Token\b", "the channel of the path"),
-    (r"^/v0/agents/.*/(restart|update)$", r"^Invalid version$", "the versions that are at hand"),
+    (r"^/v0/agents/.*/(restart|update)$", r"^Invalid version$", "the available versions"),
     (r"^/v0/agents/.*/tasks", r"\btext and message are two names of the same$", "two fields"),
-    (r"^/v0/agents/.*/domains", r"^An agent can have at most \d+ ", "what the agent has already"),
-    (r"^/v0/agents", r"(is|are) reserved$|must not contain \"", "names and ports that Berth keeps, as the description says"),
-    (r"^/(v0/agents|v3/files)", r"must (not be empty|have a text)$", "blanks alone, which are cut off"),
+    (r"^/v0/agents/.*/domains", r"^An agent can have at most \d+ ", "the domains that the agent has"),
+    (r"^/v0/agents", r"(is|are) reserved$|must not contain \"", "names and ports reserved by Berth, as described"),
+    (r"^/(v0/agents|v3/files)", r"must (not be empty|have a text)$", "only blanks, which are trimmed"),
 ]
-# Answers of 5xx that are right here.
+# 5xx responses that are correct here.
 UNAVAILABLE = [
-    (r"^/v0/agents/", r"^The agent is not running$", "the agents are rows without containers"),
-    (r"^/v0/templates", r"^gitUrl: git\.example:443 cannot be", "a repository of an example, which is nowhere"),
-    (r"^/v0/templates", r"^gitUrl: 127\.0\.0\.1:9 ", "nobody listens there"),
+    (r"^/v0/agents/", r"^The agent is not running$", "the agents are only rows, without containers"),
+    (r"^/v0/templates", r"^gitUrl: git\.example:443 cannot be", "a repository from an example, which does not exist"),
+    (r"^/v0/templates", r"^gitUrl: 127\.0\.0\.1:9 ", "nothing listens there"),
 ]
 
 
 def is_of_another_path(case, method):
-    """Whether a path with parameters, which this one is as well, has the method: it answers then."""
+    """Whether another path that also matches this one has the method and therefore responds."""
     path = case.operation.path
     for other, operations in case.operation.schema.raw_schema["paths"].items():
         pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(other))
@@ -133,10 +133,10 @@ def filter_failure(ctx, failure, case, response):
     path = case.operation.path
     if "undeclared method" in failure.title and is_of_another_path(case, response.request.method):
         return False
-    # OpenAPI does not say that a query may have no other parameters.
+    # OpenAPI cannot forbid other query parameters.
     if "in query - violates `additionalProperties`" in failure.message:
         return False
-    # DELETE cancels an operation, which stays to be read.
+    # DELETE cancels an operation, which can still be read.
     if path == "/v0/operations/{id}" and "Deleted resource" in failure.title:
         return False
     try:

@@ -1,7 +1,7 @@
 /**
- * schemathesis, which makes requests out of `/openapi.json` and holds the answers against it, run against a Berth with
- * agents that are rows: `scripts/ci/schemathesis.sh` installs it. `BERTH_TEST_SCHEMATHESIS_EXAMPLES` is the number of
- * random requests to each operation, beside those that it derives from the document.
+ * schemathesis, which creates requests from `/openapi.json` and checks the responses against it, run against a Berth
+ * with agents that are only rows: `scripts/ci/schemathesis.sh` installs it. `BERTH_TEST_SCHEMATHESIS_EXAMPLES` is the
+ * number of random requests per operation, in addition to those that it derives from the document.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -22,9 +22,9 @@ import { reportRun } from './report.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const EXAMPLES = Number(process.env.BERTH_TEST_SCHEMATHESIS_EXAMPLES ?? 2)
 const INSTALL_MS = 300_000
-/** A run takes two to four minutes with the examples of CI, by what else the machine does. */
+/** With CI's number of examples, a run takes two to four minutes, depending on the load of the machine. */
 const RUN_MS = 420_000 + EXAMPLES * 30_000
-/** Where ids of things that are there go, by the name of the pool. */
+/** The parameters that take ids of existing resources, by their names in the pool. */
 const PARAMETERS = {
   agentId: 'path.agentId',
   id: 'path.id',
@@ -40,7 +40,7 @@ const PARAMETERS = {
 const execute = promisify(execFile)
 const dir = await mkdtemp(join(tmpdir(), 'berth-schemathesis-'))
 const dns = await startDnsServer()
-// Nothing that it asks for leads to the network: neither names, bots, hubs nor content.
+// No request leads to the network: no names, bots, hubs or content are looked up there.
 const stack = await startStack({
   database: 'of the run',
   env: {
@@ -50,14 +50,14 @@ const stack = await startStack({
     BERTH_RUNTIME: 'process',
   },
 })
-// The context stops the stack in the end.
+// The context stops the stack at the end.
 const context = await openContext(stack)
 after(async () => {
   await dns.close()
   await rm(dir, { recursive: true, force: true })
 })
 
-test('every answer is one that /openapi.json allows, and what it forbids is refused', async () => {
+test('every response conforms to /openapi.json, and requests that it forbids are refused', async () => {
   const install = await execute(join(ROOT, 'scripts/ci/schemathesis.sh'), { timeout: INSTALL_MS })
   const program = install.stdout.trim().split('\n').at(-1) ?? ''
   const own = await createWorkspace(context)
@@ -86,7 +86,7 @@ test('every answer is one that /openapi.json allows, and what it forbids is refu
   assert.deepEqual([...failures, ...errors], [], stdout.slice(-20_000))
   assert.ok(complete)
   assert.ok(test_cases.generated > 20 * operations.tested)
-  // Its parts have two seconds each to answer, behind all that the requests have left to do.
+  // Each part has two seconds to respond, after the remaining work of the requests.
   await until('it is ready', async () => (await context.anonymous.get('/readyz')).body.status === 'ok')
   await reportRun({
     client: 'schemathesis, operations of `/openapi.json`',
@@ -97,7 +97,7 @@ test('every answer is one that /openapi.json allows, and what it forbids is refu
   })
 })
 
-/** The dictionaries of the configuration, and where their values go. */
+/** The dictionaries of the configuration, and the parameters that use them. */
 function parameters(pool: Record<string, string[]>): string {
   const names = Object.entries(PARAMETERS)
   const bindings = names.map(

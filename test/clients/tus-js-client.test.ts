@@ -1,4 +1,4 @@
-/** `tus-js-client`, the browser's and Node's client of resumable uploads, against a Berth. */
+/** `tus-js-client`, the client for resumable uploads in browsers and Node, against a Berth. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -27,7 +27,7 @@ after(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** An upload that ends as `options` say. @returns the upload and the CID that its last answer had. */
+/** An upload with these `options`. @returns the upload and the CID in its last response. */
 function run(
   options: Partial<tus.UploadOptions> = {},
   begin: (upload: tus.Upload) => Promise<void> | void = () => {},
@@ -47,7 +47,7 @@ function run(
   })
 }
 
-/** Begins an upload, and takes it down after the first piece. */
+/** Starts an upload, and aborts it after the first piece. */
 function cutOff(options: Partial<tus.UploadOptions> = {}): Promise<tus.Upload> {
   return new Promise((resolve, reject) => {
     const upload: tus.Upload = new tus.Upload(BYTES, {
@@ -70,25 +70,25 @@ const list = async (cid: string | undefined): Promise<any[]> => {
   return ((await response.json()) as { data: { files: unknown[] } }).data.files
 }
 
-test('tus-js-client uploads in pieces, with what is said of the file', async () => {
+test("tus-js-client uploads in pieces, with the file's metadata", async () => {
   const { cid } = await calls.make(() => run())
   const [file] = await list(cid)
   assert.deepEqual([file.name, file.size, file.keyvalues], ['tus.bin', BYTES.length, { by: 'tus' }])
 })
-test('tus-js-client uploads in one piece, and with the bytes in the request that creates the upload', async () => {
+test('tus-js-client uploads in one piece, and with the bytes in the creation request', async () => {
   const whole = await calls.make(() => run({ chunkSize: Number.POSITIVE_INFINITY }))
   const atOnce = await calls.make(() => run({ uploadDataDuringCreation: true }))
   assert.deepEqual((await list(whole.cid)).length, 1)
   assert.equal(atOnce.cid, whole.cid)
 })
-test('tus-js-client goes on with an upload that was cut off, by its address and by what it has noted itself', async () => {
+test('tus-js-client resumes an interrupted upload by its URL, and from its own storage', async () => {
   const cut = await calls.make(() => cutOff())
   const sent: number[] = []
   await calls.make(() =>
     run({ uploadUrl: cut.url ?? assert.fail(), onChunkComplete: (size) => sent.push(size) }),
   )
   assert.ok(sent.reduce((sum, size) => sum + size) < BYTES.length)
-  // The types are those of the browser, which has none.
+  // The types are for the browser, which lacks this class.
   const { FileUrlStorage } = tus as unknown as { FileUrlStorage: new (path: string) => tus.UrlStorage }
   const urlStorage = new FileUrlStorage(join(dir, 'uploads.json'))
   const noted = { urlStorage, fingerprint: async () => 'the same file', storeFingerprintForResuming: true }
@@ -101,17 +101,17 @@ test('tus-js-client goes on with an upload that was cut off, by its address and 
   )
   assert.equal(upload.url, other.url)
 })
-test('tus-js-client gives an upload up, which is gone then', async () => {
+test('tus-js-client terminates an upload, which is then gone', async () => {
   const upload = await calls.make(() => cutOff())
   await calls.make(() => upload.abort(true))
   const gone = run({ uploadUrl: upload.url ?? assert.fail(), endpoint: null as never })
   await calls.make(() => assert.rejects(gone, { message: /response code: (404|410)/ }))
 })
-test('tus-js-client tells of a key that is not good', async () => {
+test('tus-js-client reports an invalid key', async () => {
   const refused = run({ headers: { authorization: 'Bearer x' } })
   await calls.make(() => assert.rejects(refused, { message: /response code: 401/ }))
 })
-test('the run of tus-js-client is that of docs/clients.md', async () => {
+test('docs/clients.md shows the run of tus-js-client', async () => {
   const { calls: made, passed } = calls
   await reportRun({
     client: '`tus-js-client` of npm',

@@ -1,7 +1,7 @@
 /**
- * The stack of docker-compose.yml as an operator has it: in a clean clone, on a Docker engine of its own. The steps of
- * docs/operations.md come first; then an agent lives in the stack, the engine is killed, a second stack runs beside it,
- * and all of it is taken away. `scripts/ci/compose.sh` makes the clone and the engine.
+ * The stack of docker-compose.yml as an operator uses it: in a clean clone, on its own Docker engine. The steps of
+ * docs/operations.md come first. Then an agent lives in the stack, the engine is killed, a second stack runs alongside,
+ * and everything is removed. `scripts/ci/compose.sh` creates the clone and the engine.
  */
 import assert from 'node:assert/strict'
 import { appendFile, readFile } from 'node:fs/promises'
@@ -24,7 +24,7 @@ const second = new ComposeStack({
   port: 3001,
   env: {
     COMPOSE_PROFILES: 'tls',
-    // The disk helper is the first one's: here the disks of agents are counted.
+    // The disk helper belongs to the first stack: here the disks of agents are only measured.
     BERTH_DISKS_SOCKET: '',
     HTTP_PORT: '8080',
     HTTPS_PORT: '8443',
@@ -52,7 +52,7 @@ before(async () => {
     BERTH_DISKS_DIR: join(clone, 'disks'),
     BERTH_DISKS_MB: 1024,
     BERTH_AGENT_DISK_MB: 128,
-    // `up --wait` waits for the first health check, which Docker makes one interval after a start.
+    // `up --wait` waits for the first health check, which Docker runs one interval after a start.
     HEALTH_INTERVAL: '5s',
   }
   const settings = Object.entries({ ...model.env, ...own }).map(([name, value]) => `${name}=${value}\n`)
@@ -60,7 +60,7 @@ before(async () => {
 })
 after(() => model.stop())
 
-/** A chat turn through the agent's host; a request that gets 503 is repeated. */
+/** A chat turn through the agent's host; a request that gets 503 is retried. */
 async function chat(): Promise<string> {
   const answer = await until('the agent is ready', async () => {
     const one = await stack.call('/v1/chat/completions', {
@@ -81,7 +81,7 @@ const post = async (path: string, json: unknown) => {
 }
 
 describe('a stack in a clean clone', () => {
-  it('a stack in a clean clone does what docs/operations.md says, from top to bottom', async () => {
+  it('a stack in a clean clone runs the commands of docs/operations.md, from top to bottom', async () => {
     const { code, output } = await runCommands(join(clone, 'docs/operations.md'), 'compose', {
       cwd: clone,
       quiet: true,
@@ -91,7 +91,7 @@ describe('a stack in a clean clone', () => {
     key = (await stack.berth('web', 'keys', 'create')).trim()
   })
 
-  it('a stack in a clean clone finds its program compiled', async () => {
+  it('a stack in a clean clone runs compiled programs', async () => {
     const tell = "process.once('exit', () => console.log(process.moduleLoadList.join()))"
     const told = ['node', `--import=data:text/javascript,${encodeURIComponent(tell)}`]
     for (const program of [
@@ -100,11 +100,11 @@ describe('a stack in a clean clone', () => {
     ]) {
       const modules = await stack.compose('exec', '-T', 'web', ...told, ...program)
       assert.match(modules, /NativeModule/)
-      assert.doesNotMatch(modules, /amaro/, 'what strips types is not loaded')
+      assert.doesNotMatch(modules, /amaro/, 'the type stripper is not loaded')
     }
   })
 
-  it('a stack in a clean clone makes an agent that answers through its host', async () => {
+  it('a stack in a clean clone creates an agent that responds at its host', async () => {
     const made = await stack.call('/v0/agents', { key, json: { name: 'Compose' }, headers: WAIT })
     assert.equal(made.status, 201, made.text)
     agent = made.body.agent
@@ -144,14 +144,14 @@ describe('a stack in a clean clone', () => {
     assert.match(await chat(), /pong: .*hello/)
   })
 
-  it('a stack in a clean clone suspends the engine of an agent while it is backed up', async () => {
+  it("a stack in a clean clone suspends an agent's engine during a backup", async () => {
     const said = await stack.compose('run', '--rm', '--user', '0:0', 'berth', 'backup', '/backup')
     assert.match(said, /1 home\n/)
     assert.doesNotMatch(said, /was not suspended/)
-    assert.match(await chat(), /pong: .*hello/, 'it goes on')
+    assert.match(await chat(), /pong: .*hello/, 'the engine is running again')
   })
 
-  it('a stack in a clean clone takes an upload, and serves it at the gateway', async () => {
+  it('a stack in a clean clone accepts an upload, and serves it at the gateway', async () => {
     const form = new FormData()
     form.set('network', 'public')
     form.set('file', new Blob(['in a stack']), 'note.txt')
@@ -166,14 +166,14 @@ describe('a stack in a clean clone', () => {
     assert.deepEqual([served.status, served.text], [200, 'in a stack'])
   })
 
-  it('a stack in a clean clone listens on loopback and on networks of agents only', async () => {
+  it('a stack in a clean clone listens only on loopback and on agent networks', async () => {
     const lines = (await command('ss', ['-Hltn'])).split('\n')
     const addresses = lines.map((line) => line.trim().split(/\s+/)[3]?.replace(/:\d+$/, '') ?? '')
     const elsewhere = addresses.filter((one) => !/^(127\.|\[::1\]$|10\.231\.)/.test(one))
     assert.deepEqual(elsewhere, [], lines.join('\n'))
   })
 
-  it('a stack in a clean clone says that agents cannot be made when the group of the Docker socket is wrong', async () => {
+  it('a stack in a clean clone reports a wrong group for the Docker socket', async () => {
     const env = { DOCKER_GID: '64999', HEALTH_INTERVAL: '2s', HEALTH_START_PERIOD: '1s' }
     const wrong = new ComposeStack({ clone, project: 'berth', port: 3000, env })
     try {
@@ -185,7 +185,7 @@ describe('a stack in a clean clone', () => {
       await until('the worker is unhealthy because of Docker', isUnhealthy, 240_000)
       const said = await stack.berth('worker', 'doctor').catch(({ message }: Error) => message)
       assert.match(said, /DOCKER_GID/)
-      await until('web says that Docker is down', async () => {
+      await until('web reports that Docker is down', async () => {
         const { body } = await stack.call('/readyz')
         return body.parts.docker.status === 'down'
       })
@@ -194,20 +194,20 @@ describe('a stack in a clean clone', () => {
     }
   })
 
-  it('a stack in a clean clone comes back by itself, with its agent, when the Docker engine is killed', async () => {
+  it('a stack in a clean clone restarts with its agent after the Docker engine is killed', async () => {
     const engine = Number(await readFile('/run/docker.pid', 'utf8'))
     process.kill(engine, 'SIGKILL')
-    await until('the engine is another process', async () => {
+    await until('the engine is a new process', async () => {
       const now = Number(await readFile('/run/docker.pid', 'utf8'))
       return now !== engine && (await docker('ps')).length > 0
     })
     await stack.untilHealthy()
-    await until('the agent answers', chat, 300_000)
+    await until('the agent responds', chat, 300_000)
   })
 })
 
 describe('a second stack on the same engine, behind TLS', () => {
-  /** The certificate that Caddy shows for a name. */
+  /** The certificate that Caddy presents for a name. */
   function certificateOf(servername: string): Promise<string> {
     return new Promise((resolve) => {
       const socket = connect({ host: '127.0.0.1', port: 8443, servername, rejectUnauthorized: false })
@@ -220,7 +220,7 @@ describe('a second stack on the same engine, behind TLS', () => {
     })
   }
 
-  it('a second stack on the same engine, behind TLS, starts with another project name and port', async () => {
+  it('a second stack behind TLS starts with another project name and port', async () => {
     await second.compose('up', '--detach', '--build', '--wait')
     await second.berth('web', 'workspaces', 'create', 'default', '--plan', 'unlimited')
     await until('its worker reaches Docker, and its own agent proxy', async () => {
@@ -229,14 +229,14 @@ describe('a second stack on the same engine, behind TLS', () => {
     })
   })
 
-  it('a second stack on the same engine, behind TLS, has certificates for the names that it serves, and for no other', async () => {
+  it('a second stack behind TLS has certificates only for the names that it serves', async () => {
     await until('the API has one', async () => (await certificateOf('api.berth.test')) === 'valid')
     assert.equal(await certificateOf('default.gateway.berth.test'), 'valid')
     assert.notEqual(await certificateOf('nobody.gateway.berth.test'), 'valid')
     assert.notEqual(await certificateOf('example.org'), 'valid')
   })
 
-  it('a second stack on the same engine, behind TLS, is taken away without a trace, and leaves the first one alone', async () => {
+  it('a second stack behind TLS is removed without a trace, and the first one keeps running', async () => {
     await second.compose('down', '--volumes', '--rmi', 'local')
     for (const kind of ['container', 'volume', 'network'])
       assert.deepEqual(
@@ -248,7 +248,7 @@ describe('a second stack on the same engine, behind TLS', () => {
 })
 
 describe('the stack', () => {
-  it('the stack is taken away without a trace', async () => {
+  it('the stack is removed without a trace', async () => {
     await stack.call(`/v0/agents/${agent.agentId}`, { method: 'DELETE', key, headers: WAIT })
     await until('nothing is left of the agent', async () => {
       const volumes = await docker('volume', 'ls', '--quiet', '--filter', `name=berth-${agent.agentId}`)

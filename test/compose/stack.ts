@@ -8,7 +8,7 @@ import type { ContainerInfo } from 'dockerode'
 import { docker as engine } from '../support/docker.ts'
 import { until } from '../support/processes.ts'
 
-/** A chat waits for a model, and a create for an engine that is installed, on a small machine. */
+/** On a small machine, a chat waits for a model, and creating an agent for the installation of an engine. */
 const REQUEST_MS = 300_000
 const COMMAND_MS = 600_000
 
@@ -16,13 +16,13 @@ export interface HttpResponse {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The parsed text, where it is JSON. */
+  /** The parsed text, if it is JSON. */
   body: any
 }
 
 export interface Call {
   method?: string
-  /** The request's `Host`; the API's by default. */
+  /** The request's `Host`; the API's host by default. */
   host?: string
   key?: string
   json?: unknown
@@ -35,7 +35,7 @@ export class ComposeStack {
   readonly #cwd: string
   readonly #env: NodeJS.ProcessEnv
 
-  /** @param options.env settings beside those in `.env` of the clone. */
+  /** @param options.env settings in addition to those in `.env` of the clone. */
   constructor(options: { clone: string; project: string; port: number; env?: NodeJS.ProcessEnv }) {
     this.project = options.project
     this.port = options.port
@@ -48,7 +48,7 @@ export class ComposeStack {
     }
   }
 
-  /** `docker compose <args>`; resolves to what it printed. */
+  /** `docker compose <args>`; resolves to its output. */
   compose(...args: string[]): Promise<string> {
     return command('docker', ['compose', ...args], { cwd: this.#cwd, env: this.#env })
   }
@@ -65,7 +65,7 @@ export class ComposeStack {
     return engine.listContainers({ all: true, filters: { label } })
   }
 
-  /** The health of a service, and what its last check printed. */
+  /** The health of a service, and the output of its last check. */
   async health(service: string) {
     const [container] = await this.#containers(service)
     assert.ok(container, `${service} has no container`)
@@ -73,7 +73,7 @@ export class ComposeStack {
     return { status: Health?.Status, output: Health?.Log.at(-1)?.Output }
   }
 
-  /** Resolves when everything that has a health check is healthy. */
+  /** Resolves once everything with a health check is healthy. */
   untilHealthy(ms = 180_000): Promise<unknown> {
     return until(
       `${this.project} is healthy`,
@@ -117,7 +117,7 @@ export class ComposeStack {
   }
 }
 
-/** Runs a program; resolves to what it printed, and rejects with all it wrote when it fails. */
+/** Runs a program; resolves to its output, and rejects with all its output if it fails. */
 export async function command(
   program: string,
   args: string[],
@@ -133,7 +133,7 @@ export async function command(
   }
 }
 
-/** The lines that Docker lists: names or ids. */
+/** The ids or names that Docker lists. */
 export async function docker(...args: string[]): Promise<string[]> {
   return (await command('docker', args)).split('\n').filter(Boolean)
 }

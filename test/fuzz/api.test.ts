@@ -1,8 +1,8 @@
 /**
- * Random requests to every route of `/openapi.json`. Whatever comes in, the answer is one that the document
- * declares, no error is the server's own fault, what is refused changes nothing, and the server is well afterwards.
+ * Random requests to every route of `/openapi.json`. Whatever they contain, the document declares the response, no
+ * error is a server failure, refused requests change nothing, and the server stays healthy.
  *
- * `BERTH_FUZZ_SEED` replays a run, `BERTH_FUZZ_SECONDS` bounds it (5; CI gives it 20).
+ * `BERTH_FUZZ_SEED` replays a run, `BERTH_FUZZ_SECONDS` limits it (default 5; CI uses 20).
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -22,7 +22,7 @@ const context = await openContext()
 const { anonymous } = context
 const own = await createWorkspace(context)
 const { api, created } = own
-// Many: some requests delete one.
+// Many, because some requests delete one.
 const agents = await Promise.all(Array.from({ length: 200 }, () => insertAgent(context, own)))
 const viewer = await own.member('viewer')
 const callers: Record<FuzzRequest['caller'], Client> = {
@@ -36,7 +36,7 @@ const agentId = agents.map(({ agentId }) => agentId)
 const request = requests(anonymous.document, { ...(await createPool(api)), agentId })
 
 const underWay = new Set<Promise<unknown>>()
-/** Sends it, and holds the answer against the document. */
+/** Sends the request, and checks the response against the document. */
 function send({ caller, method, path, headers, body }: FuzzRequest): Promise<Reply> {
   const reply = callers[caller].request(method, path, {
     headers,
@@ -47,7 +47,7 @@ function send({ caller, method, path, headers, body }: FuzzRequest): Promise<Rep
   return reply
 }
 
-/** Goes on for a part of the time, and where the machine is slow until enough was seen. */
+/** Runs for a part of the time, and on a slow machine until it has seen enough. */
 async function explore<T>(property: fc.IAsyncProperty<T>, part: number, isEnough: () => boolean) {
   const interruptAfterTimeLimit = part * seconds * 1000
   await fc.assert(property, {
@@ -58,18 +58,18 @@ async function explore<T>(property: fc.IAsyncProperty<T>, part: number, isEnough
   })
   for (let more = 1; more <= 50 && !isEnough(); more++)
     await fc.assert(property, { seed: seed + more, numRuns: 20 })
-  // A run that is interrupted leaves its requests to themselves, and they may change something yet.
+  // An interrupted run does not wait for its requests, which may still change something.
   await Promise.all(underWay)
 }
 
-test('no request brings the server out of its contract', async (t) => {
+test('no request makes the server break its contract', async (t) => {
   t.diagnostic(`replay with BERTH_FUZZ_SEED=${seed}`)
   const statuses = new Map<number, number>()
   const needed = [200, 400, 401, 403, 404]
   await explore(
     fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 8 }), async (batch) => {
       for (const { status, body } of await Promise.all(batch.map(send))) {
-        // The agents are rows without containers.
+        // The agents are only rows, without containers.
         assert.ok(status < 500 || isNotRunning(body), `status ${status}`)
         statuses.set(status, (statuses.get(status) ?? 0) + 1)
       }
@@ -78,10 +78,10 @@ test('no request brings the server out of its contract', async (t) => {
     () => needed.every((status) => statuses.has(status)),
   )
   t.diagnostic(`answers by status: ${JSON.stringify(Object.fromEntries(statuses))}`)
-  for (const status of needed) assert.ok(statuses.get(status), `${status} was never met`)
+  for (const status of needed) assert.ok(statuses.get(status), `status ${status} never occurred`)
 })
 
-test('a request that is refused changes nothing', async (t) => {
+test('refused requests change nothing', async (t) => {
   let refused = 0
   await explore(
     fc.asyncProperty(request, async (one) => {
@@ -98,8 +98,8 @@ test('a request that is refused changes nothing', async (t) => {
   assert.ok(refused > 20)
 })
 
-test('the server is well after the fuzzing', async () => {
-  // Its parts have two seconds each to answer, behind all that the fuzzing has left to do.
+test('the server is healthy after the fuzzing', async () => {
+  // Each part has two seconds to respond, after the remaining work of the fuzzing.
   await until('it is ready', async () => (await anonymous.get('/readyz')).body.status === 'ok')
   const { record } = await api.pin({ cid: `${inlineCid('after the fuzz')}` }, { wait: 120 })
   assert.equal(record.status, 'pinned')

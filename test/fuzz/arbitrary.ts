@@ -1,10 +1,10 @@
-/** Random requests from an OpenAPI document: near what it declares, and far from it. */
+/** Random requests from an OpenAPI document: close to its declarations, and far from them. */
 import fc from 'fast-check'
 import { type Document, type Operation, pathsOf } from '../support/openapi.ts'
 
 export interface FuzzRequest {
   method: string
-  /** With the query, if any. */
+  /** Including the query, if any. */
   path: string
   headers: Record<string, string>
   body: string | undefined
@@ -36,17 +36,17 @@ interface Parameter {
   schema: Schema
 }
 
-/** Texts that PostgreSQL cannot store, and one that JavaScript takes for something else. */
+/** Texts that PostgreSQL cannot store, and two that JavaScript objects treat specially. */
 const poison = fc.constantFrom('\0', 'a\0', '\ud800', 'a\udfff', '__proto__', 'constructor')
 
-/** Text that breaks what does not expect it. */
+/** Text that breaks code that does not expect it. */
 const oddText = fc.oneof(
   { weight: 3, arbitrary: poison },
   fc.string({ unit: 'binary', maxLength: 40 }),
   fc.string({ unit: 'grapheme', maxLength: 40 }),
   fc.string({ maxLength: 300 }),
   fc.uuid(),
-  // No https: repositories are read from there, and nobody's server is to be asked.
+  // No https: repositories are fetched from there, and the tests must not contact third-party servers.
   fc.webUrl({ validSchemes: ['http', 'ftp'] }),
   fc.constantFrom('', ' ', 'toString', 'null', 'true'),
   fc.constantFrom(
@@ -63,13 +63,13 @@ const oddText = fc.oneof(
   fc.constantFrom('0', '-1', '1e999', 'NaN', '9007199254740993', '99999999999999999999', 'x'.repeat(5000)),
 )
 
-/** Longer paths make more than 16 KiB in front of a body, which Node refuses with 431 without telling Berth. */
+/** Longer paths make the request head exceed 16 KiB, which Node refuses with 431 before Berth sees it. */
 const MAX_PATH = 8000
 
 const BOUNDARY = 'fuzz'
 const MULTIPART = `multipart/form-data; boundary=${BOUNDARY}`
 
-/** Waits are kept short, so that a request which does not come back is one that hangs. */
+/** Waits are short, so that a request without a response must be hanging. */
 const shortWait = fc.constantFrom('0', '1', '-1', 'x', '', '1.5')
 const HEADERS: Record<string, fc.Arbitrary<string>> = {
   prefer: fc.oneof(
@@ -97,7 +97,7 @@ const HEADERS: Record<string, fc.Arbitrary<string>> = {
   'upload-offset': fc.constantFrom('0', '3', '-1', 'x', '1e999'),
 }
 
-/** Headers that turn the upload of a form into a resumable one. */
+/** Headers that turn a form upload into a resumable one. */
 const RESUMABLE: Record<string, fc.Arbitrary<string>> = {
   'upload-length': fc.constantFrom('0', '3', '-1', 'x', '99999999999999999999', ''),
   'upload-metadata': fc.oneof(
@@ -110,10 +110,10 @@ const RESUMABLE: Record<string, fc.Arbitrary<string>> = {
   ),
 }
 
-/** A stream without an end, which nobody could wait for. */
+/** An endless stream, for which no test could wait. */
 const ENDLESS = '/v0/events'
 
-/** Requests to every operation of the document but the endless one, each as likely as the others. */
+/** Requests to every operation of the document except the endless one, all equally likely. */
 export function requests(document: Document, pool: Pool): fc.Arbitrary<FuzzRequest> {
   const all = pathsOf(document)
     .filter(([path]) => path !== ENDLESS)
@@ -209,7 +209,7 @@ function bodyOf(
   )
 }
 
-/** A form, whole or cut off: its fields and files in any order. */
+/** A form, complete or truncated, with its fields and files in any order. */
 function formOf({ properties = {} }: Schema, pool: Pool): fc.Arbitrary<string> {
   const { file: _, ...fields } = properties
   const field = ([name, schema]: [string, Schema]) =>
@@ -233,14 +233,14 @@ function formOf({ properties = {} }: Schema, pool: Pool): fc.Arbitrary<string> {
 const part = (name: string, content: string, type: string | null = null): string =>
   `--${BOUNDARY}\r\nContent-Disposition: form-data; ${name}${type === null ? '' : `\r\nContent-Type: ${type}`}\r\n\r\n${content}\r\n`
 
-/** A value of the schema in which any part may have been replaced by any other JSON. */
+/** A value of the schema in which any part may be replaced by other JSON. */
 function valueOfSchema(name: string, given: Schema, document: Document, pool: Pool): fc.Arbitrary<unknown> {
   const schema = resolve<Schema>(given, document)
   const anything = fc.oneof(fc.jsonValue(), oddText)
   const choices = schema.anyOf ?? schema.oneOf
   const inner = (key: string, part: Schema) => valueOfSchema(key, part, document, pool)
   const right = (): fc.Arbitrary<unknown> => {
-    // Beside properties they say which go together.
+    // Next to properties, they only define which ones go together.
     if (choices && !schema.properties) return fc.oneof(...choices.map((choice) => inner(name, choice)))
     if (schema.properties) {
       const fields = Object.entries(schema.properties).map(([key, part]) => [key, inner(key, part)])
@@ -258,7 +258,7 @@ function valueOfSchema(name: string, given: Schema, document: Document, pool: Po
   return fc.oneof({ weight: 15, arbitrary: right() }, anything)
 }
 
-/** A scalar that the schema allows, or that lies just beside. */
+/** A scalar that the schema allows, or that it just does not allow. */
 function near(name: string, schema: Schema, pool: Pool): fc.Arbitrary<unknown> {
   if (schema.enum) return fc.oneof(fc.constantFrom(...schema.enum), oddText)
   if (schema.const !== undefined) return fc.constant(schema.const)
@@ -295,7 +295,7 @@ function resolve<T extends object>(value: object, document: Document): T {
 /** Percent-encoded; a URL cannot carry half a surrogate pair. */
 const percentEncode = (text: string): string => encodeURIComponent(text.toWellFormed())
 
-/** Only what `fetch` puts into a header: Latin-1 without controls. */
+/** Only characters that `fetch` accepts in a header: Latin-1 without controls. */
 const sendable = (headers: Record<string, string | undefined>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>

@@ -1,21 +1,21 @@
-/** Values that random requests may name. */
+/** Values for random requests. */
 import { skillMd, uploadFolder } from '../contract/agents/skill-folders.ts'
 import { type Context, inlineCid, type Workspace } from '../contract/context.ts'
 import type { Client } from '../support/client.ts'
 import type { Pool } from './arbitrary.ts'
 
-/** A workspace in which everything may be done, but for bringing up an agent with each request that is right. */
+/** A workspace in which everything is allowed, except that valid requests start no agents. */
 export async function createWorkspace({ sql, workspace }: Context): Promise<Workspace> {
   await sql(
     `INSERT INTO plan (name, agent_limit, channels, custom_domains, pin_by_cid)
      VALUES ('fuzz', 0, true, true, true) ON CONFLICT DO NOTHING`,
   )
   const own = await workspace('fuzz')
-  // The owner is the first user of the instance, and so an admin of it.
+  // The owner is the first user of the instance, and therefore an instance admin.
   return { ...own, api: await own.created({ scopes: ['admin', 'instance:write'] }) }
 }
 
-/** Things that are there, so that not every request ends as a 404. */
+/** Existing resources, so that not every request ends in a 404. */
 export async function createPool(api: Client): Promise<Pool> {
   const cids = Array.from({ length: 5 }, (_, i) => `${inlineCid(`fuzz ${i}`)}`)
   const pins = await Promise.all(cids.map((cid) => api.pin({ cid }, { wait: 30 })))
@@ -67,7 +67,7 @@ export async function createPool(api: Client): Promise<Pool> {
     skillId: skills.map(({ skillId }) => skillId),
     skillCid: skills.map(({ skillCid }) => skillCid),
     skillCids: skills.map(({ skillCid }) => skillCid),
-    // Slugs of the hub, of the templates that ship, and of neither.
+    // A slug of the hub, slugs of shipped templates, and an unknown one.
     slug: ['@berth/platform', ...templates.map(({ slug }: { slug: string }) => slug), '@nobody/x'],
     templateId: templates.map(({ templateId }: { templateId: string }) => templateId),
     snapshotCid: cids,
@@ -79,7 +79,7 @@ export async function createPool(api: Client): Promise<Pool> {
   }
 }
 
-/** Skills of the library, each a folder that was uploaded. */
+/** Skills in the library, each an uploaded folder. */
 async function createSkills(api: Client): Promise<{ skillId: string; skillCid: string }[]> {
   const skills = []
   for (const name of ['fuzz-one', 'fuzz-two']) {

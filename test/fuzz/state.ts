@@ -1,4 +1,4 @@
-/** Rows that only requests change: no worker, and no clock. */
+/** Rows that only requests change, and no worker or clock. */
 import type { Context } from '../contract/context.ts'
 
 /** Columns by table, with `$1` for the workspace. */
@@ -24,6 +24,6 @@ const QUERY = TABLES.map(
     FROM (SELECT ${columns} FROM ${from}) AS row`,
 ).join(' UNION ALL ')
 
-/** A digest of each of these tables, as far as it is a workspace's. */
+/** A digest of the workspace's rows in each of these tables. */
 export const stateOf = async ({ sql }: Pick<Context, 'sql'>, workspaceId: string): Promise<unknown[]> =>
   (await sql(QUERY, [workspaceId])).map(({ state }) => state)

@@ -1,4 +1,4 @@
-/** A real Caddy with the Caddyfile that ships, its own CA, and free ports on loopback. */
+/** A real Caddy with the shipped Caddyfile, its own CA, and free ports on loopback. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,23 +10,23 @@ const CADDYFILE = fileURLToPath(new URL('../../deploy/caddy/Caddyfile', import.m
 export interface Caddy {
   /** The certificate of its CA, in PEM. */
   readonly ca: string
-  /** Names that have a certificate on its disk. */
+  /** Names with a certificate on its disk. */
   names(): Promise<string[]>
   /** The most memory that Caddy has used so far, in bytes. */
   peakBytes(): Promise<number>
-  /** Ends it, and starts it again on the same data. */
+  /** Stops it, and starts it again with the same data. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Its ports, and where it finds `web`. */
+/** Its ports, and the address of `web`. */
 export interface CaddyOptions {
   ports: { http: number; https: number }
   publicUrl: string
   /** `host:port` of `web`. */
   upstream: string
   askUrl: string
-  /** More of its environment. */
+  /** Additional environment variables. */
   env?: Record<string, string>
 }
 

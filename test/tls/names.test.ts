@@ -1,4 +1,4 @@
-/** Which names get a certificate from Caddy: those that Berth serves, and no others. */
+/** The names that get a certificate from Caddy: those that Berth serves, and no others. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -27,13 +27,13 @@ after(async () => {
   page.close()
 })
 
-/** Asserts that a handshake for a name fails, and that no certificate was made. */
+/** Asserts that a handshake for a name fails, and that no certificate was created. */
 async function assertNone(name: string | undefined): Promise<void> {
   await assert.rejects(tls.handshake(name), REFUSED, name)
   if (name) assert.ok(!(await tls.caddy.names()).includes(name), name)
 }
 
-/** Resolves once a name has a certificate: on a busy machine Caddy is told 503 at first. */
+/** Resolves once a name has a certificate: on a busy machine, Caddy first gets 503. */
 const certified = (name: string) => until(`${name} has a certificate`, () => tls.handshake(name))
 
 const addDomain = async (body: object) => {
@@ -49,7 +49,7 @@ describe('the API', () => {
     assert.equal(status, 200)
     assert.equal(headers['alt-svc'], undefined)
   })
-  it('the API is where a client is led who comes without TLS', async () => {
+  it('plain HTTP requests are redirected to HTTPS', async () => {
     for (const name of [API, `someone.${GATEWAYS}`]) {
       const { status, headers } = await tls.plain(tls.ports.http, '/a?b=c', { host: name })
       assert.equal(status, 308)
@@ -78,15 +78,15 @@ describe('a gateway', () => {
     await assertNone(`bafkqaaa.ipfs.files.${GATEWAYS}`)
     await assertNone(`${cid}.ipfs.others.${GATEWAYS}`)
   })
-  it('a gateway that is deleted gets no certificate any more', async () => {
+  it('a deleted gateway gets no more certificates', async () => {
     const { body } = await tls.api('/v3/gateways', { domain: 'gone' })
     await certified(`gone.${GATEWAYS}`)
     assert.equal((await tls.api(`/v3/gateways/${body.data.id}`, undefined, 'DELETE')).status, 200)
-    await until('Caddy is told so', async () => {
+    await until('Berth refuses the name', async () => {
       return (await fetch(`${tls.askUrl}?domain=gone.${GATEWAYS}`)).status === 404
     })
     assert.equal((await tls.ask(`gone.${GATEWAYS}`, '/')).status, 404)
-    // Caddy uses a certificate in its memory until it has to renew it, and does not take one from its disk again.
+    // Caddy uses a certificate in memory until it must be renewed, and does not load it from disk again.
     await tls.caddy.restart()
     await assert.rejects(tls.handshake(`gone.${GATEWAYS}`), REFUSED)
     await certified(`files.${GATEWAYS}`)
@@ -116,7 +116,7 @@ describe('an agent', () => {
 })
 
 describe('a custom domain', () => {
-  it('a custom domain gets a certificate and serves once it is verified by TXT, and not before', async () => {
+  it('a custom domain gets a certificate and is served only after it is verified by TXT', async () => {
     const name = 'shop.example.org'
     const { id, status, txtName, txtValue } = await addDomain({ customDomain: name })
     assert.equal(status, 'pending_ownership')
@@ -129,14 +129,14 @@ describe('a custom domain', () => {
     assert.ok((await tls.caddy.names()).includes(name))
     await assertNone(`www.${name}`)
   })
-  it('a custom domain that nobody claimed gets no certificate, nor does a client that names none', async () => {
+  it('an unclaimed custom domain gets no certificate, and neither does a client without a name', async () => {
     await assertNone('nobody.example.org')
     await assertNone(undefined)
   })
 })
 
-describe('while Berth does not answer', () => {
-  it('names get no certificate while Berth does not answer', async () => {
+describe('while Berth does not respond', () => {
+  it('names get no certificate while Berth does not respond', async () => {
     await tls.api('/v3/gateways', { domain: 'late' })
     await tls.world.stopWeb()
     await assertNone(`late.${GATEWAYS}`)

@@ -1,4 +1,4 @@
-/** Traffic through Caddy: streams in both directions as they come, and headers that nobody can forge. */
+/** Traffic through Caddy: streams in both directions, without buffering, and headers that clients cannot forge. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -16,12 +16,12 @@ import { startGitBackend } from '../support/git-backend.ts'
 import { until } from '../support/processes.ts'
 import { AGENTS, API, APPS, startTlsWorld, type TlsWorld } from './world.ts'
 
-/** The size of an upload; larger by hand. */
+/** The size of an upload; larger in manual runs. */
 const UPLOAD_MB = Number(process.env.BERTH_TEST_UPLOAD_MB ?? 256)
 const MB = 1_048_576
 const SITE = `shop.${APPS}`
 
-/** Answers the next request in place of the agent's gateway and its page. */
+/** Responds to the next request in place of the agent's gateway and its page. */
 let serve: (req: IncomingMessage, res: ServerResponse) => void
 const page = createServer((req, res) => serve(req, res))
 let tls: TlsWorld
@@ -48,8 +48,8 @@ beforeEach(() => {
 
 const authorized = () => ({ authorization: `Bearer ${agent.token}` })
 
-describe('a stream of events', () => {
-  it('a stream of events arrives as it comes, and ends at Berth when the client leaves', async () => {
+describe('an event stream', () => {
+  it('an event stream arrives without buffering, and ends at Berth when the client disconnects', async () => {
     let response: ServerResponse | undefined
     let isGone = false
     serve = (_req, res) => {
@@ -69,14 +69,14 @@ describe('a stream of events', () => {
     assert.deepEqual(await once(answer, 'data'), ['data: first\n\n'])
     response?.write('data: second\n\n')
     assert.deepEqual(await once(answer, 'data'), ['data: second\n\n'])
-    // No more is written: only the connection can tell.
+    // Nothing more is written: only the connection shows it.
     answer.destroy()
-    await until('the agent hears of it', () => isGone)
+    await until('the agent detects it', () => isGone)
   })
 })
 
-describe('an answer of known length', () => {
-  it('an answer of known length arrives as it comes', async () => {
+describe('a response of known length', () => {
+  it('a response of known length arrives without buffering', async () => {
     const part = Buffer.alloc(MB)
     let response: ServerResponse | undefined
     serve = (_req, res) => {
@@ -89,7 +89,7 @@ describe('an answer of known length', () => {
     answer.on('data', (chunk) => {
       received += chunk.length
     })
-    await until('the first half is here', () => received > part.length / 2)
+    await until('the first half has arrived', () => received > part.length / 2)
     response?.end(part)
     await once(answer, 'end')
     assert.equal(received, 2 * part.length)
@@ -109,7 +109,7 @@ describe('a WebSocket', () => {
 })
 
 describe('an upload', () => {
-  it('an upload reaches a page before its end is sent', async () => {
+  it('an upload reaches a page before it is complete', async () => {
     let first = ''
     serve = (req, res) => {
       req.once('data', (chunk) => {
@@ -120,14 +120,14 @@ describe('an upload', () => {
     const sent = tls.open(SITE, '/', { method: 'POST' })
     const answered = once(sent, 'response')
     sent.write('first')
-    await until('the first bytes are there', () => first === 'first')
+    await until('the first bytes have arrived', () => first === 'first')
     sent.end('last')
     const [answer] = await answered
     assert.equal(answer.statusCode, 200)
     answer.resume()
   })
 
-  it(`an upload of ${UPLOAD_MB} MB is a file of Berth's, and not in Caddy's memory`, async (t) => {
+  it(`an upload of ${UPLOAD_MB} MB is stored by Berth, without filling Caddy's memory`, async (t) => {
     const form = Buffer.from(encodeForm([['network', 'public'], file('CONTENT', 'large.bin')]))
     const at = form.indexOf('CONTENT')
     const chunk = Buffer.alloc(MB)
@@ -139,7 +139,7 @@ describe('an upload', () => {
     sent.write(form.subarray(0, at))
     const start = performance.now()
     for (let i = 0; i < UPLOAD_MB; i++) {
-      // Each is another block.
+      // Makes each block different.
       chunk.writeUInt32BE(i)
       if (!sent.write(Buffer.from(chunk))) await once(sent, 'drain')
     }
@@ -174,7 +174,7 @@ describe('git', () => {
       return (await promisify(execFile)('git', args, { cwd, env })).stdout.trim()
     }
     await writeFile(join(root, 'ca.pem'), tls.caddy.ca)
-    // Where agentd has it.
+    // Where agentd keeps it.
     const bare = join(root, 'v1/git')
     await mkdir(bare, { recursive: true })
     await git(bare, 'init', '--quiet', '--bare', '--initial-branch=main')
@@ -194,7 +194,7 @@ describe('git', () => {
       const seed = join(root, 'seed')
       await git(root, 'init', '--quiet', '--initial-branch=main', seed)
       await writeFile(join(seed, 'a.txt'), 'a')
-      // Larger than what git sends in one piece.
+      // Larger than git sends in one piece.
       await writeFile(join(seed, 'b.bin'), randomBytes(4 * MB))
       await git(seed, 'add', '--all')
       await git(seed, 'commit', '--quiet', '--message', 'first')
@@ -216,7 +216,7 @@ describe('git', () => {
   })
 })
 
-describe('the headers of a request', () => {
+describe('request headers', () => {
   const LIES = {
     'x-forwarded-for': '203.0.113.7',
     'x-forwarded-host': `nobody.${APPS}`,
@@ -227,7 +227,7 @@ describe('the headers of a request', () => {
     'x-forwarded-prefix': '/evil',
   }
 
-  it('the headers of a request say who the client is and what it asked for, whatever it says itself', async () => {
+  it('request headers name the client and the requested host, whatever the client claims', async () => {
     for (const lies of [{}, LIES]) {
       const { body } = await tls.ask(SITE, '/', { headers: lies, localAddress: '127.0.0.5' })
       const said = Object.entries(body).filter(([name]) => /forwarded|real-ip|^host$/.test(name))
@@ -240,7 +240,7 @@ describe('the headers of a request', () => {
     }
   })
 
-  it('the headers of a request are not believed of a neighbour that reaches Berth without Caddy', async () => {
+  it('request headers of a neighbor that bypasses Caddy are not trusted', async () => {
     const port = Number(new URL(tls.world.url).port)
     const { body } = await tls.plain(port, '/', { ...LIES, host: SITE }, '127.0.0.9')
     assert.equal(body['x-forwarded-for'], '127.0.0.9')
@@ -255,8 +255,8 @@ describe('the headers of a request', () => {
   })
 })
 
-describe('the headers of an answer', () => {
-  it('the headers of an answer are as Berth sends them, each once', async () => {
+describe('response headers', () => {
+  it('response headers pass through unchanged, each once', async () => {
     const port = Number(new URL(tls.world.url).port)
     const changing = [
       'x-request-id',

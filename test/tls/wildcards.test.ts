@@ -1,4 +1,4 @@
-/** Wildcard certificates, as CADDY_WILDCARDS has them; from Caddy's own CA, which asks for no proof by DNS. */
+/** Wildcard certificates, configured by CADDY_WILDCARDS; from Caddy's own CA, which requires no DNS proof. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { AGENTS, APPS, GATEWAYS, startTlsWorld, type TlsWorld } from './world.ts'
@@ -14,14 +14,14 @@ before(async () => {
 })
 after(() => tls?.stop())
 
-describe('with wildcards', () => {
-  it('all names one label below a domain share a certificate, and Berth says which there are', async () => {
+describe('wildcard certificates', () => {
+  it('all names one label below a domain share a certificate, and Berth returns 404 for unknown ones', async () => {
     for (const domain of [GATEWAYS, AGENTS, APPS]) {
       assert.equal(await tls.handshake(`nobody.${domain}`), `DNS:*.${domain}`)
       assert.equal((await tls.ask(`nobody.${domain}`, '/')).status, 404)
     }
   })
-  it('other names get a certificate each, if Berth serves them', async () => {
+  it('other names each get a certificate if Berth serves them', async () => {
     assert.equal(await tls.handshake(AGENTS), `DNS:${AGENTS}`)
     await assert.rejects(tls.handshake(`bafkqaaa.ipfs.nobody.${GATEWAYS}`))
     await assert.rejects(tls.handshake('nobody.example.org'))

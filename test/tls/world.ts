@@ -1,4 +1,4 @@
-/** A web process behind Caddy, with agents, and clients that connect by TLS to whatever name they like. */
+/** A web process behind Caddy, with agents, and clients that connect to any name with TLS. */
 import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { type RequestOptions, request } from 'node:https'
 import { text } from 'node:stream/consumers'
@@ -18,7 +18,7 @@ export const APPS = 'apps.example.test'
 export interface HttpResponse {
   status: number
   headers: IncomingMessage['headers']
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn, in the order of arrival. */
   rawHeaders: string[]
   text: string
   /** The body as JSON. */
@@ -32,19 +32,19 @@ export interface TlsWorld {
   caddy: Caddy
   dns: DnsServer
   ports: { http: number; https: number }
-  /** Where Caddy asks for names. */
+  /** The URL where Caddy asks about names. */
   askUrl: string
   /** A key of the agents' workspace. */
   key: string
-  /** Sends a request to a name; resolves once the answer begins. The caller ends the request where `open`. */
+  /** Sends a request to a name; resolves once the response begins. With `open`, the caller ends the request. */
   send(
     name: string,
     path: string,
     options?: { method?: string; headers?: Headers; body?: string | Uint8Array; localAddress?: string },
   ): Promise<IncomingMessage>
-  /** As `send`; resolves to the complete answer. */
+  /** Like `send`; resolves to the complete response. */
   ask(...args: Parameters<TlsWorld['send']>): Promise<HttpResponse>
-  /** A request to the API with the key. @param json sent by POST, where there is any. */
+  /** A request to the API with the key. @param json sent with POST, if given. */
   api(path: string, json?: unknown, method?: string): Promise<HttpResponse>
   /** A request whose body the caller sends. */
   open(name: string, path: string, options: RequestOptions): ReturnType<typeof request>
@@ -52,14 +52,14 @@ export interface TlsWorld {
   plain(port: number, path: string, headers: Headers, localAddress?: string): Promise<HttpResponse>
   socket(name: string, path: string, headers?: Headers): WebSocket
   /**
-   * Shakes hands for a name, or for none, and nothing else; resolves to the names of its certificate.
-   * @throws where there is none.
+   * Performs only the handshake for a name, or for none; resolves to the names of its certificate.
+   * @throws if there is no certificate.
    */
   handshake(name: string | undefined): Promise<string | undefined>
   stop(): Promise<void>
 }
 
-/** @param env more of Caddy's environment. */
+/** @param env additional environment variables for Caddy. */
 export async function startTlsWorld(env: Record<string, string> = {}): Promise<TlsWorld> {
   const ports = { http: await freePort(), https: await freePort() }
   const askPort = await freePort()
@@ -72,7 +72,7 @@ export async function startTlsWorld(env: Record<string, string> = {}): Promise<T
     BERTH_APP_DOMAIN: APPS,
     BERTH_DNS_SERVER: dns.address,
     BERTH_TLS_ASK_PORT: String(askPort),
-    // Caddy's address, and that of no other client of the tests.
+    // Caddy's address, which no other client of the tests uses.
     BERTH_TRUST_PROXY: '127.0.0.1',
   })
   const upstream = new URL(world.url).host
@@ -91,7 +91,7 @@ export async function startTlsWorld(env: Record<string, string> = {}): Promise<T
   const open: TlsWorld['open'] = (name, path, options) => {
     const headers = { host: hostOf(name), ...(options.headers as Headers) }
     const sent = request({ ...connection(name), path, ...options, headers })
-    return sent.setTimeout(TIMEOUT_MS, () => sent.destroy(new Error(`no answer within ${TIMEOUT_MS} ms`)))
+    return sent.setTimeout(TIMEOUT_MS, () => sent.destroy(new Error(`no response within ${TIMEOUT_MS} ms`)))
   }
   const send: TlsWorld['send'] = (name, path, { body, ...options } = {}) =>
     new Promise((resolve, reject) => {
@@ -125,7 +125,7 @@ export async function startTlsWorld(env: Record<string, string> = {}): Promise<T
       new WebSocket(`wss://127.0.0.1:${ports.https}${path}`, {
         servername: name,
         ca: caddy.ca,
-        // For the certificate the name counts, not the address.
+        // The certificate is for the name, not for the address.
         checkServerIdentity: () => undefined,
         headers: { host: hostOf(name), ...headers },
       } as never),

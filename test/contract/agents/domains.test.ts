@@ -148,11 +148,7 @@ describe('invalid domains', () => {
     ['with a number for a name', { subdomain: 7 }, /^subdomain: /],
     ['with an address', { customDomain: '127.0.0.1' }, 'customDomain: must be a name, not an address'],
     ['with a single label', { customDomain: 'intranet' }, /^customDomain: must be a domain name/],
-    [
-      'with a local name',
-      { customDomain: 'a.localhost' },
-      /^customDomain: is a name of this machine/,
-    ],
+    ['with a local name', { customDomain: 'a.localhost' }, /^customDomain: is a name of this machine/],
     ['with a URL', { customDomain: 'https://a.example.test' }, /^customDomain: must be a domain name/],
     ['without a port', { subdomain: 'a1', targetPort: undefined }, /^targetPort: /],
     [

@@ -127,7 +127,11 @@ describe('malformed secrets', () => {
     ['a NUL in the name', { name: 'A\0', value: 'x' }, NAME],
     ['a long name', { name: 'A'.repeat(129), value: 'x' }, NAME],
     ['a NUL in the value', { name: 'A', value: 'x\0y' }, 'value: must not contain NUL or broken Unicode'],
-    ['half a surrogate pair', { name: 'A', value: '\ud800' }, 'value: must not contain NUL or broken Unicode'],
+    [
+      'half a surrogate pair',
+      { name: 'A', value: '\ud800' },
+      'value: must not contain NUL or broken Unicode',
+    ],
     ['a long value', { name: 'A', value: 'é'.repeat(16_385) }, 'value: must have at most 32768 bytes'],
     ['a value that is not text', { name: 'A', value: 1 }, /^value: /],
     ['another type', { name: 'A', value: 'x', type: 'file' }, 'type: must be secret or variable'],

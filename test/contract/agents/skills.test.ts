@@ -288,7 +288,11 @@ describe('versions of a skill', () => {
     const now = (await add(cid)).body.skill
     assert.deepEqual([now.skillId, now.skillCid, now.version], [skill.skillId, cid, '2.0.0'])
     assert.ok(now.updatedAt > skill.updatedAt)
-    assert.deepEqual((await api.post(path, { skillCid: cid })).body, body, 'a repeat returns the same version')
+    assert.deepEqual(
+      (await api.post(path, { skillCid: cid })).body,
+      body,
+      'a repeat returns the same version',
+    )
     const first = await api.get(path, { limit: '1' })
     const rest = await api.get(path, { limit: '1', pageToken: first.headers.get('next-page-token') ?? '' })
     assert.deepEqual([...first.body.versions, ...rest.body.versions], listed.versions)

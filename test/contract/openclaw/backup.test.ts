@@ -1,4 +1,4 @@
-/** An agent of the real engine in a backup: it runs again elsewhere, with its workspace, its tasks and its devices. */
+/** An agent with the real engine in a backup: it runs again elsewhere, with its workspace, tasks and devices. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, it } from 'node:test'
@@ -14,7 +14,7 @@ after(async () => {
   for (const stop of stops.reverse()) await stop()
 })
 
-it('an agent comes back from a backup with its workspace, tasks and devices', {
+it('a restored agent runs with its workspace, tasks and devices', {
   timeout: 500_000,
 }, async () => {
   const enginesDir = await ensureEngines()
@@ -32,7 +32,7 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
   const api = await clientOf(stack.url, key)
   const { agentId } = (await api.post('/v0/agents', { name: 'Moved' }, { prefer: 'respond-async' })).body
     .agent
-  // Its own client takes each 503 as it comes; this one waits for an engine that stalls.
+  // Its own client returns each 503 immediately; this one retries while the engine stalls.
   const { path, record, api: patient } = await running(api, agentId)
   const exec = async (client: typeof api, command: string): Promise<string> =>
     (await client.post(`${path}/console/exec`, { command })).body.stdout
@@ -54,7 +54,7 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
     return body.jobs.map(({ id, name }: Record<string, string>) => `${id} ${name}`)
   }
   const tasks = await namesOf(patient)
-  // Enough for the engine to be asked for its tasks while its home is read.
+  // Enough for a request for the engine's tasks to arrive while the home is read.
   await exec(api, 'head -c 100000000 /dev/urandom > ~/large')
   const processOf = async () => (await live(api, path)).body.processId
   const before = await processOf()
@@ -69,8 +69,8 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
     ]))
   );
   assert.doesNotMatch(await backup, /was not suspended/)
-  assert(statuses.has(503), 'the engine takes no calls while its home is read')
-  assert.deepEqual(await namesOf(patient), tasks, 'and goes on at once')
+  assert(statuses.has(503), 'the engine accepts no calls while its home is read')
+  assert.deepEqual(await namesOf(patient), tasks, 'and resumes at once')
   assert.equal(await processOf(), before)
   await stack.stop()
   stack = undefined
@@ -83,9 +83,9 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
   await cli({ ...env, ...settings })('restore', join(root, 'backups'))
   stack = await start('second')
   const again = await clientOf(stack.url, key)
-  // Until a worker has looked, its row says that it runs, as it did at the backup.
+  // Until a worker has checked, its row says that it runs, as it did at the backup.
   const { url } = stack
-  await until('its gateway answers', async () => (await device.connect(way(url))).ok, 300_000)
+  await until('its gateway responds', async () => (await device.connect(way(url))).ok, 300_000)
   const moved = await running(again, agentId)
   assert.equal(await exec(again, 'cat ~/clawd/workspace/note.txt ~/clawd/.unsaved'), 'mine\ndraft\n')
   assert.equal(tasks.length, 1)

@@ -35,7 +35,7 @@ const { sql, workspace } = context
 const own = await workspace()
 const { api } = own
 
-/** Channels of an agent that is a row only: its gateway is left as it is. */
+/** Channels of an agent that is only a row: its gateway is left alone. */
 async function rowChannels() {
   const { id, path } = await insertAgent(context, own)
   return {
@@ -48,12 +48,12 @@ async function rowChannels() {
 }
 
 describe('channels', () => {
-  it('channels are none at first', async () => {
+  it('no channels are configured by default', async () => {
     const { list } = await rowChannels()
     const none = { telegram: null, slack: null, discord: null, whatsapp: null }
     assert.deepEqual(await list(), { ...none, version: '2026.9.6' })
   })
-  it('channels are shown with the end of their tokens only, which are stored encrypted', async () => {
+  it('channels show only the end of their tokens, which are stored encrypted', async () => {
     const { id, list, save } = await rowChannels()
     const settings = { dmPolicy: 'pairing', allowFrom: [603767951, '42'] }
     const saved = await save('telegram', { botToken: TELEGRAM, ...settings })
@@ -94,7 +94,7 @@ describe('channels', () => {
         /secret|AAHtest/,
       )
   })
-  it('channels keep what a change leaves out, tokens as well', async () => {
+  it('channels keep what a change leaves out, including tokens', async () => {
     const { list, save } = await rowChannels()
     const own = { botToken: 'xoxb-4-secret-of-slack-bot', appToken: 'xapp-4-secret-of-slack-app' }
     await save('slack', { ...own, allowFrom: ['U1'] })
@@ -125,12 +125,12 @@ describe('channels', () => {
     ['TELEGRAM', { botToken: TELEGRAM }, 'Unsupported channel'],
     ['__proto__', {}, 'Unsupported channel'],
   ] as const)
-    it(`channels are refused: ${channel} with ${JSON.stringify(body)}`, async () => {
+    it(`a channel is refused: ${channel} with ${JSON.stringify(body)}`, async () => {
       const { list, save } = await rowChannels()
       assertError(await save(channel, body), 400, message)
       assert.equal((await list()).telegram, null)
     })
-  it('channels refuse the token of another agent, without its name [report: bot tokens]', async () => {
+  it("a channel rejects another agent's token, without naming the agent [report: bot tokens]", async () => {
     const TAKEN = '409 botToken: another agent has this token; each agent needs a bot of its own'
     const taken = { botToken: '555555555:AAHtest-token_of-telegram-twice', skipRestart: true }
     const said = ({ status, body }: Reply) => `${status} ${body.error}`
@@ -148,9 +148,9 @@ describe('channels', () => {
     assert.equal(said(made), TAKEN)
     assert.equal((await api.delete(`${first.path}/telegram`, { prefer: 'wait=0' })).status, 202)
     const both = await Promise.all([second.save('telegram', taken), foreign()])
-    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409], 'one of two at once')
+    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409], 'one of two concurrent requests')
   })
-  it('channels refuse each token of Slack and Discord [report: bot tokens]', async () => {
+  it('each token of Slack and Discord belongs to one agent [report: bot tokens]', async () => {
     const slack = { botToken: 'xoxb-2-secret-of-slack-bot', appToken: 'xapp-2-secret-of-slack-app' }
     const [first, second] = [await rowChannels(), await rowChannels()]
     await first.save('slack', slack)
@@ -159,12 +159,12 @@ describe('channels', () => {
     assertError(await second.save('slack', { ...slack, appToken: 'xapp-3-of-its-own' }), 409, /^botToken: /)
     assertError(await second.save('discord', { botToken: 'another.secret.of.discord' }), 409, /^botToken: /)
   })
-  it('channels that are not there cannot be removed', async () => {
+  it('a channel that is not configured cannot be removed', async () => {
     const { path } = await rowChannels()
     assertError(await api.delete(`${path}/telegram`), 404, 'The channel is not configured')
     assertError(await api.delete(`${path}/signal`), 400, 'Unsupported channel')
   })
-  it('channels are no part of the free plan', async () => {
+  it('channels are not part of the free plan', async () => {
     const free = await workspace('free')
     const { path } = await insertAgent(context, free)
     const body = { botToken: TELEGRAM, skipRestart: true }
@@ -172,7 +172,7 @@ describe('channels', () => {
     assertError(reply, 403, 'Channels are not part of the free plan')
     assert.equal((await free.api.get(`${path}/channels`)).body.telegram, null)
   })
-  it('channels need a key that may write', async () => {
+  it('channels need a key with write access', async () => {
     const { path } = await rowChannels()
     const reader: Client = await own.keyed('org:agents:read')
     assert.equal((await reader.get(path)).status, 200)
@@ -181,11 +181,11 @@ describe('channels', () => {
   })
 })
 
-describe('a channel of an agent that runs', async () => {
+describe('channels of a running agent', async () => {
   const agent = await newAgent(api)
   const channel = `${agent.path}/channels/telegram`
   const patient = { prefer: 'wait=150' }
-  /** The change is done, also where that took longer than one request waits. */
+  /** The change is done, even if that took longer than one request waits. */
   const done = async ({ status, headers, body }: Reply) => {
     if (status === 200) return
     assert.equal(status, 202, JSON.stringify(body))
@@ -197,7 +197,7 @@ describe('a channel of an agent that runs', async () => {
     (await api.post(`${agent.path}/console/exec`, { command })).body.stdout
   const onDisk = async () => JSON.parse(await exec('cat ../.openclaw/openclaw.json'))
 
-  it('a channel of an agent that runs reaches its engine, which loads it, and answers 202 before where the client does not wait', async () => {
+  it('a channel of a running agent reaches its engine, and a request without wait returns 202', async () => {
     const body = { botToken: LIVE, dmPolicy: 'open' }
     const reply = await api.post(channel, body, { prefer: 'respond-async' })
     assert.equal(reply.status, 202)
@@ -207,13 +207,13 @@ describe('a channel of an agent that runs', async () => {
     const { enabled, botToken, dmPolicy, allowFrom } = channels.telegram
     assert.deepEqual([enabled, botToken, dmPolicy, allowFrom], [true, LIVE, 'open', ['*']])
     assert.equal(plugins.entries.telegram.enabled, true)
-    // The log is read from the container's, a moment behind the gateway.
+    // The log is a moment behind the gateway.
     const loaded = /\d+ plugins: [^)]*\btelegram\b/
     await until('it has loaded the plugin', async () =>
       loaded.test((await api.get(`${agent.path}/logs`)).body.logs),
     )
   })
-  it('a channel of an agent that runs is gone from it once it is removed', async () => {
+  it('a removed channel disappears from a running agent', async () => {
     const reply = await api.delete(channel, patient)
     assert.match(reply.body.message, /^Channel telegram removed/)
     await done(reply)
@@ -221,7 +221,7 @@ describe('a channel of an agent that runs', async () => {
     assert.ok(!text.includes(LIVE))
     assert.equal((await api.get(`${agent.path}/channels`)).body.telegram, null)
   })
-  it('a channel of an agent that runs fails with the gateway, and stays as it was asked for', async () => {
+  it('a channel change of a running agent fails with the gateway, and stays saved', async () => {
     await exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json')
     const configured = await api.post(channel, { botToken: LIVE }, patient)
     assertError(configured, 500, 'Configuration failed')

@@ -1,4 +1,4 @@
-/** Chat with a real engine: by HTTP as OpenAI's clients do, and by WebSocket. */
+/** Chat with a real engine: by HTTP like OpenAI's clients, and by WebSocket. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { openChat, patientHost, sharedAgent, whenReady } from './context.ts'
 
-/** The first turn of a gateway takes seconds, on a busy machine many. */
+/** The first turn of a gateway takes seconds, and much longer on a busy machine. */
 const TURN_MS = 120_000
 
 const context = await openContext()
@@ -17,7 +17,7 @@ const { agentId, record } = agent
 const token: string = record.gatewayToken
 const host = patientHost(context.url, agent)
 
-/** Says hello to the gateway as the official command line does. */
+/** Connects to the gateway as the official command line does. */
 async function greet(
   socket: AgentSocket,
   maxProtocol: number,
@@ -39,7 +39,7 @@ async function greet(
       auth,
     },
   })
-  return until('it answers', () => socket.messages.find(({ id }) => id === 'connect-1'))
+  return until('the gateway responds', () => socket.messages.find(({ id }) => id === 'connect-1'))
 }
 
 async function connect(open: () => AgentSocket, maxProtocol: number): Promise<AgentSocket> {
@@ -50,21 +50,21 @@ async function connect(open: () => AgentSocket, maxProtocol: number): Promise<Ag
   return socket
 }
 
-/** Sends a message, and resolves to the agent's words once it is done. */
+/** Sends a message; resolves to the agent's reply once it is complete. */
 async function say(socket: AgentSocket, message: string): Promise<string> {
   const id = randomUUID()
   const params = { message, idempotencyKey: id, sessionKey: `agent:main:${id}` }
   socket.send({ type: 'req', id, method: 'chat.send', params })
-  const started = await until('it begins', () => socket.messages.find((one) => one.id === id))
+  const started = await until('the reply begins', () => socket.messages.find((one) => one.id === id))
   assert.equal(started.ok, true, JSON.stringify(started))
   const isLast = ({ event, payload }: AgentSocket['messages'][number]) =>
     event === 'chat' && payload.runId === started.payload.runId && payload.state === 'final'
-  const final = await until('it is done', () => socket.messages.find(isLast), TURN_MS)
+  const final = await until('the reply is complete', () => socket.messages.find(isLast), TURN_MS)
   return final.payload.message.content.map(({ text }: { text: string }) => text).join('')
 }
 
 describe('chat by WebSocket', () => {
-  it('chat by WebSocket answers, whatever protocol the client knows', async () => {
+  it('chat by WebSocket responds with every protocol version', async () => {
     for (const [path, maxProtocol] of [
       ['/', 4],
       ['/chat', 3],
@@ -76,12 +76,12 @@ describe('chat by WebSocket', () => {
       assert.equal((await socket.closed).code, 1000)
     }
   })
-  it('chat by WebSocket takes the token in its first message as well', async () => {
+  it('chat by WebSocket also accepts the token in the first message', async () => {
     const socket = await connect(() => new AgentHost(context.url, agentId).socket('/'), 4)
     assert.match(await say(socket, 'ping'), /pong: .*ping/s)
     socket.raw.close()
   })
-  it('chat by WebSocket is closed with 1008 without a good token in its first message', async () => {
+  it('chat by WebSocket is closed with 1008 without a valid token in the first message', async () => {
     for (const auth of [{}, { token: randomUUID() }]) {
       const socket = await openChat(() => new AgentHost(context.url, agentId).socket('/'))
       const { ok, error } = await greet(socket, 4, auth)
@@ -89,7 +89,7 @@ describe('chat by WebSocket', () => {
       assert.equal((await socket.closed).code, 1008)
     }
   })
-  it('chat by WebSocket is 401 before the upgrade with a token that is none', async () => {
+  it('chat by WebSocket with an invalid token in the URL gets 401 before the upgrade', async () => {
     assert.equal(await new AgentHost(context.url, agentId).socket('/?token=wrong').refused(), 401)
   })
 })
@@ -97,7 +97,7 @@ describe('chat by WebSocket', () => {
 describe('chat by HTTP', () => {
   const messages = [{ role: 'user', content: 'ping' }]
 
-  it('chat by HTTP answers at once', async () => {
+  it('chat by HTTP responds in one piece', async () => {
     const { status, body, text } = await host.post('/v1/chat/completions', {
       model: 'openclaw/default',
       messages,
@@ -105,11 +105,11 @@ describe('chat by HTTP', () => {
     assert.equal(status, 200, text)
     assert.match(body.choices[0].message.content, /pong: .*ping/s)
   })
-  it('chat by HTTP answers as it thinks', async () => {
+  it('chat by HTTP streams its response', async () => {
     const json = { model: 'openclaw/default', messages, stream: true }
     const response = await whenReady(async () => {
       const begun = await host.stream('POST', '/v1/chat/completions', { json })
-      // Nobody reads what is refused, which would hold its connection.
+      // A refused response must be consumed, or it would hold its connection.
       if (begun.statusCode !== 200) begun.resume()
       return begun
     })
@@ -117,26 +117,26 @@ describe('chat by HTTP', () => {
     assert.match(response.headers['content-type'] ?? '', /^text\/event-stream/)
     let chunks = 0
     let all = ''
-    // Not by iteration, which joins what came while nobody looked.
+    // Not by iteration, which joins chunks that arrive in between.
     response.on('data', (chunk) => {
       chunks++
       all += chunk
     })
     await once(response, 'end')
-    assert.ok(chunks > 1, 'it came in pieces')
+    assert.ok(chunks > 1, 'the response came in chunks')
     const events = all.split('\n\n').flatMap((event) => /^data: (\{.*)$/.exec(event)?.[1] ?? [])
     const said = events.map((event) => JSON.parse(event).choices[0]?.delta?.content ?? '').join('')
     assert.match(said, /pong: .*ping/s)
     assert.match(all, /data: \[DONE\]/)
   })
-  it('chat by HTTP answers to /v1/responses and lists models', async () => {
+  it('chat by HTTP supports /v1/responses and lists models', async () => {
     const { status, text } = await host.post('/v1/responses', { model: 'openclaw/default', input: 'ping' })
     assert.equal(status, 200, text)
     assert.match(text, /pong: /)
     const models = await host.get('/v1/models')
     assert.ok(models.body.data.some(({ id }: { id: string }) => id === 'openclaw/default'))
   })
-  it('chat by HTTP passes the engine’s own errors on', async () => {
+  it('chat by HTTP forwards the engine’s own errors', async () => {
     const { status, body } = await host.post('/v1/chat/completions', { model: 'openclaw/default' })
     assert.equal(status, 400)
     assert.equal(typeof body.error.message, 'string')

@@ -1,4 +1,4 @@
-/** The engine's own config (contract 4.3, 7.2), and what a manifest asks of the engine. */
+/** The engine's own config (contract 4.3, 7.2), and what a manifest requests from the engine. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
@@ -40,22 +40,22 @@ const write = async (change: (config: Json) => void) => {
 }
 const exec = async (command: string): Promise<Json> =>
   (await api.post(`${agent.path}/console/exec`, { command })).body
-/** openclaw.json as it lies on disk. */
+/** openclaw.json on disk. */
 const onDisk = async (): Promise<Json> => JSON.parse((await exec('cat ../.openclaw/openclaw.json')).stdout)
 const restart = async () => {
   const reply = await api.post(`${agent.path}/restart`, {}, { prefer: 'respond-async' })
   const operation = `/v0/operations/${reply.headers.get('operation-id')}`
   const isDone = async () => (await api.get(operation, { wait: '30' })).body.data.state === 'succeeded'
-  await until('it is restarted', isDone, 180_000)
+  await until('the agent has restarted', isDone, 180_000)
 }
 
-describe('a manifest', async () => {
+describe('manifests', async () => {
   const { clone, commit, manifest, push, synced, takenOver } = await openRepository(context, agent)
   const tasks = async (): Promise<[name: string, enabled: boolean, expr: string][]> => {
     const { jobs } = (await api.get(`${agent.path}/tasks`, { includeDisabled: 'true' })).body
     return jobs.map(({ name, enabled, schedule }: Json) => [name, enabled, schedule.expr]).sort()
   }
-  /** Pushes a manifest with other parts; resolves to the parts that were applied. */
+  /** Pushes a manifest with other parts; resolves to the applied parts. */
   const pushManifest = async (more: Json): Promise<string[]> => {
     await synced()
     const dir = await clone()
@@ -66,10 +66,10 @@ describe('a manifest', async () => {
   }
   const daily = (schedule: string) => ({ name: 'daily', schedule, prompt: 'Look around' })
 
-  it('a manifest of a template gives the engine its tasks', async () => {
+  it('the manifest of a template gives the engine its tasks', async () => {
     assert.deepEqual(await tasks(), [['Count', false, '0 5 * * *']])
   })
-  it('a manifest that is pushed gives the engine its tasks and its model', async () => {
+  it('a pushed manifest gives the engine its tasks and its model', async () => {
     const applied = await pushManifest({
       tasks: [COUNT, daily('0 9 * * *')],
       model: 'anthropic/claude-sonnet-4-6',
@@ -84,7 +84,7 @@ describe('a manifest', async () => {
       ['daily', true, '0 9 * * *'],
     ])
   })
-  it('a manifest that is pushed again makes no task twice', async () => {
+  it('a manifest that is pushed again creates no duplicate task', async () => {
     assert.ok((await pushManifest({ tasks: [COUNT, daily('0 10 * * *')] })).includes('tasks'))
     assert.deepEqual(await tasks(), [
       ['Count', false, '0 5 * * *'],
@@ -94,7 +94,7 @@ describe('a manifest', async () => {
 })
 
 describe('the config', () => {
-  it('the schema of the config is read place by place', async () => {
+  it('the schema of the config is read level by level', async () => {
     const root = await api.get(`${CONFIG}/schema`)
     assert.equal(root.status, 200, JSON.stringify(root.body))
     assert.ok(root.body.children.some(({ key, hasChildren }: Json) => key === 'agents' && hasChildren))
@@ -107,16 +107,16 @@ describe('the config', () => {
     assert.ok(JSON.stringify(leaf.schema).includes('"medium"'), JSON.stringify(leaf))
   })
   for (const path of ['nowhere', 'agents.nowhere.at.all', '..'])
-    it(`the schema of the config is 404 at ${path}`, async () =>
+    it(`the schema of the config returns 404 at ${path}`, async () =>
       assertError(await api.get(`${CONFIG}/schema`, { path }), 404, 'The config has no such key'))
-  it('the schema of the config is 400 for a path that is too long', async () =>
+  it('the schema of the config returns 400 for a path that is too long', async () =>
     assertError(await api.get(`${CONFIG}/schema`, { path: 'a'.repeat(1001) }), 400, /path/))
-  it('the config of an agent is read as text, with its secrets redacted', async () => {
+  it('the config of an agent is returned as text, with its secrets redacted', async () => {
     const { gateway } = await config()
     assert.equal(gateway.auth.token, REDACTED)
     assert.ok(!(await text()).includes(agent.record.gatewayToken))
   })
-  it('the config of an agent is written as text or as an object', async () => {
+  it('the config of an agent may be written as text or as an object', async () => {
     const value = await config()
     value.messages = { ackReaction: '👀' }
     const asText = await api.put(CONFIG, { config: JSON.stringify(value) })
@@ -126,7 +126,7 @@ describe('the config', () => {
     assert.equal((await api.put(CONFIG, { config: value })).status, 200)
     assert.equal((await config()).messages.ackReaction, '👍')
   })
-  it('the config of an agent keeps what it had where a redacted value is written back', async () => {
+  it('the config of an agent keeps values that are written back redacted', async () => {
     await write((value) => {
       value.models ??= {}
       value.models.providers = { ...value.models.providers, mine: provider('my-own-key') }
@@ -138,14 +138,14 @@ describe('the config', () => {
     const { mine } = (await onDisk()).models.providers
     assert.deepEqual([mine.apiKey, mine.models[0].name], ['my-own-key', 'Renamed'])
   })
-  it('the config of an agent stays through a restart', async () => {
+  it('the config of an agent survives a restart', async () => {
     await write((value) => {
       value.messages = { ackReaction: '🎈' }
     })
     await restart()
     assert.equal((await onDisk()).messages.ackReaction, '🎈')
   })
-  it("the config of an agent cannot take over the operator's keys", async () => {
+  it("the config of an agent cannot override the operator's keys", async () => {
     for (const take of [
       (value: Json) => {
         value.gateway.auth.token = 'mine-now'
@@ -171,23 +171,23 @@ describe('the config', () => {
     assert.ok(!body.keys.includes('agents.defaults.model.primary'))
     assert.ok(!JSON.stringify(body).includes(agent.record.gatewayToken))
   })
-  it("the config of an agent gets back the operator's keys that it leaves out", async () => {
+  it("the config of an agent keeps the operator's keys that a write leaves out", async () => {
     assert.equal((await api.put(CONFIG, { config: {} })).status, 200)
     assert.equal((await onDisk()).gateway.auth.token, agent.record.gatewayToken)
     assert.equal((await api.get(`${agent.path}/devices`)).status, 200)
   })
   for (const [what, bad] of [
-    ['no JSON', '{'],
+    ['not JSON', '{'],
     ['empty', ''],
     ['a list', '[]'],
     ['a list', []],
     ['a number', 7],
     ['null', null],
     ['missing', undefined],
-    ['not what the engine knows', { nonsense: true }],
-    ['not what the engine knows', '{"gateway": {"port": "seven"}}'],
+    ['unknown to the engine', { nonsense: true }],
+    ['unknown to the engine', '{"gateway": {"port": "seven"}}'],
   ] as const)
-    it(`the config of an agent is not written when it is ${what}: ${JSON.stringify(bad)}`, async () => {
+    it(`the config of an agent is not written if it is ${what}: ${JSON.stringify(bad)}`, async () => {
       const before = await text()
       const reply = await api.put(CONFIG, { config: bad })
       assertError(reply, 400, INVALID)
@@ -196,7 +196,7 @@ describe('the config', () => {
     })
 })
 
-describe('the version of a config', () => {
+describe('versions of a config', () => {
   const put = (config: unknown, match?: string) =>
     api.request('PUT', CONFIG, {
       json: { config },
@@ -213,14 +213,14 @@ describe('the version of a config', () => {
     const written = await put({ ...value, logging: { level: 'debug' } }, seen)
     assert.equal(written.status, 200, JSON.stringify(written.body))
     assert.notEqual(etag(written), seen)
-    assert.equal(etag(await api.get(CONFIG)), etag(written), 'for the next write of the same writer')
+    assert.equal(etag(await api.get(CONFIG)), etag(written), 'for the next write by the same writer')
     assertError(await put(value, seen), 412, 'The config was changed meanwhile')
     assert.equal((await config()).logging.level, 'debug')
     const now = etag(await api.get(CONFIG))
     const both = await Promise.all(
       ['info', 'warn'].map((level) => put({ ...value, logging: { level } }, now)),
     )
-    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 412], 'one of two at once')
+    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 412], 'one of two concurrent writes')
     assert.equal((await put(value, '*')).status, 200)
     for (const bad of ['W/"a"', 'a', '"a", "b"', ''])
       assertError(await put(value, bad), 400, 'If-Match: must be * or one strong ETag')
@@ -238,7 +238,7 @@ describe('the version of a config', () => {
 describe('validating a config', () => {
   const validate = (body: unknown) => api.post(`${CONFIG}/validate`, body)
 
-  it('validating a config says that what is there is valid, with and without a body', async () => {
+  it('validating a config succeeds for the current one, with and without a body', async () => {
     for (const reply of [
       await api.request('POST', `${CONFIG}/validate`),
       await validate({}),
@@ -249,7 +249,7 @@ describe('validating a config', () => {
       assert.equal(reply.body.valid, true, reply.body.output)
     }
   })
-  it('validating a config says what the engine finds wrong, and writes nothing', async () => {
+  it("validating a config returns the engine's errors, and writes nothing", async () => {
     const before = await text()
     const { status, body } = await validate({ config: { nonsense: true } })
     assert.equal(status, 200)
@@ -257,11 +257,11 @@ describe('validating a config', () => {
     assert.match(body.output, /nonsense/)
     assert.equal(await text(), before)
   })
-  it('validating a config that is no JSON object is 400', async () => {
+  it('validating a config that is not a JSON object returns 400', async () => {
     for (const bad of ['{', '7', 7, []]) assertError(await validate({ config: bad }), 400, INVALID)
     assertError(await api.request('POST', `${CONFIG}/validate`, { body: '{' }), 400, INVALID)
   })
-  it('validating a config that is nested too deep, or too large when it is indented, is 400 at once', async () => {
+  it('validating a config that is nested too deep, or too large indented, returns 400 at once', async () => {
     const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
     const wide = `{"a":${'['.repeat(30)}${'1,'.repeat(400_000)}1${']'.repeat(30)}}`
     for (const json of [nested(33), nested(100_000), wide]) {
@@ -276,18 +276,18 @@ describe('validating a config', () => {
   })
 })
 
-describe('where the config cannot be had', () => {
+describe('an unreadable config', () => {
   before(() => exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json'))
   after(() => exec('cd ../.openclaw && rmdir openclaw.json && mv kept openclaw.json'))
 
-  it('reading and writing a config that cannot be had fail as the contract says', async () => {
+  it("reading and writing an unreadable config return the contract's errors", async () => {
     assertError(await api.get(CONFIG), 500, 'Failed to read config')
     assertError(await api.put(CONFIG, { config: {} }), 500, 'Failed to write config')
   })
 })
 
-describe('the config of an agent that does not run', () => {
-  it('the config of an agent that does not run is 503', async () => {
+describe('the config of a stopped agent', () => {
+  it('the config of an agent that is not running returns 503', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     for (const reply of [

@@ -21,7 +21,7 @@ const run = async (command: string, more: object = {}) => {
 }
 const detail = (reply: { headers: Headers }) => reply.headers.get('error-detail')
 
-/** The events of a command as it runs; `onText` may end the connection. */
+/** The events of a running command; `onText` may close the connection. */
 async function stream(command: string, signal?: AbortSignal): Promise<{ event: string; data: any }[]> {
   const response = await fetch(`${context.url}${agent.path}/console/exec`, {
     method: 'POST',
@@ -39,7 +39,7 @@ async function stream(command: string, signal?: AbortSignal): Promise<{ event: s
 }
 
 describe('a command', () => {
-  it('a command answers with what it said, and its exit code', async () => {
+  it('a command returns its output and its exit code', async () => {
     const body = await run('echo out; echo err >&2; exit 3')
     const { timestamp, ...rest } = body
     assert.deepEqual(rest, {
@@ -52,7 +52,7 @@ describe('a command', () => {
     })
     assert.ok(Math.abs(Date.parse(timestamp) - Date.now()) < 60_000)
   })
-  it("a command runs in the agent's root, or where it is told to", async () => {
+  it("a command runs in the agent's root by default, or in the given folder", async () => {
     assert.equal((await run('git rev-parse --show-prefix')).stdout, '\n')
     assert.equal((await run('basename "$PWD"', { cwd: 'workspace' })).stdout, 'workspace\n')
     assert.equal((await run('basename "$PWD"', { cwd: '/home/node/clawd/workspace' })).stdout, 'workspace\n')
@@ -60,32 +60,32 @@ describe('a command', () => {
   it('a command has the environment of the agent', async () => {
     assert.equal((await run('echo "$AGENT_ID"')).stdout, `${agent.agentId}\n`)
   })
-  it('a command that a signal ends has 128 and its number as its exit code', async () => {
+  it('a command that a signal ends has the exit code 128 plus its number', async () => {
     assert.equal((await run('kill -KILL $$')).exitCode, 137)
   })
   it("a command may be run with the agent's own token", async () => {
     assert.equal((await exec('true', {}, agent.gateway)).status, 200)
   })
-  it('a command is cut off where it says too much', async () => {
+  it('the output of a command is truncated at 1 MiB', async () => {
     const body = await run('head -c 3000000 /dev/zero | tr "\\0" a')
     assert.equal(body.truncated, true)
     assert.equal(body.stdout.length, 1_048_576)
   })
   for (const [what, command] of [
     ['nothing', undefined],
-    ['an empty text', ''],
+    ['an empty string', ''],
     ['spaces', ' \n'],
-    ['no text', 1],
+    ['not a string', 1],
     ['a NUL', 'echo a\0b'],
     ['more than 64 KiB', `echo ${'a'.repeat(65_536)}`],
   ]) {
-    it(`a command is refused when it is ${what}`, async () => {
+    it(`a command is refused if it is ${what}`, async () => {
       const reply = await exec(command)
       assertError(reply, 400, 'Invalid command')
       assert.match(detail(reply) ?? '', /^command: /)
     })
   }
-  it('a command is refused in a body that is no JSON, or none', async () => {
+  it('a command is refused if its body is missing or not a JSON object', async () => {
     for (const body of ['{', '[]', undefined]) {
       const reply = await shared.request(
         'POST',
@@ -97,13 +97,13 @@ describe('a command', () => {
     }
   })
   for (const [what, cwd, why] of [
-    ['is not there', '/home/node/clawd/nowhere', 'there is no such folder'],
+    ['does not exist', '/home/node/clawd/nowhere', 'there is no such folder'],
     ['is a file', '/home/node/clawd/.gitignore', 'not a folder'],
     ['is empty', '', 'must not be empty'],
-    ['is no text', 7, 'must be text'],
+    ['is not a string', 7, 'must be text'],
     ['has a NUL', 'a\0b', 'must not contain NUL'],
   ]) {
-    it(`a command is refused in a folder that ${what}`, async () => {
+    it(`a command is refused if its folder ${what}`, async () => {
       const reply = await exec('true', { cwd })
       assertError(reply, 400, 'Invalid command')
       assert.equal(detail(reply), `cwd: ${why}`)
@@ -113,11 +113,11 @@ describe('a command', () => {
     const reply = await exec('true', { cwd: 'nowhere' })
     assert.equal(detail(reply), 'cwd: there is no such folder')
   })
-  it('a command needs a key that may write', async () => {
+  it('a command needs a key with write access', async () => {
     const reader = await (await workspace()).keyed('org:files:write')
     assert.equal((await exec('true', {}, reader)).status, 403)
   })
-  it('a command is refused where the agent does not run', async () => {
+  it('a command is refused if the agent is not running', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     const reply = await own.api.post(`${path}/console/exec`, { command: 'true' })
@@ -126,8 +126,8 @@ describe('a command', () => {
   })
 })
 
-describe('a command whose output is streamed', () => {
-  it('a command whose output is streamed says what it says as it says it', async () => {
+describe('streamed commands', () => {
+  it('a streamed command sends its output as it is written', async () => {
     const events = await stream('echo one; sleep 0.3; echo two >&2; exit 4')
     const { timestamp, ...end } = events.at(-1)?.data ?? {}
     assert.deepEqual(events.slice(0, -1), [
@@ -138,7 +138,7 @@ describe('a command whose output is streamed', () => {
     assert.deepEqual(end, { exitCode: 4, truncated: false, timedOut: false })
     assert.ok(Date.parse(timestamp))
   })
-  it('a command whose output is streamed is refused before it starts with a status', async () => {
+  it('a streamed command that is refused before it starts gets an error status', async () => {
     const headers = { accept: 'text/event-stream' }
     const reply = await shared.post(
       `${agent.path}/console/exec`,
@@ -147,7 +147,7 @@ describe('a command whose output is streamed', () => {
     )
     assertError(reply, 400, 'Invalid command')
   })
-  it('a command whose output is streamed is killed when the client goes, streamed or not', async () => {
+  it('a command is killed when its client disconnects, streamed or not', async () => {
     for (const accept of ['text/event-stream', 'application/json']) {
       const file = `/tmp/${randomUUID()}`
       const gone = new AbortController()
@@ -159,10 +159,10 @@ describe('a command whose output is streamed', () => {
       }).then((response) => response.text())
       const ended = assert.rejects(asked)
       const isRunning = async () => (await run(`kill -0 $(cat ${file})`)).exitCode === 0
-      await until('it runs', isRunning)
+      await until('the command runs', isRunning)
       gone.abort()
       await ended
-      await until('it is killed', async () => !(await isRunning()))
+      await until('the command is killed', async () => !(await isRunning()))
     }
   })
 })

@@ -1,4 +1,4 @@
-/** The agent that the files of a run share, and agents of a file's own. */
+/** The agent that the files of a run share, and a file's own agents. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -12,12 +12,12 @@ import { until } from '../../support/processes.ts'
 import { stackKind } from '../../support/stack.ts'
 import type { Context, Workspace } from '../context.ts'
 
-/** A gateway takes about 10 s to start, several at once on a small machine a minute. */
+/** A gateway takes about 10 s to start; several at once on a small machine take a minute. */
 const UP_MS = 300_000
 const GONE_MS = 180_000
-/** As long as the product itself goes on trying: three starts of an engine in turn take minutes on a busy machine. */
+/** As long as Berth itself keeps trying: three starts of an engine in a row take minutes on a busy machine. */
 const OPERATION_MS = 600_000
-/** An engine that has just started, or has its hands full, stalls for that long on a busy machine. */
+/** An engine that has just started, or is overloaded, stalls for this long on a busy machine. */
 const STALL_MS = 60_000
 const PAUSE_MS = 250
 
@@ -28,25 +28,25 @@ export interface TestAgent {
   agentId: string
   /** `/v0/agents/<agentId>`. */
   path: string
-  /** The agent's record when it was up. */
+  /** The agent's record once it was running. */
   record: Reply['body']
-  /** A client of its workspace; both wait for an engine that stalls. */
+  /** A client of its workspace; both clients retry while the engine stalls. */
   api: Client
-  /** A client with its gateway token. */
+  /** A client with the agent's gateway token. */
   gateway: Client
 }
 
 /**
- * An agent that runs, the same one for all files of a run. Whoever changes its token, its version, its life or
- * the history of its workspace makes an agent of their own: each costs 10 s and 1 GB.
+ * A running agent, the same one for all files of a run. A file that changes the token, version, lifecycle or workspace
+ * history must create its own agent, which costs 10 s and 1 GB.
  */
 export async function sharedAgent({ shared }: Pick<Context, 'shared'>, name = 'Shared'): Promise<TestAgent> {
-  // Berth itself sees to it that there is one only.
+  // The Idempotency-Key ensures that there is only one.
   const made = await create(shared, { name }, { 'idempotency-key': name })
   return running(shared, made.body.agent.agentId)
 }
 
-/** As {@link sharedAgent}, for tests that ask nothing of the engine: this agent has a stand-in. */
+/** Like {@link sharedAgent}, for tests that do not call the engine: this agent has a stand-in. */
 export async function sharedStandIn(context: Context): Promise<TestAgent> {
   const name = 'Stand-in'
   await useStandIn(context, await context.sharedWorkspace(), { name })
@@ -54,9 +54,9 @@ export async function sharedStandIn(context: Context): Promise<TestAgent> {
 }
 
 /**
- * Gives the agents that a workspace makes from now on a stand-in for the engine, which boots in a tenth of a second. The
- * API cannot: the version of new agents is a setting of the whole Berth. In a cluster they keep the real engine.
- * @param name of the agents; all of the workspace unless told.
+ * Gives all later agents of a workspace a stand-in for the engine, which starts in a tenth of a second. The API cannot:
+ * the version of new agents is a setting of the whole Berth. In a cluster they keep the real engine.
+ * @param name of the agents; all agents of the workspace by default.
  */
 export async function useStandIn(
   { sql }: Pick<Context, 'sql'>,
@@ -74,7 +74,7 @@ export async function useStandIn(
       WHEN (NEW.workspace_id = '${id}' AND NEW.name LIKE '${name}') EXECUTE FUNCTION ${trigger}()`)
 }
 
-/** A new agent that runs, removed after the tests of the file. @param more fields of the request beside its name. */
+/** A new running agent, which is removed after the tests of the file. @param more additional fields of the request. */
 export async function newAgent(api: Client, more: Record<string, unknown> = {}): Promise<TestAgent> {
   const made = await create(api, { name: 'Own', ...more })
   const { agentId } = made.body.agent
@@ -82,7 +82,7 @@ export async function newAgent(api: Client, more: Record<string, unknown> = {}):
   return running(api, agentId)
 }
 
-/** Deletes an agent, and waits until its container and volume are gone. One that is gone already is fine. */
+/** Deletes an agent, and waits until its container and volume are gone. It may already be deleted. */
 export async function remove(api: Client, agentId: string): Promise<void> {
   const reply = await api.delete(`/v0/agents/${agentId}`)
   if (reply.status === 404) return
@@ -101,7 +101,7 @@ async function create(api: Client, body: object, headers: Record<string, string>
   return reply
 }
 
-/** The agent once it runs. */
+/** The agent once it is running. */
 export async function running(api: Client, agentId: string): Promise<TestAgent> {
   const path = `/v0/agents/${agentId}`
   const record = await until(
@@ -116,7 +116,7 @@ export async function running(api: Client, agentId: string): Promise<TestAgent> 
   return { agentId, path, record, api: patient(api), gateway: patient(api.as(record.gatewayToken)) }
 }
 
-/** A client of an agent's own host which waits for an engine that stalls. */
+/** A client of an agent's own host that retries while the engine stalls. */
 export function patientHost(url: string, agent: TestAgent): AgentHost {
   const host = new AgentHost(url, agent.agentId, agent.record.gatewayToken)
   const ask = host.ask.bind(host)
@@ -128,15 +128,16 @@ function patient(client: Client): Client {
   const one = client.as(client.key)
   one.request = (method, path, options) => {
     const ask = () => client.request(method, path, options)
-    // A command is not for the engine, and runs once.
+    // A command does not reach the engine, and must run once.
     return path.endsWith('/console/exec') ? ask() : whenReady(ask)
   }
   return one
 }
 
 /**
- * The first answer that is not 503 because the engine is not ready; after a minute, that as well. Berth says so before the
- * engine has the request, but where agentd ends meanwhile, or a request takes several calls: only for what may run twice.
+ * The first response other than a 503 because the engine is not ready; after a minute, that one too. Berth usually
+ * responds so before the engine has the request, except if agentd exits or a request takes several calls. Use it only
+ * for requests that may run twice.
  */
 export async function whenReady<
   T extends {
@@ -153,27 +154,30 @@ export async function whenReady<
   }
 }
 
-/** A WebSocket of the gateway once that asks who we are: one that is not ready closes it with 1013. */
+/** A WebSocket of the gateway once it asks for authentication: a gateway that is not ready closes it with 1013. */
 export async function openChat(open: () => AgentSocket): Promise<AgentSocket> {
   for (const deadline = performance.now() + STALL_MS; ; await delay(PAUSE_MS)) {
     const socket = open()
     await socket.opened
     const isAsked = () => socket.messages.some(({ event }) => event === 'connect.challenge')
-    await until('the gateway asks who it is', () => isAsked() || socket.raw.readyState === socket.raw.CLOSED)
+    await until(
+      'the gateway asks for authentication',
+      () => isAsked() || socket.raw.readyState === socket.raw.CLOSED,
+    )
     if (isAsked()) return socket
     const { code, reason } = await socket.closed
     assert.ok(code === 1013 && performance.now() < deadline, `closed: ${code} ${reason}`)
   }
 }
 
-/** What a GET says of an agent once agentd has answered in time, for which it waits two seconds. */
+/** The response to a GET of an agent once agentd has responded in time; Berth waits two seconds for it. */
 export const live = (api: Client, path: string): Promise<Reply> =>
-  until('agentd answers in time', async () => {
+  until('agentd responds in time', async () => {
     const reply = await api.get(path)
     return (reply.status !== 200 || reply.body.disk !== null) && reply
   })
 
-/** The operation of a reply once it has ended. */
+/** The operation of a reply, once it has ended. */
 export const ended = (api: Client, reply: Reply): Promise<Reply['body']> =>
   until(
     'the operation ends',
@@ -185,8 +189,8 @@ export const ended = (api: Client, reply: Reply): Promise<Reply['body']> =>
   )
 
 /**
- * The answer that a POST has once its operation has ended, however long that takes: it does not wait, and is sent
- * again with the same key, which finds the operation.
+ * The final response to a POST, however long its operation takes: the request does not wait, and is sent again with the
+ * same key, which finds the operation.
  */
 export async function finalAnswer(api: Client, path: string, body?: object): Promise<Reply> {
   const key = { 'idempotency-key': randomUUID() }

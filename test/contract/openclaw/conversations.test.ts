@@ -1,4 +1,4 @@
-/** Conversations with an agent by the API: what is said, how a reply comes, stopping it, and what is kept. */
+/** Conversations with an agent by the API: messages, streamed replies, stopping a reply, and stored history. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -8,7 +8,7 @@ import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedAgent, whenReady } from './context.ts'
 
-/** The first turn of a gateway takes seconds, on a busy machine many. */
+/** The first turn of a gateway takes seconds, and much longer on a busy machine. */
 const TURN_MS = 120_000
 
 const context = await openContext()
@@ -41,7 +41,7 @@ const ask = (id: string, path: string, text?: string, { key } = shared, signal?:
     }),
   )
 
-/** Says something, and resolves to all events of the reply. */
+/** Sends a message; resolves to all events of the reply. */
 async function say(id: string, text: string, client: Client = shared): Promise<Event[]> {
   const response = await ask(id, 'messages', text, client)
   assert.equal(response.status, 200, await (response.ok ? '' : response.text()))
@@ -54,12 +54,12 @@ const textOf = (events: Event[]) =>
   events.flatMap(({ event, data }) => (event === 'text' ? data.text : [])).join('')
 
 describe('a conversation', () => {
-  it('a conversation has the reply as it comes, and keeps it', async () => {
+  it('a conversation streams the reply, and stores it', async () => {
     const id = randomUUID()
     assert.deepEqual(await read(id), { messages: [], isReplying: false, nextOffset: null })
     const events = await say(id, 'hello **you**')
     assert.equal(textOf(events), 'pong: hello **you**')
-    assert.ok(events.filter(({ event }) => event === 'text').length > 1, 'it came in pieces')
+    assert.ok(events.filter(({ event }) => event === 'text').length > 1, 'the reply came in pieces')
     assert.deepEqual(events.at(-1), { event: 'end', data: { state: 'done' } })
     const { messages, isReplying } = await read(id)
     assert.deepEqual(
@@ -73,7 +73,7 @@ describe('a conversation', () => {
     const kept = events.flatMap(({ event, data }) => (event === 'message' ? [data] : []))
     assert.deepEqual(kept.at(-1), messages.at(-1))
   })
-  it('a conversation tells which tools were called, and what came of it', async () => {
+  it('a conversation reports tool calls and their results', async () => {
     const id = randomUUID()
     const events = await say(id, 'run: echo one')
     const { messages } = await read(id)
@@ -84,7 +84,7 @@ describe('a conversation', () => {
       ['running', 'done'].map((state) => ({ call: call.toolCalls[0].id, state })),
     )
     const said = events.findIndex(({ event, data }) => event === 'text' && data.text.startsWith('ran'))
-    assert.ok(events.findLastIndex(({ event }) => event === 'tool') < said, 'it has ended before the reply')
+    assert.ok(events.findLastIndex(({ event }) => event === 'tool') < said, 'the tool ended before the reply')
     assert.equal(asked.text, 'run: echo one')
     assert.equal(call.toolCalls[0].name, 'exec')
     assert.deepEqual(JSON.parse(call.toolCalls[0].arguments), { command: 'echo one' })
@@ -105,7 +105,7 @@ describe('a conversation', () => {
     assert.equal(first.messages[0].text, 'Which books came this week?')
     assert.equal(first.nextOffset, null)
     const { conversations } = (await shared.get(ALL)).body
-    // Other tests have conversations with the same agent, maybe newer ones.
+    // Other tests use the same agent, and their conversations may be newer.
     const [listed, other] = conversations.filter((one: any) => [older, id].includes(one.conversationId))
     assert.deepEqual([listed.conversationId, other.conversationId], [id, older])
     assert.match(listed.title, /Which books came this week/)
@@ -115,7 +115,7 @@ describe('a conversation', () => {
     assert.ok((await shared.get(ALL)).body.conversations.every((one: any) => one.conversationId !== id))
     assert.equal((await shared.delete(`${ALL}/${id}`)).status, 200)
   })
-  it('a conversation that is deleted twice at once is deleted', async () => {
+  it('deleting a conversation twice at once succeeds', async () => {
     const id = randomUUID()
     await say(id, 'Hello?')
     const replies = await Promise.all([1, 2].map(() => shared.delete(`${ALL}/${id}`)))
@@ -125,12 +125,12 @@ describe('a conversation', () => {
     )
     assert.deepEqual((await read(id)).messages, [])
   })
-  it('a conversation goes on when its client goes, is followed anew, and stopped', async () => {
+  it('a conversation continues without its client, and can be followed again and stopped', async () => {
     const id = randomUUID()
     const gone = new AbortController()
     const begun = await ask(id, 'messages', 'run and wait: sleep 300', shared, gone.signal)
     assert.equal(begun.status, 200)
-    await until('it has called the tool', async () =>
+    await until('the agent has called the tool', async () =>
       (await read(id)).messages.some(({ toolCalls }: any) => toolCalls.length > 0),
     )
     gone.abort()
@@ -141,12 +141,12 @@ describe('a conversation', () => {
     const stopped = await shared.post(`${ALL}/${id}/stop`, {})
     assert.deepEqual(stopped.body, { stopped: true })
     assert.deepEqual((await following).at(-1), { event: 'end', data: { state: 'stopped' } })
-    await until('it has ended', async () => !(await read(id)).isReplying)
+    await until('the reply has ended', async () => !(await read(id)).isReplying)
     assert.deepEqual((await shared.post(`${ALL}/${id}/stop`, {})).body, { stopped: false })
     const idle = await eventsOf(await ask(id, 'events'))
     assert.deepEqual(idle, [{ event: 'end', data: { state: 'idle' } }])
   })
-  it("a conversation may be held with the agent's own token", async () => {
+  it("the agent's own token may hold a conversation", async () => {
     assert.equal(textOf(await say(randomUUID(), 'ping', agent.gateway)), 'pong: ping')
   })
 })
@@ -154,20 +154,20 @@ describe('a conversation', () => {
 describe('a message', () => {
   for (const [what, text] of [
     ['nothing', undefined],
-    ['an empty text', ''],
-    ['no text', 1],
+    ['an empty string', ''],
+    ['not a string', 1],
     ['more than 64 KiB', 'a'.repeat(65_537)],
   ])
-    it(`a message is refused when it is ${what}`, async () => {
+    it(`a message is refused if it is ${what}`, async () => {
       const reply = await shared.post(`${ALL}/${randomUUID()}/messages`, { text })
       assert.equal(reply.status, 400)
       assert.match(reply.body.error, /^text: /)
     })
-  it('a message is refused in a conversation whose id is no UUID', async () => {
+  it('a message is refused if the id of its conversation is not a UUID', async () => {
     const reply = await shared.post(`${ALL}/main/messages`, { text: 'hello' })
     assertError(reply, 400, 'conversationId: must be a UUID')
   })
-  it('a message needs a key that may write, its history one that may read', async () => {
+  it('a message needs a key with write access, and its history one with read access', async () => {
     const id = randomUUID()
     const own = await workspace()
     const { path } = await insertAgent(context, own)

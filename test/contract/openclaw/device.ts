@@ -1,4 +1,4 @@
-/** A client of an agent's gateway with a key of its own: a device (OpenClaw's protocol 4). */
+/** A client of an agent's gateway with its own key: a device (OpenClaw's protocol 4). */
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
@@ -6,7 +6,7 @@ import { WebSocket } from 'ws'
 const CLIENT = { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli', displayName: 'Test phone' }
 const ANSWER_MS = 60_000
 const PAUSE_MS = 250
-/** With this code Berth closes the WebSocket of a gateway that is not ready. */
+/** The code with which Berth closes the WebSocket of a gateway that is not ready. */
 const TRY_AGAIN_LATER = 1013
 
 interface Way {
@@ -28,7 +28,7 @@ export class Device {
   constructor() {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     this.#key = privateKey
-    // The 32 bytes of the key stand at the end of its encoding.
+    // The 32 bytes of the key are at the end of its encoding.
     this.#publicKey = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
   }
 
@@ -36,7 +36,7 @@ export class Device {
     return createHash('sha256').update(this.#publicKey).digest('hex')
   }
 
-  /** Connects to an agent's own host, asks for `scopes`, and resolves to what the gateway answers. */
+  /** Connects to an agent's own host and requests `scopes`; resolves to the gateway's response. */
   async connect(way: Way, scopes = ['operator.read', 'operator.write']): Promise<Answer> {
     for (const deadline = performance.now() + ANSWER_MS; ; await delay(PAUSE_MS)) {
       const answer = await this.#connect(way, scopes, deadline)
@@ -44,13 +44,13 @@ export class Device {
     }
   }
 
-  /** Resolves to undefined where the gateway is not ready yet. */
+  /** Resolves to undefined if the gateway is not ready yet. */
   async #connect({ url, host, token }: Way, scopes: string[], deadline: number): Promise<Answer | undefined> {
     const headers = { host, authorization: `Bearer ${token}` }
     const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers, handshakeTimeout: ANSWER_MS })
     try {
       return await new Promise((resolve, reject) => {
-        const late = setTimeout(() => reject(new Error('no answer in time')), ANSWER_MS)
+        const late = setTimeout(() => reject(new Error('no response in time')), ANSWER_MS)
         socket.on('error', reject)
         socket.on('close', (code, reason) => {
           clearTimeout(late)

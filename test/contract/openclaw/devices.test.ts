@@ -9,7 +9,7 @@ import { Device } from './device.ts'
 
 const context = await openContext()
 const { workspace } = context
-// No other file has to do with its devices.
+// No other file uses its devices.
 const agent = await sharedAgent(context)
 const { api } = agent
 const DEVICES = `${agent.path}/devices`
@@ -24,7 +24,7 @@ const list = async (): Promise<Reply['body']> => {
   assert.equal(status, 200, JSON.stringify(body))
   return body
 }
-/** A new device that was told to wait; resolves to it and its request. */
+/** A new device that must wait for approval; resolves to it and its request. */
 const knock = async () => {
   const device = new Device()
   const { ok, error } = await device.connect(way)
@@ -32,8 +32,8 @@ const knock = async () => {
   return { device, requestId: error?.details.requestId as string }
 }
 
-describe('a device', () => {
-  it('a device waits until it is approved, and is paired then', async () => {
+describe('devices', () => {
+  it('a device waits until it is approved, and is then paired', async () => {
     const { device, requestId } = await knock()
     const { pending } = await list()
     const [found] = pending.filter((request: { requestId: string }) => request.requestId === requestId)
@@ -51,10 +51,10 @@ describe('a device', () => {
     assert.equal(ok, true)
     assert.deepEqual(payload.auth.scopes.toSorted(), ['operator.read', 'operator.write'])
   })
-  it('a device shows no token of its own', async () => {
+  it('the list of devices shows no tokens', async () => {
     assert.doesNotMatch(JSON.stringify(await list()), /"token":/)
   })
-  it('a device is approved with all others that wait', async () => {
+  it('all waiting devices can be approved at once', async () => {
     const waiting = [await knock(), await knock()].map(({ requestId }) => requestId)
     const { status, body } = await api.post(`${DEVICES}/approve-all`, {})
     assert.equal(status, 200)
@@ -66,28 +66,28 @@ describe('a device', () => {
       message: 'Approved 0 of 0',
     })
   })
-  it('a device that does not wait (any more) is 404', async () => {
+  it('a device that is not waiting returns 404', async () => {
     const { requestId } = await knock()
     assert.equal((await api.post(`${DEVICES}/${requestId}/approve`, {})).status, 200)
     for (const id of [requestId, 'nobody', 'a%2Fb'])
       assertError(await api.post(`${DEVICES}/${id}/approve`, {}), 404, 'There is no such pairing request')
   })
-  it("a device may be approved with the agent's own token", async () => {
+  it("the agent's own token may approve a device", async () => {
     const { requestId } = await knock()
     assert.equal((await agent.gateway.post(`${DEVICES}/${requestId}/approve`, {})).status, 200)
   })
 })
 
-describe('a client with the token alone', () => {
-  it('a client with the token alone is no device, and has the scopes that it asks for', async () => {
+describe('clients with only the token', () => {
+  it('a request with only the gateway token creates no device', async () => {
     const before = await list()
     assert.equal((await agent.gateway.get(DEVICES)).status, 200)
     assert.deepEqual((await list()).pending, before.pending)
   })
 })
 
-describe('devices of an agent that cannot be asked', () => {
-  it('devices of an agent that does not run are 503', async () => {
+describe('devices of a stopped agent', () => {
+  it('devices of an agent that is not running return 503', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     for (const reply of [

@@ -1,4 +1,4 @@
-/** The commands that README.md shows for a running Berth, as a reader runs them. */
+/** The commands that README.md shows for a running Berth, run as by a reader. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ const context = await openContext()
 
 it('all commands of README.md work', async () => {
   const { agentId, record, api } = await sharedAgent(context)
-  // README.md also makes an agent, but only waits for its start.
+  // README.md also creates an agent, but only waits for its start.
   await useStandIn(context, await context.sharedWorkspace(), { name: 'First' })
   const pinned = await api.post('/v3/files/public/pin_by_cid', {
     cid: 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi',
@@ -27,7 +27,7 @@ it('all commands of README.md work', async () => {
     cwd: await folder(),
     env: {
       ...context.env,
-      // Values that a reader takes from the answers.
+      // Values that a reader copies from the responses.
       AGENT_ID: agentId,
       GATEWAY_TOKEN: record.gatewayToken,
       CID: 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi',
@@ -36,13 +36,13 @@ it('all commands of README.md work', async () => {
     quiet: true,
   })
   assert.equal(code, 0, output)
-  assert.match(output, /pong: Hello/, 'the agent has answered')
+  assert.match(output, /pong: Hello/, 'the agent has replied')
 })
 
 const agents = async (): Promise<string[]> =>
   (await context.shared.get('/v0/agents')).body.agents.map((agent: { agentId: string }) => agent.agentId)
 
-/** Looks like the checkout, but what is made in it leaves no trace there. */
+/** A folder that looks like the checkout, but files created in it leave no trace there. */
 async function folder(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-readme-'))
   after(() => rm(dir, { recursive: true }))

@@ -1,4 +1,4 @@
-/** Where an agent fails (contract 7.2): on a gateway that hangs, has had enough or is too old, and a broken repository. */
+/** Failures of an agent (contract 7.2): a gateway that hangs, is overloaded or is too old, and a broken repository. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -24,18 +24,18 @@ const exec = async (command: string) => {
   assert.equal(body.exitCode, 0, body.stderr)
 }
 const resume = () => exec(`kill -CONT ${processId}`)
-/** A call shortly before keeps a connection: on a new one, the engine would count as not ready. */
+/** A call shortly before keeps a connection open: on a new one, the engine would count as not ready. */
 const hang = async () => {
   assert.equal((await agent.api.get(`${agent.path}/tasks`)).status, 200)
   await exec(`kill -STOP ${processId}`)
 }
 
-describe('an engine that has enough', () => {
+describe('limits of an engine', () => {
   const tasks = `${agent.path}/tasks`
-  // Shortly after its start it has its hands full.
-  before(() => until('it answers', async () => (await api.get(tasks)).status === 200))
+  // Shortly after its start it is overloaded.
+  before(() => until('the engine responds', async () => (await api.get(tasks)).status === 200))
 
-  it('an engine that has enough takes 20 tasks, also where many are created at once', async () => {
+  it('an engine is limited to 20 tasks, even for concurrent requests', async () => {
     const made = await Promise.all(Array.from({ length: 24 }, () => api.post(tasks, TASK)))
     const refused = made.filter(({ status }) => status !== 200)
     for (const reply of refused) {
@@ -45,11 +45,11 @@ describe('an engine that has enough', () => {
     assert.equal((await api.get(tasks)).body.jobs.length, 20)
     assert.equal(refused.length, 4)
   })
-  it('an engine that has enough takes 30 changes a minute, and says when to try again', async () => {
+  it('an engine is limited to 30 changes per minute, and says when to retry', async () => {
     const [job] = (await api.get(tasks)).body.jobs
     const toggle = () => api.post(`${tasks}/${job.id}/toggle`, {})
     let reply = await toggle()
-    // Side by side: on a busy machine, thirty one after the other take more than a minute.
+    // Concurrently: on a busy machine, thirty in a row take more than a minute.
     for (let i = 0; i < 10 && reply.status === 200; i++) {
       const replies = await Promise.all(Array.from({ length: 10 }, toggle))
       reply = replies.find(({ status }) => status !== 200) ?? reply
@@ -71,7 +71,7 @@ describe('an engine that hangs', () => {
   ]
   const conversations = `${agent.path}/conversations`
   const one = `${conversations}/${randomUUID()}`
-  // Each may be asked again: whether it ran makes no difference.
+  // Each of these may be retried, whether it ran or not.
   const repeated: [what: string, ask: () => Promise<Reply>][] = [
     ['listing conversations', () => api.get(conversations)],
     ['reading a conversation', () => api.get(one)],
@@ -80,7 +80,7 @@ describe('an engine that hangs', () => {
   ]
   let replies: Reply[] = []
   let repeatedReplies: Reply[] = []
-  // After a while it counts as not ready. A busy machine may ask later than that, and then once more.
+  // After a while it counts as not ready. A busy machine may send its requests later than that, and then tries again.
   before(async () => {
     for (let tries = 0; tries < 3; tries++) {
       await hang()
@@ -101,19 +101,19 @@ describe('an engine that hangs', () => {
       assert.ok(reply.headers.get('error-detail'))
     })
   for (const [index, [what]] of repeated.entries())
-    it(`an engine that hangs has the client try again: ${what}`, () => {
+    it(`an engine that hangs makes the client retry ${what}`, () => {
       const reply = repeatedReplies[index] as Reply
       assertError(reply, 503, 'The agent is not ready yet')
       assert.equal(reply.headers.get('retry-after'), '5')
     })
-  it('an engine that hangs leaves the console, files and the config as they are', async () => {
+  it('an engine that hangs does not affect the console, files and the config', async () => {
     assert.equal((await api.post(`${agent.path}/console/exec`, { command: 'true' })).status, 200)
     assert.equal((await api.get(`${agent.path}/files/list`)).status, 200)
     assert.equal((await api.get(`${agent.path}/config`)).status, 200)
   })
 })
 
-describe('an engine that hangs, without its config', () => {
+describe('an engine that hangs without its config', () => {
   before(async () => {
     await exec(`kill -STOP ${processId}`)
     await exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json')
@@ -123,18 +123,18 @@ describe('an engine that hangs, without its config', () => {
     await resume()
   })
 
-  it('an engine that hangs, without its config, fails validating it: Validation command failed', async () => {
+  it('an engine that hangs without its config fails a validation: Validation command failed', async () => {
     assertError(await api.request('POST', `${agent.path}/config/validate`), 500, 'Validation command failed')
   })
 })
 
-describe('an engine that goes on', () => {
-  it('an engine that goes on answers again', async () => {
+describe('a resumed engine', () => {
+  it('a resumed engine responds again', async () => {
     await until('tasks are listed', async () => (await api.get(`${agent.path}/tasks`)).status === 200)
   })
 })
 
-describe('a repository that cannot be written', () => {
+describe('a read-only repository', () => {
   const snapshots = `${agent.path}/snapshots`
   let snapshotCid: string
   const save = () => api.post(`${snapshots}/sync`, undefined, { prefer: 'wait=150' })
@@ -146,20 +146,20 @@ describe('a repository that cannot be written', () => {
   })
   after(() => exec('chmod -R u+w .git'))
 
-  it('a repository that cannot be written fails a sync: Sync failed', async () => {
+  it('a read-only repository fails a sync: Sync failed', async () => {
     const reply = await save()
     assertError(reply, 500, 'Sync failed')
     assert.ok(reply.headers.get('error-detail'))
   })
-  it('a repository that cannot be written fails a reset: Reset failed', async () => {
+  it('a read-only repository fails a reset: Reset failed', async () => {
     const reply = await api.post(`${snapshots}/reset`, { snapshotCid }, { prefer: 'wait=150' })
     assertError(reply, 500, 'Reset failed')
     assert.ok(reply.headers.get('error-detail'))
   })
 })
 
-describe('an engine of an older version', () => {
-  it('an engine of an older version refuses newer state, and the agent keeps running', async () => {
+describe('an older engine', () => {
+  it('an older engine version refuses newer state, and the agent keeps running', async () => {
     if (stackKind === 'embedded') await ensureEngines([OLDER_ENGINE_VERSION])
     const reply = await finalAnswer(api, `${agent.path}/restart`, { version: OLDER_ENGINE_VERSION })
     assertError(reply, 400, 'Invalid version')

@@ -1,4 +1,4 @@
-/** Skills in the engine of an agent that runs. */
+/** Skills in the engine of a running agent. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { AgentHost, type AgentSocket } from '../../support/agent-host.ts'
@@ -7,7 +7,7 @@ import { skillMd, uploadFolder } from '../agents/skill-folders.ts'
 import { openContext } from '../context.ts'
 import { live, openChat, sharedAgent } from './context.ts'
 
-/** The engine looks after its folders about every second; on a busy machine later. */
+/** The engine scans its folders about every second, or later on a busy machine. */
 const SEEN_MS = 180_000
 
 const context = await openContext()
@@ -19,7 +19,7 @@ describe('the engine of a running agent', () => {
   const ask = async (method: string, params: object) => {
     const id = `${method}-${++last}`
     socket.send({ type: 'req', id, method, params })
-    const answer = await until('it answers', () => socket.messages.find((one) => one.id === id))
+    const answer = await until('the engine responds', () => socket.messages.find((one) => one.id === id))
     assert.equal(answer.ok, true, JSON.stringify(answer))
     return answer.payload
   }
@@ -38,7 +38,7 @@ describe('the engine of a running agent', () => {
   })
   after(() => socket.raw.close())
 
-  it('the engine of a running agent sees skills come and go without a restart', async () => {
+  it('the engine of a running agent finds added and removed skills without a restart', async () => {
     const { processId } = (await live(api, path)).body
     const name = `seen-${Date.now().toString(36)}`
     const { cid: skillCid } = await uploadFolder(api, { 'SKILL.md': skillMd(name) })
@@ -50,7 +50,7 @@ describe('the engine of a running agent', () => {
     assert.equal((await live(api, path)).body.processId, processId)
     await api.delete(`/v0/skills/${skillId}`)
   })
-  it('the engine of a running agent knows the skill of Berth itself', async () => {
+  it("the engine of a running agent knows Berth's own skill", async () => {
     assert.ok(await knows('platform'))
   })
 })

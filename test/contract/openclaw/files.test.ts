@@ -36,7 +36,7 @@ describe('reading a file', () => {
       && ln -sf /etc/passwd out && ln -sfn /etc outdir && ln -sf data.json in.json && (rm -f pipe; mkfifo pipe)`),
   )
 
-  it('reading a file answers its bytes as they are, and lets no browser run them', async () => {
+  it('reading a file returns its bytes unchanged, and lets no browser run them', async () => {
     const response = await fetch(`${context.url}${FILES}?path=workspace/read/page.html`, {
       headers: { authorization: `Bearer ${shared.key}` },
     })
@@ -49,24 +49,24 @@ describe('reading a file', () => {
     assert.equal(headers.get('content-security-policy'), "sandbox; default-src 'none'")
     assert.equal(headers.get('content-disposition'), 'attachment; filename=page.html')
   })
-  it('reading a file takes absolute paths, and those below the root', async () => {
+  it('reading a file accepts absolute paths, and paths relative to the root', async () => {
     for (const path of ['workspace/read/data.json', '/home/node/clawd/workspace/read/../read/in.json'])
       assert.deepEqual((await read(path)).body, { error: 'mine' })
   })
-  it('reading a file has a type for whatever has no known name', async () => {
+  it('a file with an unknown extension has a generic type', async () => {
     const response = await fetch(`${context.url}${FILES}?path=workspace/read/noname`, {
       headers: { authorization: `Bearer ${shared.key}` },
     })
     assert.equal(response.headers.get('content-type'), 'application/octet-stream')
     assert.deepEqual(Buffer.from(await response.arrayBuffer()), Buffer.of(0, 255))
   })
-  it('reading a file takes an empty one, and the largest', async () => {
+  it('an empty file and the largest one can be read', async () => {
     assert.equal((await read('workspace/read/empty.txt')).body, '')
     assert.equal((await read('workspace/read/full.bin')).body.length, MAX_BYTES)
   })
-  it('reading a file that is too large is 413', async () =>
+  it('reading a file that is too large returns 413', async () =>
     assertError(await read('workspace/read/over.bin'), 413, 'File too large'))
-  it('reading a file that is not there is 404', async () =>
+  it('reading a missing file returns 404', async () =>
     assertError(await read('workspace/nothing'), 404, 'There is no such file'))
   it('reading a file needs a path', async () => {
     assertError(await shared.get(FILES), 400, /^path: /)
@@ -74,7 +74,7 @@ describe('reading a file', () => {
     assertError(await read('a\0b'), 400, /^path: /)
   })
   for (const path of ['workspace/read/folder', 'workspace/read/pipe'])
-    it(`reading a file refuses ${path}, which is no file`, async () =>
+    it(`reading a file refuses ${path}, which is not a file`, async () =>
       assertError(await read(path), 400, /^path: /))
   for (const path of [
     '/etc/passwd',
@@ -84,7 +84,7 @@ describe('reading a file', () => {
     'workspace/read/out',
     'workspace/read/outdir/passwd',
   ])
-    it(`reading a file does not leave the root by ${path}`, async () => {
+    it(`reading a file cannot leave the root by ${path}`, async () => {
       const reply = await read(path)
       assert.ok([400, 404].includes(reply.status), String(reply.status))
       assert.equal(typeof reply.body.error, 'string')
@@ -106,7 +106,7 @@ describe('writing a file', () => {
   }
   const etag = async (path: string) => (await read(path)).headers.get('etag') ?? ''
 
-  it('writing a file puts it in its place, with the folders on the way', async () => {
+  it('writing a file creates missing folders', async () => {
     const { status, body } = await write('workspace/written/deep/a.txt', 'first')
     assert.equal(status, 200)
     const { version, ...rest } = body
@@ -114,7 +114,7 @@ describe('writing a file', () => {
     assert.equal((await read(body.path)).body, 'first')
     assert.equal(await etag(body.path), version)
   })
-  it('writing a file with its version is refused where somebody else changed it', async () => {
+  it('writing a file with its version is refused if another writer changed it', async () => {
     const path = 'workspace/written/b.txt'
     const { version } = (await write(path, 'mine')).body
     await exec(`printf theirs > ${path}`)
@@ -127,7 +127,7 @@ describe('writing a file', () => {
     assert.equal((await write(path, 'both', { 'if-match': await etag(path) })).status, 200)
     assert.equal((await read(path)).body, 'both')
   })
-  it('of two who write the same version at once, one is refused', async () => {
+  it('two concurrent writes of the same version: one is refused', async () => {
     const path = 'workspace/written/c.txt'
     const { version } = (await write(path, 'before')).body
     const replies = await Promise.all(
@@ -135,13 +135,13 @@ describe('writing a file', () => {
     )
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 412])
   })
-  it('writing a new file is refused where there is one', async () => {
+  it('writing a new file is refused if it exists', async () => {
     const path = 'workspace/written/d.txt'
     assert.equal((await write(path, 'new', { 'if-none-match': '*' })).status, 200)
     assertError(await write(path, 'again', { 'if-none-match': '*' }), 412, 'The file was changed meanwhile')
     assert.equal((await read(path)).body, 'new')
   })
-  it('writing a file takes the largest, and refuses one byte more', async () => {
+  it('writing a file is limited to the largest size', async () => {
     const path = 'workspace/written/large'
     assert.equal((await write(path, Buffer.alloc(MAX_BYTES))).body.size, MAX_BYTES)
     assertError(await write(path, Buffer.alloc(MAX_BYTES + 1)), 413, 'File too large')
@@ -159,7 +159,7 @@ describe('writing a file', () => {
       const { status } = await write(path, 'x')
       assert.ok([400, 404].includes(status), String(status))
     })
-  it('deleting a file or a folder takes what is in it, and follows no link', async () => {
+  it('deleting a file or a folder deletes its contents, and follows no link', async () => {
     await exec('mkdir -p workspace/gone/in && cd workspace/gone && echo a > in/a && ln -s ../read in/link')
     const { status, body } = await shared.request('DELETE', `${FILES}?path=workspace/gone/in`)
     assert.deepEqual([status, body], [200, { success: true, path: '/home/node/clawd/workspace/gone/in' }])
@@ -173,7 +173,7 @@ describe('writing a file', () => {
 })
 
 describe('listing a folder', () => {
-  it('listing a folder has its entries by name', async () => {
+  it('listing a folder returns its entries by name', async () => {
     await exec('mkdir -p workspace/listed/b && cd workspace/listed && printf abc > a && ln -sfn /etc c')
     const { status, body } = await list('workspace/listed')
     assert.equal(status, 200)
@@ -194,7 +194,7 @@ describe('listing a folder', () => {
     assert.equal(body.path, '/home/node/clawd')
     assert.ok(body.entries.some(({ name }: { name: string }) => name === 'workspace'))
   })
-  it('listing a folder refuses what is no folder, is not there, or is out of reach', async () => {
+  it('listing a folder refuses files, missing folders and paths outside the root', async () => {
     assertError(await list('workspace/listed/a'), 400, 'path: is no folder')
     assertError(await list('workspace/nothing'), 404, 'There is no such file')
     for (const path of ['/', '/home/node', '..', 'workspace/listed/c']) {
@@ -205,7 +205,7 @@ describe('listing a folder', () => {
 })
 
 describe('uploading a file', () => {
-  it('uploading a file puts it into the uploads of the workspace', async () => {
+  it("uploading a file stores it in the workspace's uploads folder", async () => {
     const content = randomBytes(1000)
     const { status, body } = await upload('some file.bin', content.toString('base64'))
     assert.equal(status, 200)
@@ -215,21 +215,21 @@ describe('uploading a file', () => {
     })
     assert.deepEqual(Buffer.from(await response.arrayBuffer()), content)
   })
-  it('uploading a file takes the place of one of the same name, also with nothing', async () => {
+  it('uploading a file replaces one with the same name, even if it is empty', async () => {
     for (const text of ['first', 'second, longer', '']) {
       const { body } = await upload('again.txt', Buffer.from(text).toString('base64'))
       assert.equal(body.size, text.length)
       assert.equal((await read(body.path)).body, text)
     }
   })
-  it('uploading a file takes the names that file systems take', async () => {
+  it('uploading a file accepts all names that file systems accept', async () => {
     for (const name of ['ünï ©ode 文.txt', '.hidden', '-rf', 'a'.repeat(255), '%2e%2e', 'a&b=c+d?#'])
       assert.equal((await upload(name, 'YQ==')).body.path, `${UPLOADS}/${name}`)
     assert.equal((await read('workspace/uploads/a&b=c+d?#')).body, 'a')
   })
   for (const [what, name] of [
     ['missing', undefined],
-    ['no text', 7],
+    ['not a string', 7],
     ['empty', ''],
     ['blank', '  '],
     ['a dot', '.'],
@@ -257,17 +257,17 @@ describe('uploading a file', () => {
   ])
     it(`uploading a file refuses ${JSON.stringify(content)} as content`, async () =>
       assertError(await upload('refused', content), 400, /^contentBase64: /))
-  it('uploading a file refuses a body that is no JSON', async () => {
+  it('uploading a file refuses a body that is not JSON', async () => {
     for (const body of ['', '{'])
       assertError(await shared.request('POST', `${FILES}/upload`, { body }), 400, 'body: not valid JSON')
     assertError(await shared.post(`${FILES}/upload`, []), 400, /^body: /)
   })
-  it('uploading a file takes the largest, and refuses one byte more', async () => {
+  it('uploading a file is limited to the largest size', async () => {
     const full = await upload('full', Buffer.alloc(MAX_BYTES).toString('base64'))
     assert.equal(full.body.size, MAX_BYTES)
     assertError(await upload('over', Buffer.alloc(MAX_BYTES + 1).toString('base64')), 413, 'File too large')
   })
-  it('uploading a file refuses a body that is too large while it is sent, and keeps the connection', async () => {
+  it('an upload that is too large is refused while it is sent, and keeps the connection', async () => {
     const sent = request(`${context.url}${FILES}/upload`, {
       method: 'POST',
       headers: { authorization: `Bearer ${shared.key}`, 'content-length': 4 * MAX_BYTES },
@@ -281,12 +281,12 @@ describe('uploading a file', () => {
     assert.equal((await response.toArray()).join(''), '{"error":"File too large"}')
     assert.equal((await socket)[0].errored, null)
   })
-  it('uploading a file does not follow a link out of the root', async () => {
+  it('uploading a file does not follow a link outside the root', async () => {
     await exec('mkdir -p workspace/uploads && ln -sfn /tmp/outside.txt workspace/uploads/link.txt')
     await upload('link.txt', 'YQ==')
     assert.equal(await exec('test -e /tmp/outside.txt || echo none'), 'none\n')
   })
-  it('uploading a file is refused where the agent does not run', async () => {
+  it('uploading and reading files is refused if the agent is not running', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     for (const reply of [
@@ -298,7 +298,7 @@ describe('uploading a file', () => {
       assert.ok(reply.headers.get('retry-after'))
     }
   })
-  it('uploading a file needs a key that may write', async () => {
+  it('uploading a file needs a key with write access', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     const reader = await own.keyed('org:agents:read')

@@ -1,4 +1,4 @@
-/** An agent's repository by git itself (contract 5.4). */
+/** An agent's repository, used with git itself (contract 5.4). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -37,13 +37,13 @@ const builtWith = (text: string) =>
   )
 
 describe('git clone', () => {
-  it('git clone has what the agent has', async () => {
+  it("git clone gets the agent's files", async () => {
     const dir = await clone()
     const { agent: described } = JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8'))
     assert.equal(described.name, 'Own')
     assert.equal((await done(dir, 'branch', '--show-current')).trim(), 'main')
   })
-  it('git clone takes a key as the password, by the longer path as well', async () => {
+  it('git clone accepts a key as the password, even by the longer path', async () => {
     const reader = await own.keyed('org:agents:read')
     const dir = join(home, 'long')
     await done(home, 'clone', '--quiet', address(agent.agentId, reader.key, '/git'), dir)
@@ -57,14 +57,14 @@ describe('git clone', () => {
   })
   for (const [what, password] of [
     ['a wrong password', 'nonsense'],
-    ['a token that nobody has', '11111111-1111-4111-8111-111111111111'],
+    ['an unknown token', '11111111-1111-4111-8111-111111111111'],
   ])
     it(`git clone is refused with ${what}`, async () => {
       const { code, stderr } = await git(home, 'ls-remote', address(agent.agentId, password))
       assert.notEqual(code, 0)
       assert.match(stderr, /Authentication failed/)
     })
-  it('git clone is refused to other workspaces and other agents', async () => {
+  it('git clone is refused for other workspaces and other agents', async () => {
     const other = await workspace()
     const row = await insertAgent(context, other)
     for (const password of [other.api.key, row.gatewayToken]) {
@@ -72,11 +72,11 @@ describe('git clone', () => {
       assert.match(stderr, /Authentication failed/)
     }
   })
-  it('git clone of an agent that is not there says so', async () => {
+  it('git clone of a missing agent says so', async () => {
     const { stderr } = await git(home, 'ls-remote', address('x0000000', own.api.key))
     assert.match(stderr, /remote: There is no such agent/)
   })
-  it('git clone of an agent that does not run says so', async () => {
+  it('git clone of a stopped agent says so', async () => {
     const row = await insertAgent(context, own)
     const { stderr } = await git(home, 'ls-remote', address(row.agentId, own.api.key))
     assert.match(stderr, /remote: The agent is not running/)
@@ -86,28 +86,28 @@ describe('git clone', () => {
   })
 })
 
-describe('the routes of git', () => {
+describe('git routes', () => {
   const REFS = `${agent.path}/git/info/refs`
-  it('the routes of git speak the smart protocol only', async () => {
+  it('git routes support only the smart protocol', async () => {
     assertError(await own.api.get(REFS), 400, /^service: must be git-upload-pack or git-receive-pack/)
     assertError(await own.api.get(REFS, { service: 'git-evil' }), 400, /^service: /)
   })
-  it('the routes of git ask for a password', async () => {
+  it('git routes ask for a password', async () => {
     const reply = await anonymous.get(REFS, { service: 'git-upload-pack' })
     assert.equal(reply.status, 401)
     assert.equal(reply.headers.get('www-authenticate'), 'Basic realm="Berth", charset="UTF-8"')
   })
-  it('the routes of git take no password elsewhere', async () => {
+  it('other routes accept no password', async () => {
     const basic = `Basic ${Buffer.from(`x:${own.api.key}`).toString('base64')}`
     assert.equal((await anonymous.get('/v0/agents', undefined, { authorization: basic })).status, 401)
   })
-  it('the routes of git refuse a push to whoever may only read', async () => {
+  it('git routes refuse a push with read access only', async () => {
     const reader = await own.keyed('org:agents:read')
     assert.equal((await reader.get(REFS, { service: 'git-upload-pack' })).status, 200)
     assertError(await reader.get(REFS, { service: 'git-receive-pack' }), 403, /^Missing scope: /)
     assertError(await reader.post(`${agent.path}/git/git-receive-pack`, {}), 403, /^Missing scope: /)
   })
-  it('the routes of git answer as git does, and as nothing that a browser shows', async () => {
+  it("git routes respond with git's types, which browsers do not display", async () => {
     const { headers, body } = await own.api.get(REFS, { service: 'git-upload-pack' })
     assert.equal(headers.get('content-type'), 'application/x-git-upload-pack-advertisement')
     assert.equal(headers.get('x-content-type-options'), 'nosniff')
@@ -132,7 +132,7 @@ describe('git push', () => {
     const { applied, problems } = await takenOver(await push(dir))
     assert.deepEqual(problems, [
       'secrets: NOT_THERE is not attached to the agent',
-      // The agent can push as well.
+      // The agent may push too, so a push installs nothing from the hub.
       'skills[0]: There is no such skill in the library: @berth/journal',
       'channels.telegram: botToken: the secret NOT_THERE is not attached to the agent',
     ])
@@ -145,18 +145,18 @@ describe('git push', () => {
     assert.deepEqual(mappings, [{ port: 3000, pathPrefix: '/app', protected: true }])
   })
 
-  it('a second git push leaves what was changed elsewhere', async () => {
+  it('a second git push keeps what was changed elsewhere', async () => {
     await own.api.put(`${agent.path}/port-forwarding`, { mappings: [] })
     await synced()
     const dir = await clone()
     await commit(dir, { 'manifest.json': await manifest(dir, { agent: { name: 'Pushed', vibe: 'brisk' } }) })
-    // The manifest names the skills that the agent has by now: none.
+    // The manifest lists the current skills of the agent: none.
     assert.deepEqual((await takenOver(await push(dir))).applied, ['agent', 'skills'])
     assert.equal((await own.api.get(agent.path)).body.agent.vibe, 'brisk')
     assert.deepEqual((await own.api.get(`${agent.path}/port-forwarding`)).body.mappings, [])
   })
 
-  it('git push first takes what the agent has changed, and is refused until that is merged', async () => {
+  it("git push is refused until the agent's own changes are merged", async () => {
     const dir = await clone()
     await exec('printf mine > workspace/mine.txt')
     await commit(dir, { 'workspace/yours.txt': 'yours' })
@@ -170,7 +170,7 @@ describe('git push', () => {
     assert.equal(await exec('cat workspace/mine.txt workspace/yours.txt'), 'mineyours')
   })
 
-  it('git push of a history that has diverged is refused, also by force', async () => {
+  it('git push of a diverged history is refused, even with --force', async () => {
     const [one, two] = [await clone(), await clone()]
     await commit(one, { 'workspace/race.txt': 'one' })
     await push(one)
@@ -183,7 +183,7 @@ describe('git push', () => {
     assert.equal(await exec('cat workspace/race.txt'), 'one')
   })
 
-  it('git push of a bad manifest is refused, with the path of each error', async () => {
+  it('git push of an invalid manifest is refused, with the path of each error', async () => {
     const dir = await clone()
     await commit(dir, {
       'manifest.json': await manifest(dir, {
@@ -200,7 +200,7 @@ describe('git push', () => {
     assert.equal((await own.api.get(agent.path)).body.agent.name, 'Pushed')
   })
 
-  it('git push of a large pack goes through', async () => {
+  it('git push accepts a large pack', async () => {
     const dir = await clone()
     await commit(dir, { 'workspace/large.bin': randomBytes(PACK_BYTES) })
     const sha = await push(dir)
@@ -211,8 +211,8 @@ describe('git push', () => {
   })
 })
 
-describe('the gateway token after its rotation', () => {
-  it('the gateway token after its rotation is no password any more', async () => {
+describe('the gateway token after a rotation', () => {
+  it('the previous gateway token is no longer a valid password', async () => {
     const old = agent.record.gatewayToken
     const dir = await clone(old)
     await commit(dir, { 'workspace/late.txt': 'late' })

@@ -1,4 +1,4 @@
-/** An agent's own host: credentials, short forms, and what is not there (contract 5.4). */
+/** An agent's own host: credentials, short routes, and what it does not serve (contract 5.4). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../../support/agent-host.ts'
@@ -14,14 +14,14 @@ const host = patientHost(context.url, agent)
 const stranger = new AgentHost(context.url, agentId)
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 
-describe('the host of an agent', () => {
-  it('the host of an agent tells how its gateway is', async () => {
+describe("an agent's host", () => {
+  it("an agent's host returns the health of its gateway", async () => {
     for (const page of ['/', '/chat']) {
       const { status, body } = await host.get(page)
       assert.deepEqual([status, body], [200, { ok: true, status: 'live' }])
     }
   })
-  it('the host of an agent is 401 without a token, and with one of another agent', async () => {
+  it("an agent's host returns 401 without a token, and for another workspace's key", async () => {
     const { status, headers, body } = await stranger.get('/')
     assert.deepEqual([status, headers['content-type']], [401, 'application/json; charset=utf-8'])
     assert.equal(typeof body.error, 'string')
@@ -29,17 +29,17 @@ describe('the host of an agent', () => {
     assert.equal((await stranger.get('/', bearer(foreign))).status, 401)
     assert.equal((await stranger.get('/v0/status', bearer(foreign))).status, 401)
   })
-  it('the host of an agent is 404 where there is no agent', async () => {
+  it('the host of an unknown agent returns 404', async () => {
     const { status, body } = await new AgentHost(context.url, 'xzzzzzzz', token).get('/')
     assert.deepEqual([status, body], [404, { error: 'There is no such agent' }])
   })
-  it('the host of an agent is opened by the platform token that the agent mints, and by its owner', async () => {
+  it("an agent's host accepts the agent's platform token, and its owner's key", async () => {
     const minted = await host.post('/v0/platform/token', undefined)
     assert.equal(minted.status, 200, minted.text)
     for (const key of [minted.body.token, api.key ?? ''])
       assert.equal((await stranger.get('/v0/platform/whoami', bearer(key))).status, 200)
   })
-  it('the host of an agent has the routes of the agent in full and in short', async () => {
+  it("an agent's host has the agent's routes in long and short form", async () => {
     const routes = ['status', 'platform/whoami', 'secrets', 'channels', 'config', 'logs']
     for (const route of routes) {
       const [full, short] = [await host.get(`${path}/${route}`), await host.get(`/v0/${route}`)]
@@ -49,7 +49,7 @@ describe('the host of an agent', () => {
     const executed = await host.post('/v0/console/exec', { command: 'echo $((6 * 7))' })
     assert.deepEqual([executed.status, executed.body.stdout], [200, '42\n'])
   })
-  it('the host of an agent has no other agent and nothing of the engine that clients have no business with', async () => {
+  it("an agent's host serves neither other agents nor internal engine routes", async () => {
     assert.equal((await host.get('/v0/agents/xzzzzzzz')).status, 401)
     for (const hidden of ['/api/v1/admin/rpc', '/tools/invoke', '/v0/agents', '/docs', '/healthz'])
       for (const method of ['GET', 'POST'])
@@ -58,7 +58,7 @@ describe('the host of an agent', () => {
 })
 
 describe('?token=', () => {
-  it('?token= on a page becomes a cookie, with which the page is shown', async () => {
+  it('?token= on a page becomes a cookie, which opens the page', async () => {
     const page = await stranger.get(`/?token=${token}`, { accept: 'text/html', 'sec-fetch-mode': 'navigate' })
     assert.deepEqual([page.status, page.headers.location], [303, '/'])
     const [cookie = ''] = page.headers['set-cookie'] ?? []
@@ -66,7 +66,7 @@ describe('?token=', () => {
     const shown = await whenReady(() => stranger.get('/', { cookie: cookie.split(';')[0] ?? '' }))
     assert.equal(shown.status, 200)
   })
-  it('?token= is taken as it is by programs', async () => {
+  it('?token= works directly for programs', async () => {
     assert.equal((await stranger.get(`/v0/status?token=${token}`)).status, 200)
     assert.equal((await whenReady(() => stranger.get(`/v1/models?token=${token}`))).status, 200)
     const socket = stranger.socket(`/v0/logs?token=${token}`)
@@ -75,8 +75,8 @@ describe('?token=', () => {
   })
 })
 
-describe('a cookie', () => {
-  it('a cookie writes for a page of the same host only', async () => {
+describe('cookies', () => {
+  it('a cookie allows writes only from a page of the same host', async () => {
     const cookie = `gw_token=${token}`
     const write = (headers: Record<string, string>) =>
       stranger.post('/v0/console/exec', { command: 'true' }, { cookie, ...headers })
@@ -87,20 +87,20 @@ describe('a cookie', () => {
   })
 })
 
-describe('the log', () => {
-  it('the log of an agent is read as one text', async () => {
+describe('agent logs', () => {
+  it('the log of an agent is returned as one text', async () => {
     const { status, body } = await api.get(`${path}/logs`)
     assert.equal(status, 200)
-    // What the engine says may have lines of its own.
+    // The engine's messages may contain line breaks.
     const lines = body.logs.split('\n').filter((text: string) => /^\d{4}-\d\d-\d\dT/.test(text))
     assert.ok(lines.length > 1 && lines.length <= 100, `${lines.length} lines`)
     for (const line of lines) assert.match(line, /^\S+ (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) \S+ /)
-    assert.ok(!body.logs.includes(token), 'the token is not in it')
+    assert.ok(!body.logs.includes(token), 'the token is not in the log')
   })
-  it('the log of an agent streams to a WebSocket, line by line', async () => {
+  it('the log of an agent is streamed to a WebSocket, line by line', async () => {
     const log = host.socket('/v0/logs')
     await log.opened
-    await until('the last lines came', () => log.messages.length > 0)
+    await until('the last lines have arrived', () => log.messages.length > 0)
     for (const line of log.messages)
       assert.deepEqual(Object.keys(line).sort(), ['level', 'message', 'source', 'timestamp'])
     log.raw.close()

@@ -9,11 +9,11 @@ import { finalAnswer, remove } from './context.ts'
 
 const AGENTS = '/v0/agents'
 
-/** An engine that is ready once its gate is open; in containers the real one, which takes ten seconds. */
+/** An engine that is ready once its gate is opened; in containers the real one, which takes ten seconds. */
 const engine = stackKind === 'embedded' && { BERTH_ENGINE_VERSION: STAND_IN.gated }
 
-describe('an agent that does not come up in time', { timeout: 900_000 }, () => {
-  it('an agent that does not come up in time is 500 with the agent, which is listed, and can be restarted', async () => {
+describe('an agent that does not start in time', { timeout: 900_000 }, () => {
+  it('an agent that does not start in time returns 500, is listed, and can be restarted', async () => {
     const stack = await startShared({ BERTH_AGENT_READY_SECONDS: '1', ...engine })
     const hasty = await openContext(stack)
     const { api } = await hasty.workspace()
@@ -35,7 +35,7 @@ describe('an agent that does not come up in time', { timeout: 900_000 }, () => {
     const scripts = await api.post(`${AGENTS}/${agent.agentId}/scripts/retry`, undefined)
     assertError(scripts, 500, 'Script launch failed')
 
-    // The operator would do the same: more patience, and the same agent comes up.
+    // As an operator would: with a longer timeout, the same agent starts.
     stack.env.BERTH_AGENT_READY_SECONDS = '230'
     if (engine) await openGate(stack.env.BERTH_ENGINES_DIR ?? '')
     await stack.kill()

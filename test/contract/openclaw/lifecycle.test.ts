@@ -1,4 +1,7 @@
-/** The life of an agent: made, listed, read, restarted on another version, repaired, deleted (contract 2.4, 4.3, 7, 9). */
+/**
+ * The lifecycle of an agent: creating, listing, reading, restarting with another version, repairing, deleting (contract
+ * 2.4, 4.3, 7, 9).
+ */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -19,7 +22,7 @@ const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 const context = await openContext()
 const { workspace } = context
-/** A workspace whose agents have a stand-in. */
+/** A workspace whose agents use a stand-in. */
 const standIns = async (plan = 'unlimited', version: string = STAND_IN.good) => {
   const own = await workspace(plan)
   await useStandIn(context, own, { version })
@@ -68,33 +71,33 @@ describe('creating an agent', () => {
     [null, /^body: /],
   ]
   for (const [body, message] of malformed) {
-    it(`creating an agent is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
+    it(`creating an agent returns 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
       assertError(await api.post(AGENTS, body), 400, message)
     })
   }
-  it('creating an agent leaves nothing behind when it is refused', async () => {
+  it('a refused agent leaves nothing behind', async () => {
     assertError(await api.post(AGENTS, { name: 'a', secretIds: ['nothing'] }), 404, /./)
     assert.deepEqual((await api.get(AGENTS)).body, { agents: [], agentLimit: null, timeCredits: null })
   })
-  it('creating an agent is 403 with channels on the free plan', async () => {
+  it('creating an agent with channels on the free plan returns 403', async () => {
     const { api: free } = await workspace('free')
     const body = { name: 'a', channels: { whatsapp: {} } }
     assertError(await free.post(AGENTS, body), 403, 'Channels are not part of the free plan')
     assert.deepEqual((await free.get(AGENTS)).body.agents, [])
   })
-  it('creating an agent keeps the channels that it is given', async () => {
+  it('creating an agent stores the given channels', async () => {
     const { api } = await standIns()
     const channels = { slack: { botToken: 'xoxb-1-abcd', appToken: 'xapp-1-efgh', enabled: false } }
     const reply = await api.post(AGENTS, { name: 'a', channels }, AT_ONCE)
     assert.equal(reply.status, 201, JSON.stringify(reply.body))
     const { agentId } = reply.body.agent
-    // The agent is starting from the first moment on.
+    // The agent is starting from the first moment.
     assert.equal((await api.get(`${AGENTS}/${agentId}`)).body.processStatus, 'starting')
     const { body } = await api.get(`${AGENTS}/${agentId}/channels`)
     assert.deepEqual([body.slack.configured, body.slack.enabled, body.telegram], [true, false, null])
     await remove(api, agentId)
   })
-  it('creating an agent is 409 for two credentials of one provider', async () => {
+  it('creating an agent with two credentials of one provider returns 409', async () => {
     const ids = []
     for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
       const { body } = await api.post('/v0/secrets', { name, value: 'x' })
@@ -103,7 +106,7 @@ describe('creating an agent', () => {
     assertError(await api.post(AGENTS, { name: 'a', secretIds: ids }), 409, 'Conflicting secrets')
     assert.deepEqual((await api.get(AGENTS)).body.agents, [])
   })
-  it('creating an agent needs the scope for agents', async () => {
+  it('creating an agent needs the agents scope', async () => {
     assertError(
       await (await keyed('org:agents:read')).post(AGENTS, { name: 'a' }),
       403,
@@ -113,7 +116,7 @@ describe('creating an agent', () => {
     assertError(await stranger.post(AGENTS, { name: 'a' }), 403, 'Missing scope: org:agents:write')
     assertError(await stranger.get(AGENTS), 403, 'Missing scope: org:agents:read')
   })
-  it('creating an agent stops at the limit of the plan, however many ask at once', {
+  it("creating agents concurrently stops at the plan's limit", {
     timeout: 600_000,
   }, async () => {
     const { api: free } = await standIns('free')
@@ -125,14 +128,14 @@ describe('creating an agent', () => {
     for (const reply of replies) if (reply.status !== 201) assertError(reply, 403, 'Agent limit reached')
     const list = (await free.get(AGENTS)).body
     assert.deepEqual([list.agents.length, list.agentLimit], [1, 1])
-    // A deleted agent makes room at once.
+    // Deleting an agent makes room at once.
     const first = await free.delete(`${AGENTS}/${made[0]?.body.agent.agentId}`, AT_ONCE)
     assert.ok([200, 202].includes(first.status))
     const next = await free.post(AGENTS, { name: 'next' }, AT_ONCE)
     assert.equal(next.status, 201)
     await remove(free, next.body.agent.agentId)
   })
-  it('creating an agent finds the same agent for a repeat with the same Idempotency-Key', async () => {
+  it('creating an agent with the same Idempotency-Key again returns the same agent', async () => {
     const { api } = await standIns()
     const headers = { ...AT_ONCE, 'idempotency-key': 'one' }
     const replies = await Promise.all(
@@ -161,7 +164,7 @@ describe('creating an agent', () => {
   })
 })
 
-describe('an agent that comes up', async () => {
+describe('a starting agent', async () => {
   const { api } = await standIns('unlimited', STAND_IN.slow)
   let agent: Reply['body']
   before(async () => {
@@ -171,7 +174,7 @@ describe('an agent that comes up', async () => {
   })
   after(() => remove(api, agent.agentId))
 
-  it('an agent that comes up has its chat offline until then', async () => {
+  it('the chat of an agent is offline while it starts', async () => {
     const host = new AgentHost(context.url, agent.agentId, agent.gatewayToken)
     assert.equal(agent.status, 'starting')
     const { status, headers, body } = await host.post('/v1/chat/completions', {})
@@ -179,7 +182,7 @@ describe('an agent that comes up', async () => {
     assert.ok(Number(headers['retry-after']) > 0)
     assert.equal((await host.socket('/').closed).code, 1013)
   })
-  it('an agent may have a name of 100 characters, and of no more', async () => {
+  it('an agent may have a name of 100 characters at most', async () => {
     assert.equal(agent.name, 'n'.repeat(100))
     const message = 'name: must have at most 100 characters'
     assertError(await api.post(AGENTS, { name: 'n'.repeat(101) }), 400, message)
@@ -235,7 +238,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       agentVersion: current,
     })
   })
-  it('an agent is listed, and read with its process', async () => {
+  it('an agent is listed, and returned with its process', async () => {
     const { agents, ...rest } = (await api.get(AGENTS)).body
     assert.deepEqual(rest, { agentLimit: null, timeCredits: null })
     assert.deepEqual(agents.map(unsaved), [unsaved(record)])
@@ -250,10 +253,10 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       const none = { skills: [], secrets: [], portForwarding: [] }
       assert.deepEqual(detail, { processStatus: 'running', processId, ...none })
       assert.ok(disk.usedBytes > 0 && disk.usedBytes < disk.limitBytes)
-      assert.equal(disk.hardLimit, false, 'without a disk helper it is counted')
+      assert.equal(disk.hardLimit, false, 'without a disk helper, the disk has no hard limit')
     }
   })
-  it('an agent says how it is', async () => {
+  it('an agent returns its status', async () => {
     for (const client of [api, gateway]) {
       const { status, body } = await live(client, `${path}/status`)
       assert.equal(status, 200)
@@ -262,7 +265,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       assert.ok(body.disk.usedBytes > 0 && body.disk.usedBytes < body.disk.limitBytes)
     }
   })
-  it('an agent is not there for another workspace', async () => {
+  it('an agent of another workspace returns 401', async () => {
     for (const suffix of ['', '/status', '/available-agent-versions', '/update']) {
       assertError(await other.api.get(`${path}${suffix}`), 401, /./)
       assertError(await api.get(`${AGENTS}/xzzzzzzz${suffix}`), 404, NO_AGENT)
@@ -272,7 +275,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     assertError(await gateway.delete(path), 403, /./)
     assert.deepEqual((await other.api.get(AGENTS)).body.agents, [])
   })
-  it('an agent knows the versions that it can run', async () => {
+  it('an agent lists the versions that it can run', async () => {
     const { body } = await api.get(`${path}/available-agent-versions`)
     const { availableVersions } = body
     assert.ok(availableVersions.includes(current) && availableVersions.includes(refusing))
@@ -303,7 +306,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     })
   })
   for (const version of ['2020.1.1', 'latest', '../../etc', '']) {
-    it(`an agent is not restarted on version ${JSON.stringify(version)}`, async () => {
+    it(`an agent is not restarted with version ${JSON.stringify(version)}`, async () => {
       const reply = await api.post(`${path}/restart`, { version })
       assertError(reply, 400, 'Invalid version')
       assert.match(reply.headers.get('error-detail') ?? '', new RegExp(ENGINE_VERSION.replaceAll('.', '\\.')))
@@ -311,10 +314,10 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
         assertError(await api.post(`${path}/update`, { tag: version }), 400, 'Invalid version')
     })
   }
-  it('a restart of an agent is 400 for a version that is no text', async () => {
+  it('restarting an agent returns 400 for a version that is not a string', async () => {
     assertError(await api.post(`${path}/restart`, { version: 7 }), 400, 'Invalid version')
   })
-  it('a restart of an agent answers 202 at once, and gives it another process', async () => {
+  it('restarting an agent returns 202 at once, and starts a new process', async () => {
     const before = (await live(api, path)).body.processId
     const key = { 'idempotency-key': randomUUID() }
     const first = await api.post(`${path}/restart`, {}, { ...AT_ONCE, ...key })
@@ -333,18 +336,18 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     })
     assert.notEqual((await live(api, path)).body.processId, before)
   })
-  it('an agent refuses a version that cannot read what a newer one wrote, and goes on', async () => {
+  it('an agent keeps running if an older version cannot read its newer state', async () => {
     const reply = await finalAnswer(api, `${path}/restart`, { version: refusing })
     assertError(reply, 400, 'Invalid version')
     assert.match(reply.headers.get('error-detail') ?? '', /schema/)
     await running(api, agentId)
     assert.equal(await version(), current)
   })
-  it('an agent has its scripts run again', async () => {
+  it('an agent can run its scripts again', async () => {
     const reply = await finalAnswer(api, `${path}/scripts/retry`)
     assert.deepEqual([reply.status, reply.body], [200, { success: true, message: 'Scripts launched' }])
   })
-  it('an agent is gone at once when it is deleted, and for good', async () => {
+  it('a deleted agent is gone at once, and permanently', async () => {
     const reply = await api.delete(path)
     assert.ok([200, 202].includes(reply.status))
     const { success, message, wasInRegistry, r2ObjectsDeleted } = reply.body

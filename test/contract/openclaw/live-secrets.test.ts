@@ -1,4 +1,6 @@
-/** Secrets and the gateway token on an agent that runs: what its processes have, and what ends with a rotation or with the agent. */
+/**
+ * Secrets and the gateway token in a running agent: what its processes get, and what a rotation or deletion revokes.
+ */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../../support/agent-host.ts'
@@ -20,7 +22,7 @@ const secretIds = [
   await create(ofReal.api, 'OPENAI_API_KEY', 'sk-test'),
 ]
 await useStandIn(context, own)
-// The real engine could write a secret somewhere, and it takes WebSockets.
+// The real engine could write a secret to disk, and it accepts WebSockets.
 const [agent, realAgent] = await Promise.all([
   newAgent(own.api, { emoji: '📚', userName: 'Owner' }),
   newAgent(ofReal.api, { secretIds }),
@@ -37,9 +39,9 @@ const exec = async ({ api, path }: TestAgent, command: string): Promise<string> 
   assert.equal(status, 200, JSON.stringify(body))
   return body.stdout.trimEnd()
 }
-/** The value of a variable, as a command of an agent sees it. */
+/** The value of a variable in a command of an agent. */
 const variable = (name: string, of = agent): Promise<string> => exec(of, `printenv ${name}`)
-/** Waits until an operation has ended well. */
+/** Waits until an operation has succeeded. */
 const ended = (operation: string | null, api = own.api) =>
   until(
     `operation ${operation} has ended`,
@@ -56,7 +58,7 @@ const restart = async () => {
 }
 
 describe('a running agent', () => {
-  it('a running agent knows who it is and where', async () => {
+  it('a running agent has its identity and addresses in its environment', async () => {
     const { body } = await api.get(`${agent.path}/gateway-token`)
     assert.equal(await variable('AGENT_ID'), agent.agentId)
     assert.equal(await variable('AGENT_EMOJI'), '📚')
@@ -65,7 +67,7 @@ describe('a running agent', () => {
     assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN'), body.token)
   })
 
-  it('a running agent has a secret from its next restart on, and says so', async () => {
+  it('a running agent gets a secret at its next restart, and the API shows it', async () => {
     const id = await create(api, 'LIVE_SECRET', 'first "value"')
     assert.equal((await attach(id)).headers.get('operation-id'), null)
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [false, ''])
@@ -74,7 +76,7 @@ describe('a running agent', () => {
     await api.put(`/v0/secrets/${id}`, { value: 'second' })
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [false, 'first "value"'])
 
-    // The credential of a model provider restarts it by itself.
+    // Attaching a provider's credential restarts the agent by itself.
     const credential = await create(api, 'OPENAI_API_KEY', 'sk-test')
     await ended((await attach(credential)).headers.get('operation-id'))
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [true, 'second'])
@@ -84,7 +86,7 @@ describe('a running agent', () => {
     assert.equal(await variable('LIVE_SECRET'), 'second')
   })
 
-  it('a running agent keeps names of secrets in its manifest alone, so that no snapshot has them elsewhere, and values nowhere', async () => {
+  it('a running agent writes names of secrets only to its manifest, and values nowhere', async () => {
     assert.deepEqual(
       [await variable('LIVE_SECRET', realAgent), await variable('OPENAI_API_KEY', realAgent)],
       ['first "value"', 'sk-test'],
@@ -97,7 +99,7 @@ describe('a running agent', () => {
     assert.equal(await exec(realAgent, `grep -rlF -e 'first "value"' -e sk-test ${home}`), '')
   })
 
-  it('a running agent is closed to its old token at once, on every route, with a rotation', async () => {
+  it('rotating the token of a running agent closes every route to the old one at once', async () => {
     const { agentId, api, path } = realAgent
     const { token: old } = (await api.get(`${path}/gateway-token`)).body
     const host = new AgentHost(context.url, agentId, old)
@@ -119,7 +121,7 @@ describe('a running agent', () => {
     assert.equal((await host.get('/')).status, 401)
   })
 
-  it('a running agent is closed to its token at once when it is deleted', async () => {
+  it('deleting a running agent closes it to its token at once', async () => {
     const { token } = (await api.get(`${agent.path}/gateway-token`)).body
     const host = new AgentHost(context.url, agent.agentId, token)
     const log = host.socket('/v0/logs')

@@ -1,4 +1,4 @@
-/** Skills in an agent that runs: their folders, and what the agent makes of them. */
+/** Skills in a running agent: their folders, and the agent's own changes to them. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
@@ -17,7 +17,7 @@ interface Skill {
 }
 let last = 0
 const added: Skill[] = []
-/** A skill whose name in its SKILL.md is its own as well. */
+/** A skill whose name in its SKILL.md is unique as well. */
 async function create(files: Record<string, string> = {}, name = `live-${mark}-${++last}`): Promise<Skill> {
   const { cid } = await uploadFolder(api, { 'SKILL.md': skillMd(name), ...files })
   const { status, body } = await api.post('/v0/skills', { skillCid: cid, name })
@@ -43,7 +43,7 @@ async function exec(command: string): Promise<string> {
 }
 const processId = async () => (await live(api, path)).body.processId
 
-/** Removes all skills that were added: others use the agent as well, and it has ten at most. */
+/** Removes all added skills: other files use the same agent, which can have only ten. */
 async function removeAll(): Promise<void> {
   for (const skill of added.splice(0)) {
     await detach(skill)
@@ -51,10 +51,10 @@ async function removeAll(): Promise<void> {
   }
 }
 
-describe('a skill in a running agent', () => {
+describe('skills in a running agent', () => {
   after(removeAll)
 
-  it('a skill in a running agent is there without a restart, and is gone again', async () => {
+  it('a skill is added to a running agent, and removed from it, without a restart', async () => {
     const gateway = await processId()
     const skill = await create({ 'scripts/hello.sh': '#!/bin/sh\necho hello of a skill\n' })
     const { status, body } = await attach(skill.skillCid)
@@ -72,7 +72,7 @@ describe('a skill in a running agent', () => {
     assert.equal(await processId(), gateway)
   })
 
-  it('the skill of Berth itself is in a running agent without asking, and speaks to Berth', async () => {
+  it("a running agent always has Berth's own skill, which calls Berth", async () => {
     assert.ok(
       !(await api.get(`${path}/skills`)).body.skills.some(({ name }: Skill) => name === '@berth/platform'),
     )
@@ -88,11 +88,11 @@ describe('a skill in a running agent', () => {
   })
 })
 
-describe('a skill that the agent has changed', () => {
+describe('skills that the agent changed', () => {
   after(removeAll)
   const change = ({ name }: Skill, text: string) => exec(`printf %s '${text}' > skills/${name}/SKILL.md`)
 
-  it('a skill that the agent has changed is not lost by an update, which says so; its owner decides', async () => {
+  it("an update does not overwrite the agent's changes: its owner decides", async () => {
     const skill = await create()
     await attach(skill.skillCid)
     await change(skill, 'mine')
@@ -102,7 +102,7 @@ describe('a skill that the agent has changed', () => {
       [true, 'modified'],
     )
     assertError(await update(skill), 409, /^Skill version conflict: the agent has changed/)
-    assert.equal((await updateOf(skill)).skillCid, skill.skillCid, 'nothing is changed')
+    assert.equal((await updateOf(skill)).skillCid, skill.skillCid, 'nothing has changed')
 
     const kept = await update(skill, { resolution: 'keep' })
     assert.deepEqual([kept.status, kept.body.skill.skillCid], [200, newer])
@@ -114,7 +114,7 @@ describe('a skill that the agent has changed', () => {
     assert.equal((await updateOf(skill)).folder, 'same')
   })
 
-  it('a skill that the agent has changed stays when another skill is attached, also of one that is called as what every object has', async () => {
+  it("the agent's changes to a skill named like an object property stay when another is attached", async () => {
     const [skill, another] = [await create({}, 'constructor'), await create()]
     await attach(skill.skillCid)
     await change(skill, 'mine')
@@ -122,7 +122,7 @@ describe('a skill that the agent has changed', () => {
     assert.equal((await read(`${skill.name}/SKILL.md`)).body, 'mine')
   })
 
-  it('a folder of the agent with the name of a skill is its own: a conflict that an update resolves', async () => {
+  it("an agent's own folder with the name of a skill is a conflict that an update resolves", async () => {
     const skill = await create()
     await exec(`mkdir -p skills/${skill.name} && printf own > skills/${skill.name}/NOTES.md`)
     const refused = await attach(skill.skillCid)
@@ -135,7 +135,7 @@ describe('a skill that the agent has changed', () => {
     assert.equal((await updateOf(skill)).folder, 'same')
   })
 
-  it('a conflict of one skill fails no change of another skill [report: other failures]', async () => {
+  it('a skill conflict does not block changes of other skills [report: other failures]', async () => {
     const problemsOf = async (name: string) =>
       (await api.get(`${path}/status`)).body.skillProblems.filter((one: Skill) => one.name === name)
     const [skill, another, third] = [await create(), await create(), await create()]
@@ -157,7 +157,7 @@ describe('a skill that the agent has changed', () => {
     assert.deepEqual(await problemsOf(skill.name), [])
   })
 
-  it('a skill comes back where the agent has removed it', async () => {
+  it('a skill that the agent removed is restored', async () => {
     const [skill, another] = [await create(), await create()]
     await attach(skill.skillCid)
     await exec(`rm -r skills/${skill.name}`)

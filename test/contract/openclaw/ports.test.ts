@@ -1,4 +1,4 @@
-/** Path routes of an agent, and the pages of a program that runs in a real one. */
+/** Path routes of an agent, and pages of a program that runs in a real one. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, describe, it } from 'node:test'
@@ -16,7 +16,7 @@ const { anonymous, workspace } = context
 const own = await workspace()
 
 describe('path routes', () => {
-  /** The routes of an agent that is a row only. */
+  /** The routes of an agent that is only a row. */
   async function rowRoutes() {
     const agent = await insertAgent(context, own)
     const path = `${agent.path}/port-forwarding`
@@ -28,7 +28,7 @@ describe('path routes', () => {
     }
   }
 
-  it('path routes are none at first, and replaced as a whole', async () => {
+  it('path routes are empty by default, and replaced as a whole', async () => {
     const { list, set, path } = await rowRoutes()
     assert.deepEqual((await own.api.get(path)).body, { mappings: [] })
     const first = [
@@ -43,12 +43,12 @@ describe('path routes', () => {
     assert.deepEqual(await list(), [{ port: 65_535, pathPrefix: '/b', protected: false }])
     for (const none of [[], null]) assert.deepEqual((await set(none)).body.mappings, [])
   })
-  it('path routes that are not protected say nothing of it, as the command line does', async () => {
+  it('a path route without the field protected is not protected', async () => {
     const { set } = await rowRoutes()
     const { body } = await set([{ port: 1025, pathPrefix: '/a' }])
     assert.deepEqual(body.mappings, [{ port: 1025, pathPrefix: '/a', protected: false }])
   })
-  it('path routes are the same for many who set them at once', async () => {
+  it('concurrent changes of path routes leave one complete set', async () => {
     const { list, set } = await rowRoutes()
     const sets = Array.from({ length: 8 }, (_, i) =>
       ['/a', '/b'].map((pathPrefix) => ({ port: 3000 + i, pathPrefix, protected: false })),
@@ -58,7 +58,7 @@ describe('path routes', () => {
     const [a, b] = await list()
     assert.equal(a.port, b.port)
   })
-  it('path routes are 400 with values that they cannot have, and nothing changes', async () => {
+  it('invalid path routes return 400, and change nothing', async () => {
     const { list, set } = await rowRoutes()
     const good = { port: 3000, pathPrefix: '/good' }
     await set([good])
@@ -108,7 +108,7 @@ describe('path routes', () => {
     for (const near of ['/v0x', '/chats', '/configs', '/v1'])
       assert.equal((await set([{ port: 3000, pathPrefix: near }])).status, 200, near)
   })
-  it('path routes are read by keys that may read, and replaced by keys that may write and by the agent', async () => {
+  it('path routes are read with read access, and replaced with write access or by the agent', async () => {
     const { agent, path } = await rowRoutes()
     const foreign = (await workspace()).api
     for (const api of [anonymous, foreign]) {
@@ -123,7 +123,7 @@ describe('path routes', () => {
     assertError(await own.api.get(missing), 404, 'There is no such agent')
     assertError(await own.api.put(missing, { mappings: [] }), 404, 'There is no such agent')
   })
-  it('path routes go with their agent', async () => {
+  it('path routes are deleted with their agent', async () => {
     const { agent, set } = await rowRoutes()
     await set([{ port: 3000, pathPrefix: '/a' }])
     assert.ok((await own.api.delete(agent.path)).status < 300)
@@ -131,7 +131,7 @@ describe('path routes', () => {
   })
 })
 
-/** A page, what was asked for, and a WebSocket that says hello; it ends by itself. */
+/** A program with a page, an echo of each request, and a WebSocket that says hello; it exits by itself. */
 const PROGRAM = `
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -153,7 +153,7 @@ server.listen(0, '127.0.0.1', () => writeFileSync(process.argv[2], String(server
 setTimeout(() => process.exit(), 300_000)
 `
 
-describe('a program of an agent', async () => {
+describe('programs of an agent', async () => {
   const { agentId, path, record, api } = await sharedStandIn(context)
   const token: string = record.gatewayToken
   const folder = `pages-${randomBytes(4).toString('hex')}`
@@ -164,7 +164,7 @@ describe('a program of an agent', async () => {
     return body.stdout.trim()
   }
   const source = Buffer.from(PROGRAM).toString('base64')
-  // The command waits: what has not left its group when it ends is killed.
+  // The command waits, because everything in its process group is killed when it ends.
   const listening = await exec(`mkdir ${folder} && echo ${source} | base64 -d > ${folder}/program.mjs
     setsid node ${folder}/program.mjs ${folder}/port > ${folder}/log 2>&1 & echo $! > ${folder}/pid
     for i in $(seq 400); do [ -s ${folder}/port ] && break; sleep 0.1; done; cat ${folder}/port`)
@@ -181,11 +181,11 @@ describe('a program of an agent', async () => {
   const page = new AgentHost(context.url, subdomain, undefined, 'apps.localhost')
   const routes = new AgentHost(context.url, agentId, undefined, 'apps.localhost')
   const host = new AgentHost(context.url, agentId)
-  /** Waits until the web process has heard of a change. */
+  /** Waits until the web process has learned of a change. */
   const becomes = (status: number, ask: () => Promise<{ status: number }>) =>
-    until(`it is ${status}`, async () => (await ask()).status === status)
+    until(`the status is ${status}`, async () => (await ask()).status === status)
 
-  it('a program of an agent is at its subdomain', async () => {
+  it('a program of an agent is served at its subdomain', async () => {
     await becomes(200, () => page.get('/'))
     const { body } = await page.get('/a/b?x=1')
     assert.deepEqual([body.url, body.host], ['/a/b?x=1', page.host])
@@ -199,7 +199,7 @@ describe('a program of an agent', async () => {
     assert.equal(socket.raw.readyState, WebSocket.OPEN)
     socket.raw.terminate()
   })
-  it('a program of an agent takes the gateway token where it is protected, and none any more where it is not', async () => {
+  it('a protected program needs the gateway token, and an unprotected one does not', async () => {
     await api.put(`${path}/domains/${id}`, { protected: true })
     await becomes(401, () => page.get('/'))
     const { status, text } = await page.get(`/?token=${token}`)
@@ -210,7 +210,7 @@ describe('a program of an agent', async () => {
     await api.put(`${path}/domains/${id}`, { protected: false })
     await becomes(200, () => page.get('/'))
   })
-  it('a program of an agent is at its paths of the agent’s hosts', async () => {
+  it('a program of an agent is served at its paths on the agent’s hosts', async () => {
     const mappings = [
       { port, pathPrefix: '/app', protected: false },
       { port, pathPrefix: '/safe', protected: true },
@@ -228,14 +228,14 @@ describe('a program of an agent', async () => {
     assert.equal(new URL(String(led.headers.location)).host, routes.host)
     const shown = await routes.get('/app/index.html', { 'sec-fetch-mode': 'navigate' })
     assert.deepEqual([shown.status, shown.text], [200, '<title>Hello</title>'])
-    // Chat and the API are where they were.
+    // Chat and the API keep their paths.
     assert.equal((await host.get('/v0/status', { authorization: `Bearer ${token}` })).status, 200)
     const health = await whenReady(() => host.get('/', { authorization: `Bearer ${token}` }))
     assert.equal(health.body.ok, true)
   })
-  it('a program of an agent that is not there is answered with an error that says so', async () => {
+  it('a missing program of an agent returns an error with its port', async () => {
     let free = await freePort()
-    // A domain cannot have this one.
+    // A domain cannot have this port.
     while (free === GATEWAY_PORT) free = await freePort()
     assert.equal((await api.put(`${path}/domains/${id}`, { targetPort: free })).status, 200)
     await becomes(502, () => page.get('/'))

@@ -16,7 +16,7 @@ export async function openRepository(context: Pick<Context, 'url' | 'sql'>, agen
   after(() => rm(home, { recursive: true, force: true }))
   const { git, done } = gitClient(home)
 
-  /** The address of an agent's repository with a password in it. */
+  /** The URL of an agent's repository, including a password. */
   function address(agentId: string, password: string | undefined, suffix = '.git'): string {
     const { host } = new URL(context.url)
     return `http://${password === undefined ? '' : `anybody:${password}@`}${host}/v0/agents/${agentId}${suffix}`
@@ -39,13 +39,13 @@ export async function openRepository(context: Pick<Context, 'url' | 'sql'>, agen
   }
 
   /**
-   * Pushes as people do: if the agent has committed something in the meantime, on top of that. Lines that both have changed
-   * are as pushed. @returns the commit.
+   * Pushes like a user: if the agent has committed something in the meantime, on top of that. Lines that both have
+   * changed get the pushed version. @returns the commit.
    */
   async function push(dir: string): Promise<string> {
     for (let tries = 0; (await git(dir, 'push', 'origin', 'main')).code !== 0; tries++) {
-      assert.ok(tries < 3, 'the push is refused again and again')
-      // In a rebase "theirs" are the commits that are put on top.
+      assert.ok(tries < 3, 'the push is refused repeatedly')
+      // In a rebase, "theirs" are the commits that are put on top.
       await done(dir, 'pull', '--quiet', '--rebase', '--strategy-option=theirs', 'origin', 'main')
     }
     return (await done(dir, 'rev-parse', 'HEAD')).trim()
@@ -56,10 +56,10 @@ export async function openRepository(context: Pick<Context, 'url' | 'sql'>, agen
     return JSON.stringify({ ...JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')), ...more })
   }
 
-  /** The operation that takes over a push, when it has ended. */
+  /** The operation that applies a push, once it has ended. */
   async function takenOver(commitSha: string) {
     const found = await until(
-      'the push is taken over',
+      'the push is applied',
       async () => {
         const [row] = await context.sql(
           `SELECT id, state, error_cause, result FROM operation
@@ -74,7 +74,7 @@ export async function openRepository(context: Pick<Context, 'url' | 'sql'>, agen
     return found.result as { applied: string[]; problems: string[] }
   }
 
-  /** The sync that follows a push writes into the manifest what the agent has. */
+  /** The sync after a push writes the agent's current state into the manifest. */
   const synced = () =>
     until(
       'the operations of the agent have ended',

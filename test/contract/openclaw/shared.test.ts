@@ -7,7 +7,7 @@ import { sharedAgent } from './context.ts'
 const context = await openContext()
 
 describe('the shared agent', () => {
-  it('the shared agent is one', { timeout: 900_000 }, async () => {
+  it('concurrent callers get the same shared agent', { timeout: 900_000 }, async () => {
     const [a, b] = await Promise.all([sharedAgent(context), sharedAgent(context)])
     assert.equal(a.agentId, b.agentId)
     const { agents } = (await context.shared.get('/v0/agents', { limit: '1' })).body

@@ -1,4 +1,4 @@
-/** The history of an agent's workspace (contract 4.3, 7): listed, saved, reset. */
+/** The history of an agent's workspace (contract 4.3, 7): listing, saving and resetting. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
@@ -24,7 +24,7 @@ const own = await workspace()
 const { api, keyed } = own
 const other = await workspace()
 
-/** A row of a history, as a sync would leave it; its content is nowhere. */
+/** A row of a history, as a sync would create it; no node has its content. */
 async function insertSnapshot(agent: Pick<RowAgent, 'id'>, cid = UNKNOWN): Promise<string> {
   const commit = randomBytes(20).toString('hex')
   await sql(
@@ -36,13 +36,13 @@ async function insertSnapshot(agent: Pick<RowAgent, 'id'>, cid = UNKNOWN): Promi
   return commit
 }
 
-describe('the history', () => {
+describe('the history of an agent', () => {
   it('the history of a new agent is empty', async () => {
     const { path, agentId, gateway } = await insertAgent(context, own)
     for (const client of [api, gateway])
       assert.deepEqual((await client.get(`${path}/snapshots`)).body, { agentId, snapshots: [] })
   })
-  it('the history of an agent is listed by tens, the newest first, and page by page', async () => {
+  it('the history of an agent has ten snapshots per page, newest first', async () => {
     const agent = await insertAgent(context, own)
     const commits: string[] = []
     for (let i = 0; i < 13; i++) commits.unshift(await insertSnapshot(agent))
@@ -66,13 +66,13 @@ describe('the history', () => {
     assert.deepEqual(shas(await api.get(`${agent.path}/snapshots`, { limit: '1' })), commits.slice(0, 1))
     assert.deepEqual(shas(await api.get(`${agent.path}/snapshots`, { limit: '100' })), commits)
   })
-  it('the history of an agent is 400 for a bad limit or token', async () => {
+  it('the history of an agent returns 400 for an invalid limit or token', async () => {
     const { path } = await insertAgent(context, own)
     for (const limit of ['0', '101', 'x'])
       assertError(await api.get(`${path}/snapshots`, { limit }), 400, /^limit: /)
     assertError(await api.get(`${path}/snapshots`, { pageToken: 'x' }), 400, /^pageToken: /)
   })
-  it('the history of an agent is not there for another workspace', async () => {
+  it('the history of an agent is closed to other workspaces and agents', async () => {
     const { path } = await insertAgent(context, own)
     const stranger = await insertAgent(context, own)
     const reader = await keyed('org:agents:read')
@@ -99,8 +99,8 @@ describe('the history', () => {
   })
 })
 
-describe('the difference of two snapshots', () => {
-  it('the difference of two snapshots is 400 without both, and 404 for one that is not of this agent’s history', async () => {
+describe('the difference between snapshots', () => {
+  it('the difference between snapshots returns 400 without both, and 404 for an unknown one', async () => {
     const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
     await insertSnapshot(agent)
     const of = `${agent.path}/snapshots/diff`
@@ -115,8 +115,8 @@ describe('the difference of two snapshots', () => {
   })
 })
 
-describe('the state of syncs', () => {
-  it('the state of syncs says that they are configured', async () => {
+describe('the sync status', () => {
+  it('the sync status says that syncs are configured', async () => {
     const { path, agentId } = await insertAgent(context, own)
     const { status, body } = await api.get(`${path}/snapshots/sync`)
     assert.equal(status, 200)
@@ -125,7 +125,7 @@ describe('the state of syncs', () => {
   })
 })
 
-describe('a reset', () => {
+describe('resetting an agent', () => {
   for (const body of [
     undefined,
     null,
@@ -137,11 +137,11 @@ describe('a reset', () => {
     { snapshotCid: `${UNKNOWN}x` },
     { snapshotCid: 'k51qzi5uqu5dlvj2baxnqndepeb86cbk3ng7n3i46uzyxzyqj2xjonzllnv0v8' },
   ])
-    it(`a reset is 400 for ${JSON.stringify(body)}`, async () => {
+    it(`resetting an agent returns 400 for ${JSON.stringify(body)}`, async () => {
       const { path } = await insertAgent(context, own)
       assertError(await api.post(`${path}/snapshots/reset`, body), 400, 'Invalid snapshot CID')
     })
-  it('a reset is 404 for what is not in the history of this agent', async () => {
+  it('resetting an agent returns 404 for a snapshot outside its history', async () => {
     const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
     await insertSnapshot(sibling)
     assertError(
@@ -152,11 +152,11 @@ describe('a reset', () => {
   })
 })
 
-describe('an agent that does not run', () => {
-  it('an agent that does not run can be neither saved nor reset: 503', async () => {
+describe('a stopped agent', () => {
+  it('an agent that is not running can be neither saved nor reset: 503', async () => {
     const agent = await insertAgent(context, own)
     await insertSnapshot(agent)
-    // Workers leave it alone no more, but find nothing of it.
+    // Workers handle it again, but find no container.
     await sql('UPDATE agent SET purged_at = NULL WHERE id = $1', [agent.id])
     for (const [suffix, body] of [
       ['sync', undefined],
@@ -175,7 +175,7 @@ describe('an agent that does not run', () => {
 })
 
 describe('without storage', () => {
-  it('syncs and resets are 400 without storage', async () => {
+  it('syncs and resets return 400 without storage', async () => {
     const { url, running } = await startWebProcess(context.env, { BERTH_SNAPSHOT_NETWORK: 'none' })
     after(() => running.end())
     const bare = new Client(url, await DocumentCheck.load(url), api.key)
@@ -194,7 +194,7 @@ describe('without storage', () => {
 })
 
 describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
-  // A reset takes away what other files are writing, so this test has an agent of its own.
+  // A reset removes files that other tests are writing, so this test has its own agent.
   await useStandIn(context, own)
   const agent = await newAgent(api)
   const { path, agentId } = agent
@@ -217,7 +217,7 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
     await exec('echo one > snapshot-note.txt')
     const { success, message, lastSync, snapshotCid, commitSha } = await sync()
     assert.equal(success, true)
-    // The one that is taken by itself may have been first.
+    // The automatic snapshot may have been first.
     assert.ok(['Snapshot taken', 'Nothing has changed since the last snapshot'].includes(message))
     assert.match(lastSync, MILLIS)
     assert.match(commitSha, /^[0-9a-f]{40}$/)
@@ -266,7 +266,7 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
     await exec('echo one > snapshot-note.txt')
     await sync()
   })
-  it('an agent’s workspace that has not changed is not saved twice', async () => {
+  it('an unchanged workspace is not saved twice', async () => {
     const before = await sync()
     const again = await sync()
     assert.deepEqual([again.snapshotCid, again.commitSha], [before.snapshotCid, before.commitSha])
@@ -275,16 +275,16 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
       ['Nothing has changed since the last snapshot', null],
     )
   })
-  it('saving an agent’s workspace answers 202 where the wait ends first', async () => {
+  it('saving an agent’s workspace without waiting returns 202', async () => {
     const reply = await agent.api.post(`${path}/snapshots/sync`, undefined, { prefer: 'respond-async' })
     assert.equal(reply.status, 202)
     assert.equal(reply.body.operation.id, reply.headers.get('operation-id'))
-    await until('it ends', async () => {
+    await until('the operation has ended', async () => {
       const { data } = (await agent.api.get(`/v0/operations/${reply.body.operation.id}`)).body
       return data.state === 'succeeded'
     })
   })
-  it('an agent’s workspace goes back to a snapshot, however its CID is spelled', async () => {
+  it('an agent’s workspace is reset to a snapshot, in any spelling of its CID', async () => {
     const target = await sync()
     const cid = CID.parse(target.snapshotCid)
     for (const spelled of [
@@ -302,10 +302,10 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
       assert.equal(await exec('cat snapshot-note.txt'), 'one\n')
     }
   })
-  it('an agent’s workspace may be saved with the agent’s own token', async () => {
+  it('the agent’s own token may save its workspace', async () => {
     assert.equal((await agent.gateway.post(`${path}/snapshots/sync`, undefined, WAIT)).status, 200)
   })
-  it('an agent’s workspace does not go to a snapshot that is nowhere', async () => {
+  it('an agent’s workspace is not reset to an unknown snapshot', async () => {
     const snapshotCid = `${await missingCid()}`
     assertError(await agent.api.post(`${path}/snapshots/reset`, { snapshotCid }), 404, 'Snapshot not found')
   })

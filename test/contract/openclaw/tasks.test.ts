@@ -13,7 +13,7 @@ const INVALID = 'Invalid parameters'
 const NOT_FOUND = 'There is no such task'
 const DAILY = { kind: 'cron', expr: '0 9 * * *', tz: 'Europe/Berlin' }
 const TURN = { kind: 'agentTurn', message: 'Good morning' }
-/** Text that a page must show as it is. */
+/** Text that a page must show unchanged. */
 const HOSTILE = '<img src=x onerror=alert(1)>'
 const TASK = { name: 'Morning', schedule: DAILY, payload: TURN }
 
@@ -29,7 +29,7 @@ const list = async (query?: Record<string, string>) => {
   assert.equal(status, 200, JSON.stringify(body))
   return body.jobs as { id: string; name: string; enabled: boolean }[]
 }
-/** The engine takes 30 changes of a sort in a minute; a suite that runs twice in one waits for the next. */
+/** The engine accepts 30 changes of a kind per minute; a suite that runs twice in one waits for the next. */
 async function patiently(ask: () => Promise<Reply>): Promise<Reply> {
   for (;;) {
     const reply = await ask()
@@ -42,7 +42,7 @@ const create = async (more: object = {}): Promise<Reply['body']> => {
   assert.equal(status, 200, JSON.stringify(body))
   return body
 }
-/** A task that runs in three seconds, or in more where those were over before the engine had the request. */
+/** A task that runs in three seconds, or later if they were over before the engine had the request. */
 async function createSoon(name: string): Promise<Reply['body']> {
   for (let ms = 3000; ; ms *= 2) {
     const { status, body } = await patiently(() => {
@@ -62,7 +62,7 @@ afterEach(async () => {
 })
 
 describe('a task', () => {
-  it('a task is created with what was asked for, and delivers nowhere unless told', async () => {
+  it('a task is created as requested, and delivers nowhere by default', async () => {
     const job = await create({ description: 'Every day' })
     assert.deepEqual(job.schedule, {
       ...DAILY,
@@ -94,7 +94,7 @@ describe('a task', () => {
     ['systemEvent by text', { kind: 'systemEvent', text: 'a' }, { text: 'a' }],
     ['systemEvent by message', { kind: 'systemEvent', message: 'a' }, { text: 'a' }],
   ] as const)
-    it(`a task takes the payload of ${spelled}`, async () => {
+    it(`a task accepts the payload of ${spelled}`, async () => {
       const { payload: taken, sessionTarget } = await create({ payload })
       assert.deepEqual(
         { message: taken.message, text: taken.text },
@@ -102,7 +102,7 @@ describe('a task', () => {
       )
       assert.equal(sessionTarget, payload.kind === 'agentTurn' ? 'isolated' : 'main')
     })
-  it('a task takes each sort of schedule', async () => {
+  it('a task accepts each kind of schedule', async () => {
     const later = new Date(Date.now() + 86_400_000).toISOString()
     const once = await create({ schedule: { kind: 'at', at: later } })
     assert.deepEqual(once.schedule, { kind: 'at', at: later })
@@ -110,11 +110,11 @@ describe('a task', () => {
     const often = await create({ schedule: { kind: 'every', everyMs: 60_000 } })
     assert.equal(often.schedule.everyMs, 60_000)
   })
-  it('a task takes a delivery', async () => {
+  it('a task accepts a delivery', async () => {
     const delivery = { mode: 'webhook', to: 'https://example.com/hook', bestEffort: true }
     assert.deepEqual((await create({ delivery })).delivery, delivery)
   })
-  it('a task may be switched off from the start, and is listed then only for those who ask', async () => {
+  it('a task may be created disabled, and is then listed only on request', async () => {
     const { id } = await create({ enabled: false })
     assert.deepEqual(await list(), [])
     assert.deepEqual(await list({ includeDisabled: 'false' }), [])
@@ -124,7 +124,7 @@ describe('a task', () => {
     )
     assertError(await shared.get(TASKS, { includeDisabled: 'maybe' }), 400, /^includeDisabled: /)
   })
-  it("a task is not the engine's own job", async () => {
+  it("the engine's own jobs are not listed as tasks", async () => {
     assert.deepEqual(await list({ includeDisabled: 'true' }), [])
   })
   for (const [what, bad] of [
@@ -133,8 +133,8 @@ describe('a task', () => {
     ['no schedule', { schedule: undefined }],
     ['no payload', { payload: undefined }],
     ['an unknown schedule', { schedule: { kind: 'sometimes' } }],
-    ['a time that is none', { schedule: { kind: 'at', at: 'tomorrow' } }],
-    ['a time that is over', { schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } }],
+    ['an invalid time', { schedule: { kind: 'at', at: 'tomorrow' } }],
+    ['a time in the past', { schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } }],
     ['less than a minute', { schedule: { kind: 'every', everyMs: 59_999 } }],
     ['six fields', { schedule: { kind: 'cron', expr: '0 0 9 * * *' } }],
     ['a field that is out of range', { schedule: { kind: 'cron', expr: '99 * * * *' } }],
@@ -154,14 +154,14 @@ describe('a task', () => {
       assert.ok(reply.headers.get('error-detail'))
       assert.deepEqual(await list({ includeDisabled: 'true' }), [])
     })
-  it('a task is refused in a malformed body', async () => {
+  it('a task is refused if its body is malformed', async () => {
     for (const body of ['{', '7', undefined])
       assertError(await shared.request('POST', TASKS, { body }), 400, INVALID)
   })
 })
 
 describe('changing a task', () => {
-  it('changing a task changes what is named, and leaves the rest', async () => {
+  it('changing a task applies only the given fields', async () => {
     const { id } = await create({ payload: { ...TURN, timeoutSeconds: 60 } })
     const { status, body } = await shared.put(at(id), {
       name: 'Evening',
@@ -185,7 +185,7 @@ describe('changing a task', () => {
       assertError(await shared.put(at(id), bad), 400, INVALID)
     assert.equal((await shared.get(at(id))).body.schedule.expr, DAILY.expr)
   })
-  it('changing a task switches it on and off, and over without a body', async () => {
+  it('changing a task enables or disables it, and toggles it without a body', async () => {
     const { id } = await create()
     const toggle = async (body?: object) => {
       const reply = await shared.request('POST', at(id, '/toggle'), { json: body })
@@ -206,7 +206,7 @@ describe('changing a task', () => {
 })
 
 describe('running a task', () => {
-  it('running a task takes its turn of the agent, and keeps the result', async () => {
+  it('running a task performs a turn of the agent, and stores the result', async () => {
     const { id } = await create()
     const { status, body } = await shared.post(at(id, '/run'), {})
     assert.equal(status, 200, JSON.stringify(body))
@@ -223,7 +223,7 @@ describe('running a task', () => {
     assert.deepEqual([run.jobId, run.action, run.status], [id, 'finished', 'ok'])
     assert.match(run.summary, /^pong: .*Good morning/s)
   })
-  it('the runs of a task are listed by pages', async () => {
+  it('the runs of a task are listed in pages', async () => {
     const { id } = await create()
     assert.deepEqual(await runsOf(id, { limit: '1' }), [])
     for (const limit of ['0', '201', 'many'])
@@ -231,8 +231,8 @@ describe('running a task', () => {
   })
 })
 
-describe('the event of a run', () => {
-  it('a run by its schedule and one by hand are told once each', async () => {
+describe('events of runs', () => {
+  it('a scheduled and a manual run are each reported once', async () => {
     const reader = await EventReader.open(shared, `type=task.ran&resource=agent:${agent.agentId}`)
     after(() => reader.stop())
     const name = `By hand ${HOSTILE}`
@@ -241,10 +241,10 @@ describe('the event of a run', () => {
     const { runId } = (await shared.post(at(id, '/run'), {})).body
     const told = (taskId: string) => reader.events.filter(({ data }) => data.taskId === taskId)
     for (const taskId of [id, once.id])
-      await until(`${taskId} is told`, () => told(taskId).length > 0, 180_000)
-    // Events of another run come after all events of these, so none of those can still be on its way.
+      await until(`${taskId} is reported`, () => told(taskId).length > 0, 180_000)
+    // Events of a later run come after all events of these, so none of those can still be on the way.
     const again = (await shared.post(at(id, '/run'), {})).body.runId
-    await until('the other run is told', () => told(id).length > 1, 180_000)
+    await until('the other run is reported', () => told(id).length > 1, 180_000)
 
     const [first, second] = told(id)
     assert.deepEqual([told(id).length, told(once.id).length], [2, 1])
@@ -256,13 +256,13 @@ describe('the event of a run', () => {
     assert.deepEqual(first?.resource, { type: 'task', id: `${agent.agentId}/${id}` })
     const { status, name: known } = told(once.id)[0]?.data ?? {}
     assert.equal(status, 'ok')
-    // The engine removes a task that ran once: its name is known where the tasks were read just before that.
+    // The engine removes a task that ran once: its name is known only if the tasks were read just before that.
     assert.ok(known === null || known === 'Scheduled', String(known))
     assert.equal(new Set(reader.events.map((event) => event.data.runId)).size, reader.events.length)
   })
 })
 
-describe('a task that is not there', () => {
+describe('missing tasks', () => {
   for (const [method, rest, json] of [
     ['GET', ''],
     ['PUT', '', { name: 'x' }],
@@ -271,14 +271,14 @@ describe('a task that is not there', () => {
     ['POST', '/toggle'],
     ['GET', '/runs'],
   ] as const)
-    it(`a task that is not there is 404 for ${method} ${rest}`, async () => {
+    it(`a missing task returns 404 for ${method} ${rest}`, async () => {
       for (const id of ['nobody', 'a%2Fb', 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'])
         assertError(await shared.request(method, at(id, rest), { json }), 404, NOT_FOUND)
     })
 })
 
-describe('tasks of an agent that does not run', () => {
-  it('tasks of an agent that does not run are 503', async () => {
+describe('tasks of a stopped agent', () => {
+  it('tasks of an agent that is not running return 503', async () => {
     const { path } = await insertAgent(context, own)
     for (const reply of [await own.api.get(`${path}/tasks`), await own.api.post(`${path}/tasks`, TASK)]) {
       assertError(reply, 503, 'The agent is not running')

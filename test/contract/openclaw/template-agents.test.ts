@@ -1,4 +1,4 @@
-/** Agents that begin with a template (contract 7.1 404). */
+/** Agents created from a template (contract 7.1 404). */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
@@ -30,7 +30,7 @@ const exec = async ({ gateway, path }: TestAgent, command: string): Promise<stri
 const read = ({ gateway, path }: TestAgent, file: string) => gateway.get(`${path}/files`, { path: file })
 
 describe('creating an agent from a template', () => {
-  it('creating an agent from a template is 404 for one that is not there, is archived, or is of another workspace', async () => {
+  it('an agent from a missing, archived or foreign template returns 404', async () => {
     await snapshot()
     const { templateId, slug } = await make()
     const before = await count()
@@ -44,13 +44,13 @@ describe('creating an agent from a template', () => {
       assertError(await api.post(AGENTS, { name: 'a', templateId: template }), 404, NO_TEMPLATE)
     assert.equal(await count(), before)
   })
-  it('creating an agent from a template is 404 for a skill that nobody has', async () => {
+  it('an agent from a template with an unknown skill returns 404', async () => {
     const before = await count()
     const body = { name: 'a', templateId: 'page', skillCids: ['nobody-has-it'] }
     assertError(await api.post(AGENTS, body), 404, /^There is no such skill in the library/)
     assert.equal(await count(), before)
   })
-  it('a template is archived or used, whichever comes first', async () => {
+  it('archiving and using a template at once: a used template is kept', async () => {
     for (let round = 0; round < 3; round++) {
       await snapshot()
       const { templateId } = await make()
@@ -70,12 +70,12 @@ describe('creating an agent from a template', () => {
 describe('an agent from the template “page”', async () => {
   const agent = await newAgent(api, { name: 'My page', templateId: 'page', emoji: '🏠' })
 
-  it('an agent from the template “page” is as the template says, but for what the request says', () => {
+  it("an agent from the template “page” has the template's values, unless the request sets them", () => {
     const { name, description, vibe, emoji } = agent.record
     assert.deepEqual([name, vibe, emoji], ['My page', 'neat and quick', '🏠'])
     assert.match(description, /web page/)
   })
-  it('an agent from the template “page” has the files of the template, and beside them its own', async () => {
+  it("an agent from the template “page” has the template's files, and its own", async () => {
     const { scripts, template, agent: about } = (await read(agent, 'manifest.json')).body
     assert.equal(scripts.start, 'node workspace/server.mjs')
     assert.equal(template, undefined)
@@ -84,16 +84,16 @@ describe('an agent from the template “page”', async () => {
     assert.match((await read(agent, 'workspace/IDENTITY.md')).body, /\*\*Name:\*\* My page/)
     assert.match((await read(agent, 'README.md')).body, /^# A web page with an agent/)
   })
-  it('an agent from the template “page” serves its page, and has the route of the manifest', async () => {
+  it('an agent from the template “page” serves its page, with the route of the manifest', async () => {
     const get = `node -e "fetch('http://127.0.0.1:${PAGE_PORT}/').then(async r => console.log(r.status, await r.text()))"`
-    const page = await until('the page is there', () => exec(agent, get).catch(() => undefined), 120_000)
+    const page = await until('the page is served', () => exec(agent, get).catch(() => undefined), 120_000)
     assert.match(page, /^200 <!doctype html>[\s\S]*It works\./)
     const { portForwarding } = (await api.get(agent.path)).body
     assert.deepEqual(portForwarding, [{ port: PAGE_PORT, pathPrefix: '/page', protected: false }])
   })
 })
 
-describe('an agent from a template of a snapshot', async () => {
+describe('an agent from a snapshot template', async () => {
   const text = manifest({
     agent: { name: 'Librarian', description: 'Of the template.', vibe: 'quiet', emoji: '📚' },
     routes: [{ port: 4321, path: '/books', protected: true }],
@@ -116,27 +116,27 @@ describe('an agent from a template of a snapshot', async () => {
   const archived = await api.delete(`${TEMPLATES}/${template.templateId}`)
   const agent = await running(api, agentId)
 
-  it('an agent from a template of a snapshot comes up although its template was archived meanwhile', async () => {
+  it('an agent starts even if its template was archived in the meantime', async () => {
     assert.equal(archived.status, 200)
     const { name, description, vibe, emoji } = agent.record
     assert.deepEqual([name, description, vibe, emoji], ['Ada', 'Lends books.', null, '📚'])
     const repeated = await api.post(AGENTS, body, { prefer: 'respond-async', 'idempotency-key': key })
     assert.deepEqual([repeated.status, repeated.body.agent.agentId], [201, agentId])
   })
-  it('an agent from a template of a snapshot has the files of the snapshot, as its own', async () => {
+  it("an agent from a snapshot template has the snapshot's files with its own name", async () => {
     assert.equal((await read(agent, 'workspace/deep/er/notes.txt')).body, 'deep')
     assert.match((await read(agent, 'workspace/IDENTITY.md')).body, /\*\*Name:\*\* Ada\n[\s\S]*I like rain\./)
     assert.deepEqual((await read(agent, 'manifest.json')).body.agent.name, 'Ada')
   })
-  it('an agent from a template of a snapshot begins a history of its own', async () => {
+  it('an agent from a snapshot template starts its own history', async () => {
     const log = (await exec(agent, 'git log --reverse --format=%s%n%P')).split('\n')
     assert.deepEqual(log.slice(0, 2), [`feat: begin from ${template.slug}`, ''])
   })
-  it('an agent from a template of a snapshot has what its manifest asks for', async () => {
+  it('an agent from a snapshot template gets what its manifest requests', async () => {
     const { mappings } = (await api.get(`${agent.path}/port-forwarding`)).body
     assert.deepEqual(mappings, [{ port: 4321, pathPrefix: '/books', protected: true }])
     const { body: built } = await until(
-      'it is built',
+      'the build has run',
       async () => {
         const reply = await read(agent, 'workspace/built.txt')
         return reply.status === 200 && reply

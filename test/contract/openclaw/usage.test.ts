@@ -1,4 +1,4 @@
-/** Usage of an agent, and following its log. */
+/** Usage of an agent, and its streamed log. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
@@ -7,7 +7,7 @@ import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedAgent } from './context.ts'
 
-/** The second look of agentd comes after 15 s. */
+/** The second measurement of agentd comes after 15 s. */
 const MEASURED_MS = 60_000
 
 const context = await openContext()
@@ -15,9 +15,9 @@ const { url, shared, workspace } = context
 const agent = await sharedAgent(context)
 
 describe('the usage of an agent', () => {
-  it('the usage of an agent has its memory, processor and disk', async () => {
+  it('the usage of an agent includes memory, processors and disk', async () => {
     const { samples, disk } = await until(
-      'it was measured',
+      'the agent was measured',
       async () => {
         const { status, body } = await shared.get(`${agent.path}/usage`)
         assert.equal(status, 200, JSON.stringify(body))
@@ -27,13 +27,13 @@ describe('the usage of an agent', () => {
     )
     const { at, memoryBytes, cpus, processes } = samples.at(-1)
     assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000, at)
-    // The engine alone takes more than 100 MB; a gigabyte or two is what an agent may have.
+    // The engine takes more than 100 MB; an agent may have a gigabyte or two.
     assert.ok(memoryBytes > 1e8 && memoryBytes < 4e9, `${memoryBytes} bytes`)
     assert.ok(cpus >= 0 && cpus < 64, `${cpus} processors`)
     assert.ok(processes >= 2, `${processes} processes`)
     assert.ok(disk.limitBytes > disk.usedBytes)
   })
-  it('the usage of an agent that does not run is 503', async () => {
+  it('the usage of an agent that is not running returns 503', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     assertError(await own.api.get(`${path}/usage`), 503, 'The agent is not running')
@@ -41,7 +41,7 @@ describe('the usage of an agent', () => {
 })
 
 describe('the log as events', () => {
-  it('the log of an agent is followed: the last lines, then each new one', async () => {
+  it('the log of an agent is streamed: the last lines, then each new one', async () => {
     const gone = new AbortController()
     const response = await fetch(`${url}${agent.path}/logs/stream?lines=2`, {
       headers: { authorization: `Bearer ${shared.key}` },
@@ -61,19 +61,19 @@ describe('the log as events', () => {
         }
       }
     })().catch(() => {})
-    await until('the last lines came', () => lines.length >= 2)
+    await until('the last lines have arrived', () => lines.length >= 2)
     for (const line of lines)
       assert.deepEqual(Object.keys(line).sort(), ['level', 'message', 'source', 'timestamp'])
-    // The engine logs what it does, such as the handling of a message.
+    // The engine logs its actions, such as the handling of a message.
     const before = lines.length
-    await until('a new line came', async () => {
+    await until('a new line has arrived', async () => {
       await shared.post(`${agent.path}/conversations/${crypto.randomUUID()}/messages`, { text: '/status' })
       return lines.length > before
     })
     gone.abort()
     await reading
   })
-  it('the log of an agent that does not run is 503, and a number of lines that is none 400', async () => {
+  it('the log stream returns 503 for a stopped agent, and 400 for an invalid number of lines', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     assertError(await own.api.get(`${path}/logs/stream`), 503, 'The agent is not running')

@@ -1,4 +1,4 @@
-/** The page that shows each row of the contract with its proofs. */
+/** The page that shows each contract row with its proofs. */
 import type { Section } from './rows.ts'
 
 const INTRODUCTION = `# The contract, row by row
@@ -8,11 +8,11 @@ contract suite and writes this page if every proof passed. \`npm test\` fails if
 not declare, or if this page differs from the rows. CI fails if a proof did not pass in its run. With
 \`BERTH_TEST_STACK=real\` the suite runs on real PostgreSQL, Redis, Kubo and Docker.
 
-Besides, whatever a test asks, every answer is held against \`/openapi.json\`: its status, its shape, and that an error
-is \`{"error": "<message>"}\` and nothing more.
+In addition, every test checks the responses against \`/openapi.json\`: their status, their shape, and that an error is
+\`{"error": "<message>"}\` without further fields.
 `
 
-/** Each row that is not proven, and why. @param passed the proofs that passed. */
+/** Each unproven row with the reason. @param passed the proofs that passed. */
 export const flawsOf = (sections: Section[], passed: ReadonlySet<string>): string[] =>
   sections.flatMap(({ title, rows }) =>
     rows.flatMap(([says, ...proofs]) => {

@@ -1,8 +1,8 @@
-/** Proofs of the contract: which tests passed in runs, and which tests the source of a file declares. */
+/** Proofs of the contract: which tests passed in runs, and which tests a file's source declares. */
 import { relative } from 'node:path'
 import type { TestRecord } from '../../../scripts/ci/records.ts'
 
-/** The tests that passed at least once, as `Row` names them. It ignores other lines, such as a run's command. */
+/** The tests that passed at least once, named as in `Row`. Other lines, such as a run's command, are ignored. */
 export const passedProofs = (records: TestRecord[]): Set<string> =>
   new Set(
     records
@@ -15,13 +15,13 @@ export const passedProofs = (records: TestRecord[]): Set<string> =>
 const EXPRESSION = /\$\{(?:[^{}`]|\{[^{}]*\}|`[^`]*`)*\}/
 const TEMPLATE = RegExp(`\`(?:${EXPRESSION.source}|\\$(?!\\{)|[^\`\\\\$]|\\\\.)*\``)
 const TITLE = [/'(?:[^'\\]|\\.)*'/, /"(?:[^"\\]|\\.)*"/, TEMPLATE].map(({ source }) => source).join('|')
-/** A line that ends a block; or that begins a suite or a test, with its title if that is a literal. */
+/** A line that ends a block, or that begins a suite or a test, with its title if that is a literal. */
 const LINE = RegExp(`^( *)(?:\\}|(describe|it)(?=[.(])(?:\\(\\s*(${TITLE}),)?)`, 'gm')
 
 /**
- * Whether the source of a test file declares the test of these names, from the outside in. It knows suites and tests by
- * `describe` and `it` at the start of a line, indented by the formatter. The title of the test has to be a string or a
- * template. An expression in a template, or in place of a suite's title, may be any text.
+ * Whether the source of a test file declares the test with these names, from the outside in. Suites and tests are
+ * recognized by `describe` and `it` at the start of a line, indented by the formatter. The title of the test must be a
+ * string or a template. An expression in a template, or in place of a suite's title, matches any text.
  */
 export function declares(source: string, names: string[]): boolean {
   let around: { indent: number; title: RegExp }[] = []

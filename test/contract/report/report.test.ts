@@ -1,4 +1,4 @@
-/** The page of the contract: which records prove a row, and that rows, tests and page agree. */
+/** The contract page: which records prove a row, and that rows, tests and the page agree. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
@@ -9,7 +9,7 @@ import { sections } from './rows.ts'
 
 const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
 
-describe('a proof', () => {
+describe('proofs', () => {
   const record = (path: string, status: TestRecord['status'], type: TestRecord['type'] = 'test') => ({
     file: 'test/contract/openclaw/chat.test.ts',
     names: path.split(' > '),
@@ -64,7 +64,7 @@ it.skip('skipped', () => {})
     .replaceAll('#', '$')
   const declared = (path: string) => declares(source, path.split(' > '))
 
-  it('the source of a test file declares tests by strings and templates, in suites of any title', () => {
+  it('declared tests are found by strings and templates, in suites with any title', () => {
     const paths = [
       `outer > has 'quotes' and "escapes"`,
       'outer > inner > on its own line',
@@ -74,7 +74,7 @@ it.skip('skipped', () => {})
     ]
     assert.deepEqual(paths.filter(declared), paths)
   })
-  it('the source of a test file declares no suites, and no tests of another title or suite', () => {
+  it('suites, and tests with another title or suite, are not declared tests', () => {
     const paths = [
       'outer',
       'outer > inner',
@@ -95,8 +95,8 @@ it.skip('skipped', () => {})
   })
 })
 
-describe('a row', () => {
-  it('a row of the contract is proven when all its proofs passed, and there is one', () => {
+describe('contract rows', () => {
+  it('a contract row is proven if it has proofs and all of them passed', () => {
     const passed = new Set(['a > b'])
     const rows: [string, ...string[]][] = [['x', 'a > b'], ['y'], ['z', 'a > b', 'a > c', 'a > d']]
     assert.deepEqual(flawsOf([{ title: 'T', rows }], passed), [
@@ -104,7 +104,7 @@ describe('a row', () => {
       'T: z: not proven by a > c; a > d',
     ])
   })
-  it('a row of the contract has proofs, and each is a test that its file declares', async () => {
+  it('each contract row has proofs, and each proof is a test that its file declares', async () => {
     const declared = new Set<string>()
     for (const proof of new Set(sections.flatMap(({ rows }) => rows.flatMap(([, ...proofs]) => proofs)))) {
       const [file, ...names] = proof.split(' > ')
@@ -112,13 +112,13 @@ describe('a row', () => {
     }
     assert.deepEqual(flawsOf(sections, declared), [])
   })
-  it('a row of the contract is on docs/contract.md with its proofs', async () => {
+  it('docs/contract.md shows the contract rows with their proofs', async () => {
     assert.ok(
       (await read('../../../docs/contract.md')) === renderPage(sections),
       'docs/contract.md is out of date',
     )
   })
-  it('a row of the contract is said once in its section', () => {
+  it('each contract row appears once in its section', () => {
     for (const { title, rows } of sections)
       assert.equal(new Set(rows.map(([says]) => says)).size, rows.length, title)
   })

@@ -7,8 +7,8 @@ import { resources } from './rows/resources.ts'
 import { statuses } from './rows/statuses.ts'
 
 /**
- * A statement, in our own words, and its proofs: `file > suite > test`, the file below `test/contract` without
- * `.test.ts`.
+ * A statement in our own words, and its proofs: `file > suite > test`, with the file's path below `test/contract` and
+ * without `.test.ts`.
  */
 export type Row = [says: string, ...proofs: string[]]
 

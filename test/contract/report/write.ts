@@ -1,7 +1,7 @@
 /**
- * Writes `docs/contract.md` if every row of the contract is proven by the records of one or more runs, which
- * `scripts/ci/reporter.ts` made. With `--check` it writes nothing, and fails if the page is not up to date:
- * `node test/contract/report/write.ts [--check] <records.jsonl>…`
+ * Writes `docs/contract.md` if the records of one or more runs, made by `scripts/ci/reporter.ts`, prove every row of
+ * the contract. With `--check` it writes nothing, and fails if the page is out of date: `node
+ * test/contract/report/write.ts [--check] <records.jsonl>…`
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
@@ -17,7 +17,7 @@ const { values, positionals } = parseArgs({
 const lines = (await Promise.all(positionals.map((path) => readFile(path, 'utf8')))).join('').split('\n')
 const flaws = flawsOf(sections, passedProofs(lines.filter(Boolean).map((line) => JSON.parse(line))))
 if (values.check && (await readFile(PAGE, 'utf8')) !== renderPage(sections))
-  flaws.push('docs/contract.md is not up to date: run `npm run docs:contract`')
+  flaws.push('docs/contract.md is out of date: run `npm run docs:contract`')
 for (const flaw of flaws) console.error(`✖ contract ${flaw}`)
 if (flaws.length > 0) process.exitCode = 1
 else if (!values.check) await writeFile(PAGE, renderPage(sections))

@@ -1,18 +1,22 @@
 import type { Section } from '../rows.ts'
 
-const PIN = 'pin-by-cid > a pin > a pin is answered with exactly the fields of the contract'
-const SWAP = 'swaps > a swap > a swap answers with the entry, which is the history'
+const PIN = 'pin-by-cid > a pin > a pin returns exactly the fields of the contract'
+const SWAP = 'swaps > a swap > a swap returns its entry, which the history lists'
 
 /** Contract 2 and 3. */
 export const resources: Section[] = [
   {
     title: '2.1 Pin record',
     rows: [
-      ['`id` is text, and the file has it as well', PIN],
-      ['`name` is text', PIN, 'pin-by-cid > the name of a pin > the name of a pin may be "schöne 🚢\\n<b>"'],
-      ['`cid` is the CID that was asked for, as it was spelled', PIN, 'pin-by-cid > a CID > a CID may be v0'],
+      ['`id` is a string, and the file has the same id', PIN],
       [
-        '`keyvalues` are texts by texts',
+        '`name` is a string',
+        PIN,
+        'pin-by-cid > the name of a pin > the name of a pin may be "schöne 🚢\\n<b>"',
+      ],
+      ['`cid` is the requested CID, as it was spelled', PIN, 'pin-by-cid > a CID > a CID may be v0'],
+      [
+        '`keyvalues` map strings to strings',
         PIN,
         'pin-by-cid > the keyvalues of a pin > the keyvalues of a pin may be any text',
       ],
@@ -24,26 +28,26 @@ export const resources: Section[] = [
       [
         '`status` is the status of the pin',
         PIN,
-        'pin-states > a pin request > a pin request is prechecking first, then searching while nobody provides it',
-        'pin-states > a pin request > a pin request is retrieving once a block has come, and pinned once all have',
-        'pin-states > a pin request > a pin request is bad_host_node when no host node answers and nobody else has it',
-        'pin-states > a pin request > a pin request is invalid_object when its root does not decode',
-        'pin-states > a pin request on a plan with limits > a pin request on a plan with limits is over_max_size above the size of one file',
-        'pin-states > a pin request on a plan with limits > a pin request on a plan with limits is over_free_limit above what the workspace has left',
-        'settings.processes > a pin request > a pin request is backfilled while as many searches run as a workspace may have, and expired when nobody came',
+        'pin-states > a pin request > a pin request is prechecking first, then searching while no node provides it',
+        'pin-states > a pin request > a pin request is retrieving once a block has arrived, and pinned once all have',
+        'pin-states > a pin request > a pin request is bad_host_node if no host node responds and no other node has the content',
+        'pin-states > a pin request > a pin request is invalid_object if its root does not decode',
+        'pin-states > a pin request on a plan with limits > a pin request on a plan with limits is over_max_size if it exceeds the size of one file',
+        'pin-states > a pin request on a plan with limits > a pin request on a plan with limits is over_free_limit if it exceeds the remaining storage',
+        'settings.processes > a pin request > a pin request is backfilled beyond the search limit, and expired if no node was found',
       ],
-      ['`date_queued` is when it was queued', PIN],
-      ['`hose_nodes`: the answer spells it so; Berth sends `host_nodes` as well', PIN],
+      ['`date_queued` is the time of queueing', PIN],
+      ['`hose_nodes`: the response spells it like this; Berth sends `host_nodes` as well', PIN],
     ],
   },
   {
     title: '2.2 Swap entry',
     rows: [
-      ['`mapped_cid` is the CID to which it was swapped', SWAP],
+      ['`mapped_cid` is the target of the swap', SWAP],
       [
         '`created_at` is UTC in ISO 8601 with microseconds and Z',
         SWAP,
-        'swaps > the swap history > the swap history keeps the order of what has one and the same microsecond',
+        'swaps > the swap history > the swap history keeps the order of swaps in the same microsecond',
       ],
     ],
   },
@@ -51,24 +55,21 @@ export const resources: Section[] = [
     title: '2.3 Error body',
     rows: [
       [
-        '`error` is a message for people, and the only field',
-        'auth > a request without a valid key > a request without a valid key is 401 on every route that needs one',
+        '`error` is a human-readable message, and the only field',
+        'auth > a request without a valid key > a request without a valid key returns 401 on every route that needs one',
         'body > a body > a body is required',
-        'health > an unknown route > an unknown route is 404: GET /nowhere',
+        'health > an unknown route > an unknown route returns 404: GET /nowhere',
       ],
     ],
   },
   {
     title: '2.4 Identifiers and request fields',
     rows: [
-      [
-        '`agentId` in paths',
-        'agents/access > the routes of an agent > the routes of an agent are 404 where there is no such agent',
-      ],
+      ['`agentId` in paths', 'agents/access > agent routes > agent routes return 404 for an unknown agent'],
       [
         '`skillId` in paths',
         'agents/attached-skills > detaching a skill > detaching a skill leaves it in the library',
-        'agents/attached-skills > updates of skills > updates of skills refuse what is not there, and bad fields',
+        'agents/attached-skills > skill updates > a skill update rejects unknown skills and versions, and malformed fields',
       ],
       [
         '`slug` of a skill or a template in paths',
@@ -76,40 +77,43 @@ export const resources: Section[] = [
       ],
       [
         '`snapshotCid` of a reset',
-        'openclaw/snapshots > a reset > a reset is 400 for {}',
-        'openclaw/snapshots > a reset > a reset is 400 for {"snapshotCid":"latest"}',
-        'openclaw/snapshots > a reset > a reset is 404 for what is not in the history of this agent',
+        'openclaw/snapshots > resetting an agent > resetting an agent returns 400 for {}',
+        'openclaw/snapshots > resetting an agent > resetting an agent returns 400 for {"snapshotCid":"latest"}',
+        'openclaw/snapshots > resetting an agent > resetting an agent returns 404 for a snapshot outside its history',
       ],
       [
         'the id of a custom domain in paths',
-        'agents/domains > a domain that is there > a domain that is there changes its port and its protection, and not its name',
-        'agents/domains > a domain that is there > a domain is 404 where it is not on this agent',
+        'agents/domains > existing domains > the port and protection of a domain can be changed, but not its name',
+        'agents/domains > existing domains > a domain returns 404 if it is not on this agent',
       ],
-      ['`channel` in paths', 'openclaw/channels > channels > channels that are not there cannot be removed'],
+      [
+        '`channel` in paths',
+        'openclaw/channels > channels > a channel that is not configured cannot be removed',
+      ],
     ],
   },
   {
     title: '3 States and transitions',
     rows: [
       [
-        'a custom domain is `pending_ownership` until its TXT record `_service-verify.<domain>` is seen',
-        'agents/domains > a custom domain > a custom domain is pending until its TXT record is seen',
-        'agents/domains > a custom domain > a custom domain is looked at again by itself',
+        'a custom domain is `pending_ownership` until its TXT record `_service-verify.<domain>` is found',
+        'agents/domains > custom domains > a custom domain is pending until its TXT record is found',
+        'agents/domains > custom domains > a pending custom domain is checked again automatically',
       ],
       [
-        'it is `verified` then, and nobody else can register it: 409',
-        'agents/domains > a custom domain > a custom domain is pending until its TXT record is seen',
-        'agents/domains > a custom domain > a custom domain may be claimed by many, and is had by who proves it: 409 for all others from then on',
-        'agents/domains > a custom domain > a custom domain is had by one of two tenants who prove it at once',
+        'it is then `verified`, and registering it elsewhere returns 409',
+        'agents/domains > custom domains > a custom domain is pending until its TXT record is found',
+        'agents/domains > custom domains > many may claim a custom domain, and the first to prove it gets it: 409 for all others',
+        'agents/domains > custom domains > concurrent proofs of a custom domain: one of two tenants gets it',
       ],
       [
-        'an agent is provisioned after its creation, and its chat is offline meanwhile',
-        'openclaw/lifecycle > an agent that comes up > an agent that comes up has its chat offline until then',
-        'openclaw/lifecycle > an agent > an agent is listed, and read with its process',
+        'an agent is provisioned after its creation, and its chat is offline until then',
+        'openclaw/lifecycle > a starting agent > the chat of an agent is offline while it starts',
+        'openclaw/lifecycle > an agent > an agent is listed, and returned with its process',
       ],
       [
-        'where the gateway does not start, the answer is 500 with the agent, which is listed and can be restarted',
-        'openclaw/late-engine > an agent that does not come up in time > an agent that does not come up in time is 500 with the agent, which is listed, and can be restarted',
+        'if the gateway does not start, the response is 500 with the agent, which is listed and can be restarted',
+        'openclaw/late-engine > an agent that does not start in time > an agent that does not start in time returns 500, is listed, and can be restarted',
       ],
     ],
   },

@@ -1,73 +1,73 @@
 import type { Row, Section } from '../rows.ts'
 
 const bad: Row[] = [
-  ['create: no name', 'openclaw/lifecycle > creating an agent > creating an agent is 400 for {}'],
+  ['create: no name', 'openclaw/lifecycle > creating an agent > creating an agent returns 400 for {}'],
   [
     'create: a name over 100 characters',
-    'openclaw/lifecycle > an agent that comes up > an agent may have a name of 100 characters, and of no more',
+    'openclaw/lifecycle > a starting agent > an agent may have a name of 100 characters at most',
   ],
   [
     'create: a name with banned characters',
-    'openclaw/lifecycle > creating an agent > creating an agent is 400 for {"name":"a\\nb"}',
-    'openclaw/lifecycle > creating an agent > creating an agent is 400 for {"name":"a<b"}',
-    'openclaw/lifecycle > creating an agent > creating an agent is 400 for {"name":"a\\\\b"}',
+    'openclaw/lifecycle > creating an agent > creating an agent returns 400 for {"name":"a\\nb"}',
+    'openclaw/lifecycle > creating an agent > creating an agent returns 400 for {"name":"a<b"}',
+    'openclaw/lifecycle > creating an agent > creating an agent returns 400 for {"name":"a\\\\b"}',
   ],
   [
     'secrets: an empty name',
-    'agents/secrets > a malformed secret is 400 > a malformed secret is 400 for an empty name',
-    'agents/secrets > a malformed secret is 400 > a malformed secret is 400 for nothing',
+    'agents/secrets > malformed secrets > a malformed secret returns 400 for an empty name',
+    'agents/secrets > malformed secrets > a malformed secret returns 400 for nothing',
   ],
   [
     'secrets: an empty value',
-    'agents/secrets > a malformed secret is 400 > a malformed secret is 400 for an empty value',
-    'agents/secrets > a malformed secret is 400 > a malformed secret is 400 for no value',
+    'agents/secrets > malformed secrets > a malformed secret returns 400 for an empty value',
+    'agents/secrets > malformed secrets > a malformed secret returns 400 for no value',
   ],
   [
     'skills: more than 10 attached',
-    'agents/attached-skills > attaching skills > attaching skills takes ten, and no more',
-    'agents/attached-skills > attaching skills > attaching skills takes ten also when all come at once',
+    'agents/attached-skills > attaching skills > attaching skills is limited to ten skills',
+    'agents/attached-skills > attaching skills > attaching skills concurrently is limited to ten skills',
   ],
   [
     'console: an empty command',
-    'openclaw/console > a command > a command is refused when it is an empty text',
-    'openclaw/console > a command > a command is refused when it is nothing',
-    'openclaw/console > a command > a command is refused when it is spaces',
+    'openclaw/console > a command > a command is refused if it is an empty string',
+    'openclaw/console > a command > a command is refused if it is nothing',
+    'openclaw/console > a command > a command is refused if it is spaces',
   ],
   [
     'sync: no storage is configured',
-    'agents/own-settings.processes > a web process > a web process without a network for snapshots > a web process without a network for snapshots answers 400 to a sync: Storage not configured',
+    'agents/own-settings.processes > a web process > a web process without a snapshot network > a web process without a snapshot network rejects a sync: 400 Storage not configured',
   ],
   [
-    'config/validate: no valid JSON',
-    'openclaw/config > validating a config > validating a config that is no JSON object is 400',
+    'config/validate: invalid JSON',
+    'openclaw/config > validating a config > validating a config that is not a JSON object returns 400',
   ],
   [
     'domains: both a subdomain and a custom domain',
-    'agents/domains > a domain is 400 > a domain is 400 with a name, a port or a protection that it cannot have',
+    'agents/domains > invalid domains > a domain returns 400 with an invalid name, port or protection',
   ],
   [
     'domains: a banned name',
-    'agents/domains > a domain is 400 > a domain is 400 with a name, a port or a protection that it cannot have',
+    'agents/domains > invalid domains > a domain returns 400 with an invalid name, port or protection',
   ],
   [
     'domains: more than 5',
-    'agents/domains > a domain is 400 > the sixth domain of an agent is 400, also where twenty are added at once',
+    'agents/domains > invalid domains > the sixth domain of an agent returns 400, even if twenty are added at once',
   ],
   [
     'reset: no `snapshotCid`, or a malformed one',
-    'openclaw/snapshots > a reset > a reset is 400 for {}',
-    'openclaw/snapshots > a reset > a reset is 400 for {"snapshotCid":"latest"}',
+    'openclaw/snapshots > resetting an agent > resetting an agent returns 400 for {}',
+    'openclaw/snapshots > resetting an agent > resetting an agent returns 400 for {"snapshotCid":"latest"}',
   ],
   [
-    'channels: no token where there was none before',
-    'openclaw/channels > channels > channels are refused: telegram with {}',
-    'openclaw/channels > channels > channels are refused: slack with {"botToken":"xoxb-1-secret-of-slack-bot"}',
-    'openclaw/channels > channels > channels are refused: discord with {}',
+    'channels: no token, and none configured before',
+    'openclaw/channels > channels > a channel is refused: telegram with {}',
+    'openclaw/channels > channels > a channel is refused: slack with {"botToken":"xoxb-1-secret-of-slack-bot"}',
+    'openclaw/channels > channels > a channel is refused: discord with {}',
   ],
   [
     'channels: an unsupported channel',
-    'openclaw/channels > channels > channels are refused: signal with {"botToken":"a"}',
-    'openclaw/channels > channels > channels that are not there cannot be removed',
+    'openclaw/channels > channels > a channel is refused: signal with {"botToken":"a"}',
+    'openclaw/channels > channels > a channel that is not configured cannot be removed',
   ],
   [
     'files/upload: an empty file name',
@@ -84,102 +84,99 @@ const bad: Row[] = [
 const unauthorized: Row[] = [
   [
     'no Authorization header',
-    'auth > a request without a valid key > a request without a valid key is 401 on every route that needs one',
+    'auth > a request without a valid key > a request without a valid key returns 401 on every route that needs one',
   ],
   [
     'an expired or revoked key',
-    'auth > a key > a key ends when it expires',
-    'auth > a key > a key ends with its revocation over HTTP, from the next request on',
-    'agents/access > the routes of an agent > the routes of an agent are 401 for every stranger, and change nothing',
+    'auth > a key > a key stops working when it expires',
+    'auth > a key > a key revoked over HTTP fails on the next request',
+    'agents/access > agent routes > agent routes return 401 for every stranger, and change nothing',
   ],
   [
     'a rotated gateway token',
-    'agents/access > the routes of an agent > the routes of an agent are 401 for every stranger, and change nothing',
-    'agents/tokens > rotating the gateway token > rotating the gateway token ends the old one, and the platform tokens minted by it, at once',
+    'agents/access > agent routes > agent routes return 401 for every stranger, and change nothing',
+    'agents/tokens > rotating the gateway token > rotating the gateway token revokes the old one and its platform tokens at once',
   ],
   [
     'a key of another workspace',
-    'agents/access > the routes of an agent > the routes of an agent are 401 for every stranger, and change nothing',
+    'agents/access > agent routes > agent routes return 401 for every stranger, and change nothing',
   ],
 ]
 
 const forbidden: Row[] = [
   [
-    'create: the limit of agents is reached',
-    'openclaw/lifecycle > creating an agent > creating an agent stops at the limit of the plan, however many ask at once',
+    'create: the agent limit is reached',
+    "openclaw/lifecycle > creating an agent > creating agents concurrently stops at the plan's limit",
   ],
   [
     'channels on the free plan',
-    'openclaw/channels > channels > channels are no part of the free plan',
-    'openclaw/lifecycle > creating an agent > creating an agent is 403 with channels on the free plan',
+    'openclaw/channels > channels > channels are not part of the free plan',
+    'openclaw/lifecycle > creating an agent > creating an agent with channels on the free plan returns 403',
   ],
   [
     'custom domains on the free plan',
-    'agents/domains > a custom domain > a custom domain is 403 on the free plan, where a subdomain is not',
+    'agents/domains > custom domains > a custom domain returns 403 on the free plan, but a subdomain does not',
   ],
   [
     'no permission in the workspace',
-    'auth > a role > the role viewer reads, and is denied every write',
-    'agents/access > the routes of an agent > the routes of an agent are 403 for keys and users that may not, and change nothing',
+    'auth > roles > a viewer may read, and gets 403 on every write',
+    'agents/access > agent routes > agent routes return 403 for keys and users without permission, and change nothing',
   ],
 ]
 
 const missing: Row[] = [
+  ['an unknown agentId', 'agents/access > agent routes > agent routes return 404 for an unknown agent'],
   [
-    'a wrong agentId',
-    'agents/access > the routes of an agent > the routes of an agent are 404 where there is no such agent',
-  ],
-  [
-    'reset: a CID that is not in the history of the agent',
-    'openclaw/snapshots > a reset > a reset is 404 for what is not in the history of this agent',
+    "reset: a CID outside the agent's history",
+    'openclaw/snapshots > resetting an agent > resetting an agent returns 404 for a snapshot outside its history',
   ],
   [
     'skills: not in the library',
-    'agents/attached-skills > attaching skills > attaching skills takes all or none: 404 for what is not in the library',
+    'agents/attached-skills > attaching skills > attaching skills is all or nothing: 404 if one is not in the library',
   ],
   [
-    'templates: a slug or an id that is not there, or archived',
-    'openclaw/template-agents > creating an agent from a template > creating an agent from a template is 404 for one that is not there, is archived, or is of another workspace',
+    'templates: an unknown or archived slug or id',
+    'openclaw/template-agents > creating an agent from a template > an agent from a missing, archived or foreign template returns 404',
     'agents/templates-changed > archiving a template > archiving a template hides it, frees its slug, and releases its content',
   ],
   [
     'domains: an id that the agent does not have',
-    'agents/domains > a domain that is there > a domain is 404 where it is not on this agent',
+    'agents/domains > existing domains > a domain returns 404 if it is not on this agent',
   ],
-  ['the issues endpoints', 'agents/issues > issues > issues are 404 for every account'],
+  ['the issues endpoints', 'agents/issues > issues > issues return 404 for every account'],
 ]
 
 const conflict: Row[] = [
   [
-    'a second secret of a name',
-    'agents/secrets > a second secret of the same name > a second secret of the same name is 409',
+    'a second secret with the same name',
+    'agents/secrets > duplicate secret names > a second secret with the same name returns 409',
   ],
   [
-    'two credentials of one provider attached',
-    'agents/attachments > two credentials of one provider > two credentials of one provider (ANTHROPIC_API_KEY, ANTHROPIC_OAUTH_TOKEN) are 409, one after the other and together',
-    'openclaw/lifecycle > creating an agent > creating an agent is 409 for two credentials of one provider',
+    'attaching two credentials of one provider',
+    'agents/attachments > two credentials of one provider > two credentials of one provider (ANTHROPIC_API_KEY, ANTHROPIC_OAUTH_TOKEN) return 409, in sequence or together',
+    'openclaw/lifecycle > creating an agent > creating an agent with two credentials of one provider returns 409',
   ],
   [
     'a custom domain that is registered and verified',
-    'agents/domains > a custom domain > a custom domain may be claimed by many, and is had by who proves it: 409 for all others from then on',
-    'agents/domains > a custom domain > a custom domain is had by one of two tenants who prove it at once',
+    'agents/domains > custom domains > many may claim a custom domain, and the first to prove it gets it: 409 for all others',
+    'agents/domains > custom domains > concurrent proofs of a custom domain: one of two tenants gets it',
   ],
   [
     'a subdomain that another tenant has',
-    'agents/domains > a subdomain > a subdomain is 409 when another agent has it, of this tenant or of another',
+    'agents/domains > subdomains > a subdomain returns 409 if any agent of any tenant has it',
   ],
   [
-    'deleting a secret that an agent has',
-    'agents/secrets > a secret that an agent has > a secret that an agent has cannot be deleted: 409 that names the agents',
+    'deleting an attached secret',
+    'agents/secrets > attached secrets > an attached secret cannot be deleted: 409 with the names of the agents',
   ],
   [
-    'a token of a bot that another agent has',
-    'openclaw/channels > channels > channels refuse the token of another agent, without its name [report: bot tokens]',
+    'a bot token that another agent has',
+    "openclaw/channels > channels > a channel rejects another agent's token, without naming the agent [report: bot tokens]",
   ],
   [
-    'updating a skill whose versions conflict',
-    'agents/attached-skills > updates of skills > updates of skills conflict where another version is attached than the caller thinks',
-    'openclaw/live-skills > a skill that the agent has changed > a skill that the agent has changed is not lost by an update, which says so; its owner decides',
+    'a skill update whose versions conflict',
+    'agents/attached-skills > skill updates > a skill update returns 409 if another version is attached than expected',
+    "openclaw/live-skills > skills that the agent changed > an update does not overwrite the agent's changes: its owner decides",
   ],
 ]
 
@@ -195,7 +192,7 @@ export const statuses: Section[] = [
     rows: [
       [
         'files/upload: a body over the limit',
-        'openclaw/files > uploading a file > uploading a file refuses a body that is too large while it is sent, and keeps the connection',
+        'openclaw/files > uploading a file > an upload that is too large is refused while it is sent, and keeps the connection',
       ],
     ],
   },
@@ -203,9 +200,9 @@ export const statuses: Section[] = [
     title: '7.1 Status 500',
     rows: [
       [
-        'a failure of the server: `error` is the message of 7.2, `Error-Detail` says the cause',
+        'a server failure: `error` is the message of 7.2, `Error-Detail` names the cause',
         'openclaw/engine-failures > an engine that hangs > an engine that hangs fails listing devices: CLI error',
-        'openclaw/late-engine > an agent that does not come up in time > an agent that does not come up in time is 500 with the agent, which is listed, and can be restarted',
+        'openclaw/late-engine > an agent that does not start in time > an agent that does not start in time returns 500, is listed, and can be restarted',
       ],
     ],
   },
@@ -214,11 +211,11 @@ export const statuses: Section[] = [
     rows: [
       [
         'secrets: the server has no key to encrypt them',
-        'agents/own-settings.processes > a web process > a web process without a SECRETS_KEY > a web process without a SECRETS_KEY answers 503 where a value has to be encrypted, after authentication and validation',
+        'agents/own-settings.processes > a web process > a web process without a SECRETS_KEY > a web process without a SECRETS_KEY returns 503 after authentication and validation',
       ],
       [
         'snapshots: IPFS cannot be reached',
-        'agents/snapshot-refusals > a sync or a reset that could not reach IPFS > a sync or a reset that could not reach IPFS is 503, to be tried again',
+        'agents/snapshot-refusals > a sync or reset that cannot reach IPFS > a sync or reset that cannot reach IPFS returns 503 and may be retried',
       ],
     ],
   },
