@@ -34,7 +34,7 @@ const LEFT_OUT: [test: string, reason: string][] = [
   ['TestProxyTunnelGatewaySubdomains/', '`CONNECT`: Berth opens no tunnels'],
   [
     'TestTar/GET_TAR_with_relative_paths_inside_root_works',
-    'A name with a slash is no name in a folder, wherever it leads: what is unpacked from it could land beside the folder',
+    'Names with a slash are invalid in a folder, wherever they lead: unpacking them could write outside the folder',
   ],
 ]
 

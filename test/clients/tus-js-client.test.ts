@@ -70,7 +70,7 @@ const list = async (cid: string | undefined): Promise<any[]> => {
   return ((await response.json()) as { data: { files: unknown[] } }).data.files
 }
 
-test("tus-js-client uploads in pieces, with the file's metadata", async () => {
+test("tus-js-client uploads in chunks, with the file's metadata", async () => {
   const { cid } = await calls.make(() => run())
   const [file] = await list(cid)
   assert.deepEqual([file.name, file.size, file.keyvalues], ['tus.bin', BYTES.length, { by: 'tus' }])

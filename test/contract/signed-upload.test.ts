@@ -163,7 +163,7 @@ describe('uploads beyond what the URL allows', () => {
   it('a resumable upload of a type that its URL does not allow is refused', async () => {
     const target = await sign({ allow_mime_types: ['image/*'] })
     const { location, id } = await begin(anonymous, 8, { filetype: 'image/png' }, { target })
-    const answer = await patch(location, 0, new Uint8Array(Buffer.from('not an image')))
+    const answer = await patch(location, 0, new Uint8Array(Buffer.from('no image')))
     assert.deepEqual([answer.status, await answer.json()], [400, { error: REFUSED }])
     assert.equal((await api.get(`/v3/files/public/${id}`)).status, 404)
   })

@@ -1,6 +1,6 @@
 /**
- * Random requests to every route of `/openapi.json`. Whatever they contain, the document declares the response, no
- * error is a server failure, refused requests change nothing, and the server stays healthy.
+ * Random requests to every route of `/openapi.json`: the document declares each response, no error is a server failure,
+ * refused requests change nothing, and the server stays healthy.
  *
  * `BERTH_FUZZ_SEED` replays a run, `BERTH_FUZZ_SECONDS` limits it (default 5; CI uses 20).
  */

@@ -15,7 +15,7 @@ before(async () => {
 after(() => tls?.stop())
 
 describe('wildcard certificates', () => {
-  it('all names one label below a domain share a certificate, and Berth returns 404 for unknown ones', async () => {
+  it('names one label below a domain share a certificate, and unknown ones return 404', async () => {
     for (const domain of [GATEWAYS, AGENTS, APPS]) {
       assert.equal(await tls.handshake(`nobody.${domain}`), `DNS:*.${domain}`)
       assert.equal((await tls.ask(`nobody.${domain}`, '/')).status, 404)
