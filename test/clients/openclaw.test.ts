@@ -219,7 +219,7 @@ async function serveWebClient(): Promise<string> {
 }
 
 describe("OpenClaw's web client", () => {
-  it("OpenClaw's web client connects from a page of its own, pairs, and chats", async () => {
+  it("OpenClaw's web client connects from its own page, pairs and chats", async () => {
     const page = await serveWebClient()
     const browser = await Browser.start()
     try {

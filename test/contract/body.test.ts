@@ -83,7 +83,7 @@ describe('a form', () => {
 })
 
 describe('a query', () => {
-  it('a parameter that comes twice returns 400 [report: HTTP rules]', async () => {
+  it('a repeated parameter returns 400 [report: HTTP rules]', async () => {
     const twice: [path: string, message: string][] = [
       ['/v3/files/public?limit=5&limit=6', 'limit: given twice'],
       ['/v3/files/public?order=ASC&order=ASC', 'order: given twice'],

@@ -169,7 +169,7 @@ describe('a CAR', () => {
     assert.equal((await read(`/ipfs/${file}?format=car&dag-scope=block`)).blocks.length, 1)
   })
 
-  it('a CAR that cannot be made is refused', async () => {
+  it('a CAR that cannot be created is refused', async () => {
     const refused: [string, RegExp][] = [
       ['car&entity-bytes=9', /^entity-bytes: must be/],
       ['car&entity-bytes=0:9&dag-scope=all', /^entity-bytes: needs dag-scope=entity/],

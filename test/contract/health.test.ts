@@ -120,11 +120,11 @@ describe('/docs', () => {
     assert.match(headers.get('content-security-policy') ?? '', /default-src/)
     for (const path of Object.keys(anonymous.document.paths)) assert.ok(body.includes(path), path)
   })
-  it('the root leads to /docs', async () => {
+  it('the root redirects to /docs', async () => {
     const response = await fetch(url, { redirect: 'manual' })
     assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs'])
   })
-  it('the root leads browsers to the dashboard', async () => {
+  it('the root redirects browsers to the dashboard', async () => {
     const headers = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
     const response = await fetch(url, { redirect: 'manual', headers })
     assert.deepEqual([response.status, response.headers.get('location')], [302, '/dashboard'])
