@@ -10,7 +10,7 @@ before(async () => {
 })
 after(() => database?.stop())
 
-it('the first workspace and its key are made together or not at all', async () => {
+it('the first workspace and its key are created together or not at all', async () => {
   const { pool, url } = database
   const config = loadConfig({ DATABASE_URL: url, JWT_KEY: 'k'.repeat(32) })
   await pool.query('ALTER TABLE api_key ADD CONSTRAINT none CHECK (false)')

@@ -1,4 +1,4 @@
-/** Networks of agents stand on loopback here: all of 127.0.0.0/8 is this machine's. */
+/** Agent networks use loopback here: this machine owns all of 127.0.0.0/8. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -39,7 +39,9 @@ async function start(t: TestContext, allowed: string[], limits: EgressOptions['l
   }
 }
 
-/** The status that a client at `from` gets through the proxy at `host`; undefined when it is not let in. */
+/**
+ * The status that a client at `from` gets through the proxy at `host`; undefined if the proxy closes the connection.
+ */
 async function statusFrom(
   from: string,
   host: string,
@@ -58,7 +60,7 @@ async function statusFrom(
   }
 }
 
-test('each network that is up has its way out, for its own agent alone', async (t) => {
+test('the proxy listens on each agent network that is up and serves only the agent of that network', async (t) => {
   const upstream = await serveHttp(t, (_req, res) => res.end())
   const url = `http://127.0.0.1:${upstream}/`
   const { port, setUp } = await start(t, [`127.0.0.1:${upstream}`])
@@ -70,7 +72,7 @@ test('each network that is up has its way out, for its own agent alone', async (
   await until('the second is open', async () => (await ask('127.9.0.10', '127.9.0.9')) === 200)
   assert.equal(await ask('127.9.0.10', '127.9.0.1'), undefined, 'another agent')
   assert.equal(await ask('127.0.0.1', '127.9.0.1'), undefined, 'nobody’s')
-  assert.equal(await ask('127.8.0.2', '127.8.0.1'), undefined, 'a network that is no agent’s')
+  assert.equal(await ask('127.8.0.2', '127.8.0.1'), undefined, 'a network that belongs to no agent')
   assert.equal(await statusFrom('127.9.0.2', '127.9.0.1', port, `http://127.0.0.1:${port}/`), 403)
 
   setUp('127.9.0.9/29')
@@ -80,28 +82,28 @@ test('each network that is up has its way out, for its own agent alone', async (
   await until('the first is open again', async () => (await ask('127.9.0.2', '127.9.0.1')) === 200)
 })
 
-test('the network of an agent of another Berth, from the same subnets, is left alone', async (t) => {
+test('the proxy ignores an agent network of another Berth in the same subnets', async (t) => {
   const { port, networks, setUp, setUpOthers } = await start(t, [])
   const ask = (from: string, host: string) => statusFrom(from, host, port, 'http://127.0.0.1:1/')
   setUp('127.9.0.1/29')
   setUpOthers('127.9.0.9/29')
-  await until('the own one is open', async () => (await ask('127.9.0.2', '127.9.0.1')) === 403)
+  await until('our own network is open', async () => (await ask('127.9.0.2', '127.9.0.1')) === 403)
   assert.equal(await ask('127.9.0.10', '127.9.0.9'), undefined)
   assert.deepEqual([networks.has('127.9.0.2'), networks.has('127.9.0.10')], [true, false])
   setUp('127.9.0.17/29')
-  assert.ok(networks.has('127.9.0.18'), 'it is seen when it is asked for, not at the next look')
+  assert.ok(networks.has('127.9.0.18'), 'a lookup checks the system at once, without waiting for the next poll')
 })
 
-test('an address that is not to be had is said once, and tried again', async (t) => {
+test('an unavailable address is logged once and retried', async (t) => {
   const { port, setUp, lines, looks } = await start(t, [])
   const holder = createServer().listen(port, '127.9.0.1')
   await once(holder, 'listening')
   t.after(() => holder.close())
   setUp('127.9.0.1/29')
   const warnings = () => lines.filter((line) => line.includes('an agent has no way out'))
-  await until('it is said', () => warnings().length > 0)
+  await until('the warning is logged', () => warnings().length > 0)
   const seen = looks()
-  await until('it was tried again', () => looks() > seen + 1)
+  await until('the address was retried', () => looks() > seen + 1)
   assert.equal(warnings().length, 1)
   holder.close()
   await until('it is open', async () => {
@@ -109,7 +111,7 @@ test('an address that is not to be had is said once, and tried again', async (t)
   })
 })
 
-test('an agent has no more than its share of connections', async (t) => {
+test('an agent cannot exceed its share of connections', async (t) => {
   const accepted: Socket[] = []
   const upstream = await serveTcp(t, (socket) => void accepted.push(socket))
   const { port, setUp } = await start(t, [`127.0.0.1:${upstream}`], { agentExchanges: 2 })

@@ -12,7 +12,7 @@ async function newDir(t: TestContext): Promise<string> {
   return dir
 }
 
-/** Listens where none of `taken` is; notes what was tried. */
+/** Listens on any port except those in `taken`, and records the attempts. */
 function machine(...taken: number[]) {
   const tried: number[] = []
   const listen = async (port: number) => {
@@ -23,13 +23,13 @@ function machine(...taken: number[]) {
   return { tried, listen }
 }
 
-test('the usual egress port is taken where it is free, since agents of 0.1.0 hold it', async (t) => {
+test('the proxy keeps the usual egress port if it is free, because agents of 0.1.0 use it', async (t) => {
   const dir = await newDir(t)
   assert.equal(await listenOnKeptPort(dir, machine().listen), 3128)
   assert.equal(await readFile(join(dir, 'egress.port'), 'utf8'), '3128\n')
 })
 
-test('another egress port is kept where the usual one is taken, also when that is free later', async (t) => {
+test('the proxy keeps another egress port if the usual one is taken, even if that becomes free later', async (t) => {
   const dir = await newDir(t)
   const port = await listenOnKeptPort(dir, machine(3128).listen)
   assert.ok(port >= 20_000 && port < 30_000)
@@ -39,7 +39,7 @@ test('another egress port is kept where the usual one is taken, also when that i
   assert.deepEqual(await readdir(dir), ['egress.port', 'egress.port.mutex'])
 })
 
-test('a kept egress port that is in use is not given up in silence', async (t) => {
+test('the proxy reports an error if the egress port it kept is in use', async (t) => {
   const dir = await newDir(t)
   await writeFile(join(dir, 'egress.port'), '23456\n')
   await assert.rejects(
@@ -48,9 +48,9 @@ test('a kept egress port that is in use is not given up in silence', async (t) =
   )
 })
 
-test('one of two proxies that choose at once gives up, and the port of the other is kept', async (t) => {
+test('if two proxies choose a port at once, one gives up and the port of the other is kept', async (t) => {
   const dir = await newDir(t)
-  // Neither listens before the other has found no port that is kept.
+  // Neither listens before the other has found that no port is kept.
   let listening = 0
   const both = Promise.withResolvers<void>()
   const together = (listen: (port: number) => Promise<number>) => async (port: number) => {
@@ -68,7 +68,7 @@ test('one of two proxies that choose at once gives up, and the port of the other
   assert.equal(results.filter((one) => /another process has just kept/.test(String(one))).length, 1)
 })
 
-test('a proxy that can keep no egress port says so', async () => {
+test('a proxy that cannot save its egress port reports an error', async () => {
   await assert.rejects(
     listenOnKeptPort('/proc/nowhere', machine().listen),
     /BERTH_EGRESS_PORT: not set, and \/proc\/nowhere\/egress\.port cannot be written/,

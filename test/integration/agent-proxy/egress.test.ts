@@ -19,7 +19,7 @@ import {
 } from '../../support/egress.ts'
 import { freePort, until } from '../../support/processes.ts'
 
-test('a request goes on with its path, body and headers, and its response comes back', async (t) => {
+test('a request is forwarded with its path, body and headers, and its response comes back', async (t) => {
   const upstream = await serveHttp(t, async (req, res) => {
     const seen = { method: req.method, url: req.url, headers: req.rawHeaders, body: await text(req) }
     res.writeHead(201, 'Made', [
@@ -66,7 +66,7 @@ test('a request goes on with its path, body and headers, and its response comes 
   assert.ok(seen.headers.includes(`127.0.0.1:${upstream}`))
 })
 
-test('a chunked body keeps its framing whatever the method, and one connection takes several requests', async (t) => {
+test('chunked bodies stay chunked for any method, and one connection carries several requests', async (t) => {
   const upstream = await serveHttp(t, async (req, res) => {
     res.end(`${req.method} ${req.headers['transfer-encoding']} ${await text(req)}`)
   })
@@ -77,7 +77,7 @@ test('a chunked body keeps its framing whatever the method, and one connection t
   assert.match(answer, /DELETE chunked GET \/[\s\S]*GET undefined /)
 })
 
-test('CONNECT joins both sides, with what was sent too early, and each side ends on its own', async (t) => {
+test('CONNECT joins both sides, keeps bytes that were sent early, and lets each side end separately', async (t) => {
   const reply = 'y'.repeat(5_000_000)
   const upstream = await serveTcp(t, (socket) => void text(socket).then((sent) => socket.end(sent + reply)))
   const { port } = await startProxy(t, [`127.0.0.1:${upstream}`])
@@ -87,7 +87,7 @@ test('CONNECT joins both sides, with what was sent too early, and each side ends
   assert.equal(answer, `HTTP/1.1 200 Connection Established\r\n\r\nearly${reply}`)
 })
 
-test('a tunnel whose one side breaks is closed on the other', async (t) => {
+test('a tunnel that breaks on one side is closed on the other', async (t) => {
   const accepted: Socket[] = []
   const upstream = await serveTcp(t, (socket) => void accepted.push(socket.resume()))
   const { port } = await startProxy(t, [`127.0.0.1:${upstream}`])
@@ -103,7 +103,7 @@ test('a tunnel whose one side breaks is closed on the other', async (t) => {
   }
 })
 
-test('an upgrade is passed on, with the bytes behind both heads', async (t) => {
+test('an upgrade is forwarded with the bytes that follow both heads', async (t) => {
   const server = createHttpServer()
   server.on('upgrade', async (req, socket, head) => {
     const key = req.headers['sec-websocket-key']
@@ -125,7 +125,7 @@ test('an upgrade is passed on, with the bytes behind both heads', async (t) => {
   assert.equal(body, 'hello /ws?t=1 Upgrade first')
 })
 
-test('an upgrade that the other side does not take gets its response', async (t) => {
+test('an upgrade that the destination declines gets the destination’s response', async (t) => {
   const upstream = await serveHttp(t, (_req, res) => res.writeHead(401, { 'x-why': 'token' }).end('no'))
   const { port } = await startProxy(t, [`127.0.0.1:${upstream}`])
   const answer = await talk(
@@ -137,7 +137,7 @@ test('an upgrade that the other side does not take gets its response', async (t)
   assert.match(answer, /no/)
 })
 
-test('h2c is not offered on: the request goes through without it', async (t) => {
+test('an h2c upgrade is stripped and the request forwarded without it', async (t) => {
   const upstream = await serveHttp(t, async (req, res) =>
     res.end(`${req.headers.upgrade} ${await text(req)}`),
   )
@@ -149,7 +149,7 @@ test('h2c is not offered on: the request goes through without it', async (t) => 
   )
 })
 
-test('a bad request is refused', async (t) => {
+test('a bad request is rejected', async (t) => {
   const { port } = await startProxy(t)
   const cases: [number, string][] = [
     [400, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
@@ -172,7 +172,7 @@ test('a bad request is refused', async (t) => {
   }
 })
 
-test('a CONNECT behind a request that is not answered closes the connection, and only that', async (t) => {
+test('a CONNECT behind an unanswered request closes only that connection', async (t) => {
   const upstream = await serveTcp(t, () => {})
   const { port } = await startProxy(t, [`127.0.0.1:${upstream}`])
   const target = `127.0.0.1:${upstream}`
@@ -181,7 +181,7 @@ test('a CONNECT behind a request that is not answered closes the connection, and
   assert.equal((await openTunnel(port, target)).status, 200)
 })
 
-test('a destination that cannot be reached is a 502', async (t) => {
+test('an unreachable destination returns 502', async (t) => {
   const target = `127.0.0.1:${await freePort()}`
   const garbage = await serveTcp(t, (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'))
   const silent = await serveTcp(t, (socket) => socket.end())
@@ -211,7 +211,7 @@ test('a response that breaks off does not look complete', async (t) => {
   await assert.rejects(get(port, `http://127.0.0.1:${upstream}/`), { code: 'ECONNRESET' })
 })
 
-test('a resolver that does not answer is a 504', async (t) => {
+test('a resolver that does not answer returns 504', async (t) => {
   const { port } = await startProxy(t, [], {
     resolve: () => new Promise(() => {}),
     limits: { connectMs: 50 },
@@ -220,7 +220,7 @@ test('a resolver that does not answer is a 504', async (t) => {
   assert.equal((await openTunnel(port, 'slow.example:443')).status, 504)
 })
 
-test('a silent other side is a 504, and a silent tunnel is closed', async (t) => {
+test('a silent destination returns 504, and a silent tunnel is closed', async (t) => {
   const upstream = await serveTcp(t, () => {})
   const { port } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { idleMs: 500 } })
   assert.equal((await get(port, `http://127.0.0.1:${upstream}/`)).status, 504)
@@ -230,13 +230,13 @@ test('a silent other side is a 504, and a silent tunnel is closed', async (t) =>
   await once(socket, 'close')
 })
 
-test('a client that does not send its head, or none of it, is let go', async (t) => {
+test('a client that sends no head, or half of one, is disconnected', async (t) => {
   const { port } = await startProxy(t, [], { limits: { headerMs: 100 } })
   assert.equal(statusOf(await talk(port, 'GET http://example.com/ HTTP/1.1\r\nHost:')), 408)
   assert.equal(statusOf(await talk(port, '')), 408)
 })
 
-test('a client that leaves takes the connection to the other side with it', async (t) => {
+test('a client that leaves closes the connection to the destination', async (t) => {
   const closed = Promise.withResolvers<void>()
   const reached = Promise.withResolvers<void>()
   const upstream = await serveTcp(t, (socket) => {
@@ -254,7 +254,7 @@ test('a client that leaves takes the connection to the other side with it', asyn
   await closed.promise
 })
 
-test('a tunnel beyond the bound is a 503, until one ends', async (t) => {
+test('a tunnel beyond the limit returns 503 until another one ends', async (t) => {
   const upstream = await serveTcp(t, () => {})
   const { port, registry } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { exchanges: 1 } })
   const target = `127.0.0.1:${upstream}`
@@ -268,7 +268,7 @@ test('a tunnel beyond the bound is a 503, until one ends', async (t) => {
   assert.match(metrics, /berth_egress_exchanges_total\{kind="connect",outcome="503"\} 1/)
 })
 
-test('each agent of several at one address of the proxy has its share, and nobody else gets in', async (t) => {
+test('agents that share one address of the proxy each have a share, and others are rejected', async (t) => {
   const upstream = await serveTcp(t, () => {})
   const target = `127.0.0.1:${upstream}`
   const { proxy } = await startProxy(t, [target], { limits: { agentExchanges: 1 } })
@@ -293,7 +293,7 @@ test('each agent of several at one address of the proxy has its share, and nobod
   assert.doesNotMatch(await from('127.0.2.1').first, /HTTP/, 'not an agent')
   one.socket.resetAndDestroy()
   await until('its tunnel is closed', async () => / 200 /.test(await from('127.0.1.1').first))
-  await until('idle connections are bounded as well', async () => {
+  await until('idle connections are limited as well', async () => {
     const idle = connect({ host: '127.0.0.2', port, localAddress: '127.0.1.3' })
     t.after(() => idle.destroy())
     idle.on('error', () => {})
@@ -302,7 +302,7 @@ test('each agent of several at one address of the proxy has its share, and nobod
   })
 })
 
-test('the log has counts at debug, and no credentials', async (t) => {
+test('the log has counts at level debug, and no credentials', async (t) => {
   const upstream = await serveHttp(t, (_req, res) => res.end())
   const { port, lines } = await startProxy(t, [`127.0.0.1:${upstream}`])
   const headers = { authorization: 'Bearer hush', 'proxy-authorization': 'Basic hush', cookie: 'hush' }
@@ -321,7 +321,7 @@ test('the log has counts at debug, and no credentials', async (t) => {
   assert.doesNotMatch(lines.join(''), /hush/)
 })
 
-test('close lets a request end, cuts tunnels after a while, and takes no more', async (t) => {
+test('close lets a request end, cuts tunnels after the drain time and accepts no new connections', async (t) => {
   const answers: (() => void)[] = []
   const upstream = await serveHttp(t, (_req, res) => void answers.push(() => res.end('late')))
   const { port, proxy } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { drainMs: 3000 } })
@@ -337,7 +337,7 @@ test('close lets a request end, cuts tunnels after a while, and takes no more', 
   await assert.rejects(get(port, `http://127.0.0.1:${upstream}/`), { code: 'ECONNREFUSED' })
 })
 
-test('a port that is taken is named by its setting', async (t) => {
+test('the error for a port in use names its setting', async (t) => {
   const taken = await serveTcp(t, () => {})
   const log = createLogger('test', 'silent')
   const proxy = new EgressProxy({ allowed: [], log, registry: new Registry() })

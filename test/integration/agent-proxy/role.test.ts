@@ -1,4 +1,4 @@
-/** The agent proxy as a process of its own, as the Procfile starts it. */
+/** The agent proxy as a separate process, started as in the Procfile. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -30,7 +30,7 @@ function startHost(t: TestContext, env: NodeJS.ProcessEnv = {}): Running & { end
   return { ...host, ended }
 }
 
-/** The port on which a part says that it listens. */
+/** The port that a component logs when it listens. */
 const portOf = (host: Running, part: string) =>
   until(`${part} listens`, () => {
     const port = new RegExp(`"port":(\\d+),"msg":"the ${part} listens"`).exec(host.output())?.[1]
@@ -46,7 +46,7 @@ async function statusThrough(port: number, url: string): Promise<number | undefi
   return res.statusCode
 }
 
-test('the agent proxy lets agents reach Berth and what is allowed, says that it is healthy, and stops', async (t) => {
+test('the agent proxy lets agents reach Berth and allowed hosts, reports its health, and stops', async (t) => {
   const server = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => server.close())
@@ -73,7 +73,7 @@ test('the agent proxy lets agents reach Berth and what is allowed, says that it 
   )
   const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
   assert.match(metrics, /berth_part_up\{part="way_in"\} 1/)
-  assert.doesNotMatch(metrics, /berth_tunnels_total\{/, 'a look at health is no tunnel')
+  assert.doesNotMatch(metrics, /berth_tunnels_total\{/, 'a health check does not count as a tunnel')
   assert.match(metrics, /berth_egress_exchanges_total\{kind="request",outcome="403"\} 1/)
   assert.match(metrics, /process_resident_memory_bytes/)
   assert.equal((await fetch(`${health}/`)).status, 404)
@@ -84,7 +84,7 @@ test('the agent proxy lets agents reach Berth and what is allowed, says that it 
   assert.equal(await host.ended, 0)
 })
 
-test('Berth is where PORT says without PUBLIC_URL', async (t) => {
+test('the agent proxy reaches Berth at PORT if PUBLIC_URL is not set', async (t) => {
   const server = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => server.close())
@@ -98,7 +98,7 @@ test('Berth is where PORT says without PUBLIC_URL', async (t) => {
   assert.equal(await statusThrough(port, `http://127.0.0.1:${port}/`), 403)
 })
 
-test('in a cluster, Berth on loopback is where BERTH_WEB_URL says, and a model at a private address has a name', async (t) => {
+test('in a cluster, agents reach Berth by BERTH_WEB_URL and a model at a private address by a name', async (t) => {
   const hosts: (string | undefined)[] = []
   const server = createServer((req, res) => {
     hosts.push(req.headers.host)
@@ -121,7 +121,7 @@ test('in a cluster, Berth on loopback is where BERTH_WEB_URL says, and a model a
   assert.equal(await statusThrough(port, `http://localhost:${open}/`), 403)
 })
 
-test('the agent proxy lets in who has the key, to processes only where agents may be processes', async (t) => {
+test('tunnels require the key, and reach processes only if agents may be processes', async (t) => {
   const agentd = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
   await once(agentd, 'listening')
   t.after(() => agentd.close())
@@ -138,7 +138,7 @@ test('the agent proxy lets in who has the key, to processes only where agents ma
   await assert.rejects(openTunnel(await way('docker'), target), /takes nobody to this address/)
 })
 
-test('two agent proxies run on one machine, each on an egress port that it keeps and tells who has its key', async (t) => {
+test('two agent proxies on one machine keep separate egress ports, which clients with the key can ask for', async (t) => {
   const env = () => ({
     BERTH_DATA_DIR: mkdtempSync(join(tmpdir(), 'berth-agent-proxy-')),
     BERTH_EGRESS_PORT: '',
@@ -154,7 +154,7 @@ test('two agent proxies run on one machine, each on an egress port that it keeps
   assert.notEqual(first, second)
   await Promise.all(hosts.map((host) => host.end('SIGKILL')))
 
-  // In the other order: neither takes what is the other's.
+  // Start them in the opposite order: neither takes the other's port.
   const again = start().reverse()
   assert.deepEqual(await Promise.all(again.map(egressPort)), [second, first])
   const way = {
@@ -166,7 +166,7 @@ test('two agent proxies run on one machine, each on an egress port that it keeps
   await assert.rejects(askAgentProxy({ ...way, key: 'wrong' }), /another AGENT_PROXY_KEY/)
 })
 
-test('a wrong setting ends the agent proxy for good, and is named', async (t) => {
+test('the agent proxy exits for good on an invalid setting and names the setting', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.after(() => taken.close())

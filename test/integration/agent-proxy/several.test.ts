@@ -1,4 +1,4 @@
-/** Several agent proxies behind one address, as a Service of a cluster has them. */
+/** Several agent proxies behind one address, as behind a Kubernetes Service. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, request } from 'node:http'
@@ -13,7 +13,7 @@ import { freePort, type Running, run, until } from '../../support/processes.ts'
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const AGENT_PROXY_KEY = 'the-same-key-for-all-agent-proxies'
-/** How often the balancer looks who is ready, as a kubelet does. */
+/** How often the balancer checks readiness, like a kubelet. */
 const LOOK_MS = 100
 
 interface Proxy {
@@ -26,7 +26,7 @@ interface Proxy {
   running: Running
 }
 
-/** Three agent proxies, and an address for each side that leads to those of them that are ready. */
+/** Three agent proxies, and an address for each side that leads to those that are ready. */
 async function startProxies(t: TestContext, more: Record<string, string>) {
   const start = ({ env }: Pick<Proxy, 'env'>) =>
     run(process.execPath, [MAIN, 'agent-proxy'], { env: { PATH: process.env.PATH, ...env } })
@@ -80,7 +80,7 @@ async function startProxies(t: TestContext, more: Record<string, string>) {
   }
 }
 
-/** A port that leads to a ready proxy, one after the other; a connection that it is refused it breaks. */
+/** A port that forwards to the ready proxies in turn. If a proxy refuses the connection, the client's is closed. */
 async function balance(t: TestContext, proxies: Proxy[], portOf: (proxy: Proxy) => number): Promise<number> {
   let turn = 0
   return listen(
@@ -103,7 +103,7 @@ async function balance(t: TestContext, proxies: Proxy[], portOf: (proxy: Proxy) 
   )
 }
 
-/** An agentd, and a service of the outside; each answers after a while. */
+/** An agentd and an outside service; each responds after a delay. */
 function serveSlowly(t: TestContext): Promise<number> {
   return listen(
     t,
@@ -120,7 +120,7 @@ interface Failure {
   error: Error
 }
 
-/** Sends requests of each kind side by side until it is told to stop; then it has the failures. */
+/** Sends requests of each kind concurrently until it is told to stop, and then returns the failures. */
 function load(kinds: Record<string, () => Promise<unknown>>) {
   const failures: Failure[] = []
   const counts = Object.fromEntries(Object.keys(kinds).map((what) => [what, 0]))
@@ -186,7 +186,7 @@ test('a rolling update of agent proxies fails no request', async (t) => {
   t.diagnostic(JSON.stringify(requests.counts))
 })
 
-test('the loss of an agent proxy breaks what was in it, and nothing else', async (t) => {
+test('losing an agent proxy breaks only the connections it carried', async (t) => {
   const { proxies, kinds, client, agent } = await setUp(t)
   const { egress: _, ...inward } = kinds
   const requests = load(inward)
@@ -195,7 +195,7 @@ test('the loss of an agent proxy breaks what was in it, and nothing else', async
   await proxies[0]?.running.end('SIGKILL')
   await until('it is not ready', () => !proxies[0]?.isReady)
   const before = { ...requests.counts }
-  await until('the others serve', () =>
+  await until('the others serve requests', () =>
     Object.entries(requests.counts).every(([what, count]) => count > (before[what] ?? 0) + 50),
   )
   const late = (await requests.stop()).filter(({ beganAt }) => beganAt > killedAt)
@@ -203,7 +203,7 @@ test('the loss of an agent proxy breaks what was in it, and nothing else', async
   assert.deepEqual(await client.json(agent, { path: '/' }), { ok: true })
 })
 
-test('each agent proxy of several checks addresses, and counts, by itself', async (t) => {
+test('each of several agent proxies checks addresses and counts separately', async (t) => {
   const { proxies, egress, outside } = await setUp(t, { BERTH_EGRESS_REFUSE: '192.0.0.0/9, 8.8.8.0/24' })
   const statusOf = async (url: string) => {
     const sent = request({ host: '127.0.0.1', port: egress, path: url, agent: false })
@@ -214,8 +214,8 @@ test('each agent proxy of several checks addresses, and counts, by itself', asyn
   }
   for (const _ of proxies) {
     assert.equal(await statusOf(`http://127.0.0.1:${outside}/`), 200)
-    assert.equal(await statusOf(`http://127.0.0.1:${proxies[0]?.health}/`), 403, 'of the pod itself')
-    assert.equal(await statusOf('http://8.8.8.8/'), 403, 'public, and refused')
+    assert.equal(await statusOf(`http://127.0.0.1:${proxies[0]?.health}/`), 403, 'an address of the pod itself')
+    assert.equal(await statusOf('http://8.8.8.8/'), 403, 'a public address that is refused')
   }
   const counted = await Promise.all(
     proxies.map(async ({ metrics }) => {
@@ -231,7 +231,7 @@ test('each agent proxy of several checks addresses, and counts, by itself', asyn
   )
 })
 
-test('agent proxies of a cluster need the key that they share', async () => {
+test('agent proxies in a cluster require their shared key', async () => {
   const env = { PATH: process.env.PATH, BERTH_EGRESS_URL: 'http://agent-proxy.berth:3128' }
   const { process: started, output } = run(process.execPath, [MAIN, 'agent-proxy'], { env })
   const [code] = await once(started, 'close')

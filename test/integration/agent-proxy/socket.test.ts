@@ -1,4 +1,4 @@
-/** The agent proxy on a Unix socket: nobody finds it on a port, and no two share it. */
+/** The agent proxy on a Unix socket, which is not reachable by a port and belongs to one process. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -45,7 +45,7 @@ const listens = (host: Running) =>
     return host.output().includes('"msg":"the agent proxy listens"')
   })
 
-test('web and worker reach agents by the socket, which no other user may open', async (t) => {
+test('web and worker reach agents by the socket, which no other user can open', async (t) => {
   const agentd = createServer((_req, res) => res.end('{"ok":true}')).listen(0, '127.0.0.1')
   await once(agentd, 'listening')
   t.after(() => agentd.close())
@@ -61,7 +61,7 @@ test('web and worker reach agents by the socket, which no other user may open', 
   assert.equal(mode & 0o777, 0o600)
 })
 
-test('no port is opened beside the socket, also where one is set', async (t) => {
+test('the agent proxy opens no port in addition to the socket, even if one is set', async (t) => {
   const dir = await newDir(t)
   const port = await freePort()
   await listens(startHost(t, dir, { BERTH_AGENT_PROXY_PORT: String(port) }))
@@ -69,12 +69,12 @@ test('no port is opened beside the socket, also where one is set', async (t) => 
   assert.equal(error.code, 'ECONNREFUSED')
 })
 
-test('the socket of an agent proxy that was killed is replaced, that of a living one is not', async (t) => {
+test('an agent proxy replaces the socket of a killed process, but not of a running one', async (t) => {
   const dir = await newDir(t)
   const first = startHost(t, dir)
   await listens(first)
   await first.end('SIGKILL')
-  assert.ok((await stat(join(dir, 'run/agent-proxy.sock'))).isSocket(), 'it is left behind')
+  assert.ok((await stat(join(dir, 'run/agent-proxy.sock'))).isSocket(), 'the socket file remains')
 
   const second = startHost(t, dir)
   await listens(second)
@@ -88,7 +88,7 @@ test('the socket of an agent proxy that was killed is replaced, that of a living
   )
 })
 
-test('one of many proxies that start at once gets the socket', async (t) => {
+test('only one of many proxies that start at once gets the socket', async (t) => {
   const dir = await newDir(t)
   const hosts = Array.from({ length: 3 }, () => startHost(t, dir))
   const ends = hosts.map((host) => once(host.process, 'close').then(([code]) => code as number))
@@ -99,7 +99,7 @@ test('one of many proxies that start at once gets the socket', async (t) => {
   assert.deepEqual(others, [78, 78])
 })
 
-test('a socket that another process is just taking is left alone', async (t) => {
+test('a socket that another process is about to use is left alone', async (t) => {
   const dir = await newDir(t)
   const { BERTH_AGENT_PROXY_SOCKET = '' } = settings(dir)
   await mkdir(join(dir, 'run'))
@@ -114,7 +114,7 @@ test('a socket that another process is just taking is left alone', async (t) => 
   )
 })
 
-test('a file that is no socket is left alone', async (t) => {
+test('a file that is not a socket is left alone', async (t) => {
   const dir = await newDir(t)
   const path = join(dir, 'notes.txt')
   await writeFile(path, 'mine')
@@ -125,7 +125,7 @@ test('a file that is no socket is left alone', async (t) => {
   assert.equal(await readFile(path, 'utf8'), 'mine')
 })
 
-test('a path that is too long for a socket is refused by name', () => {
+test('a path that is too long for a socket is rejected with the name of its setting', () => {
   const BERTH_AGENT_PROXY_SOCKET = `/${'x'.repeat(100)}`
   assert.throws(
     () => loadConfig({ BERTH_AGENT_PROXY_SOCKET }),

@@ -11,7 +11,7 @@ import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.
 const key = AGENT_PROXY_KEY
 const authorization = `Proxy-Authorization: Bearer ${key}`
 
-test('a tunnel passes bytes both ways, and each side ends on its own', async (t) => {
+test('a tunnel passes bytes both ways, and each side ends separately', async (t) => {
   const agentd = await serveTcp(t, (socket) => void text(socket).then((sent) => socket.end(`${sent} back`)))
   const { port } = await startTunnelServer(t)
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
@@ -19,7 +19,7 @@ test('a tunnel passes bytes both ways, and each side ends on its own', async (t)
   assert.equal(await text(socket), 'HTTP/1.1 200 Connection Established\r\n\r\nthere back')
 })
 
-test('nobody gets a tunnel without the key, and nothing but a tunnel is there', async (t) => {
+test('the tunnel server requires the key and serves only tunnels', async (t) => {
   const agentd = await serveTcp(t, () => assert.fail('nobody may get here'))
   const { port } = await startTunnelServer(t)
   const target = `127.0.0.1:${agentd}`
@@ -43,7 +43,7 @@ test('nobody gets a tunnel without the key, and nothing but a tunnel is there', 
   }
 })
 
-test('a tunnel leads to addresses of agents only', async (t) => {
+test('tunnels lead only to agents’ addresses', async (t) => {
   const agentd = await serveTcp(t, (socket) => socket.end('agentd'))
   const { port } = await startTunnelServer(t, { networks: ['127.0.1.0/24', '10.231.0.0/16'] })
   const hosts = ['127.0.0.1', '127.1', '0.0.0.0', 'localhost', '10.232.0.1', '[::1]', '[::ffff:127.0.1.1]']
@@ -58,7 +58,7 @@ test('a tunnel leads to addresses of agents only', async (t) => {
   assert.equal(statusOf(answer), 502)
 })
 
-test('an address of an agent that is not of this Berth is one where nothing answers', async (t) => {
+test('the address of another Berth’s agent returns 502', async (t) => {
   const agentd = await serveTcp(t, () => assert.fail('nobody may get here'))
   const { port } = await startTunnelServer(t, { isOwn: (address) => address === '127.0.0.2' })
   const ask = (host: string) =>
@@ -68,14 +68,14 @@ test('an address of an agent that is not of this Berth is one where nothing answ
   assert.match(answer, /No agent of this Berth is there/)
 })
 
-test('an address that does not answer is given up', async (t) => {
+test('an address that does not answer times out', async (t) => {
   const { port } = await startTunnelServer(t, { networks: ['192.0.2.0/24'], limits: { connectMs: 100 } })
   const answer = await talk(port, `CONNECT 192.0.2.1:80 HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`)
-  // Without a route to it, it is unreachable at once.
+  // If there is no route to it, it is unreachable at once.
   assert.ok([502, 504].includes(statusOf(answer)), answer)
 })
 
-test('tunnels are bounded in number and in silence, and a broken side takes the other with it', async (t) => {
+test('tunnels have a number limit and an idle limit, and a broken side closes the other', async (t) => {
   const accepted: Socket[] = []
   const agentd = await serveTcp(t, (socket) => void accepted.push(socket.resume()))
   const { port, registry } = await startTunnelServer(t, { limits: { tunnels: 2, idleMs: 3000 } })
@@ -96,7 +96,7 @@ test('tunnels are bounded in number and in silence, and a broken side takes the 
   assert.match(await metrics(), /berth_tunnels_open 0/)
 })
 
-test('the log names targets, and no key', async (t) => {
+test('the log names targets but no key', async (t) => {
   const { port, lines } = await startTunnelServer(t)
   await talk(port, `CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`)
   const line = await until('it is logged', () => lines.find((text) => text.includes('"msg":"tunnel"')))
@@ -104,7 +104,7 @@ test('the log names targets, and no key', async (t) => {
   assert.ok(!lines.join('').includes(key))
 })
 
-test('a client is told why there is no tunnel, and never waits for long', async (t) => {
+test('a client learns why a tunnel failed, and never waits long', async (t) => {
   const silent = await serveTcp(t, (socket) => socket.resume())
   const web = await serveTcp(t, (socket) => socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'))
   const gone = await serveTcp(t, (socket) => socket.destroy())
@@ -118,21 +118,23 @@ test('a client is told why there is no tunnel, and never waits for long', async 
   await waiting
 })
 
-/** Passes connections on to the port of its argument, and prints its own: one that waits is as many as it lets wait. */
+/**
+ * Forwards connections to the port in its argument and prints its own port. Its backlog holds one waiting connection.
+ */
 const GATE = `import { connect, createServer } from 'node:net'
 createServer((client) => {
   const upstream = connect(Number(process.argv[1]), '127.0.0.1')
   client.on('error', () => {}).pipe(upstream).on('error', () => {}).pipe(client)
 }).listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () { console.log('port', this.address().port) })`
 
-test('a client waits for an agent proxy to which connections take longer than an attempt', async (t) => {
+test('a client waits for an agent proxy whose connections take longer than one attempt', async (t) => {
   const { port } = await startTunnelServer(t)
   const agent = await serveTcp(t, (socket) => socket.end('hello'))
   const gate = run(process.execPath, ['--input-type=module', '--eval', GATE, String(port)])
   t.after(() => gate.end('SIGKILL'))
   const [, at] = await until('it listens', () => /port (\d+)/.exec(gate.output()) ?? undefined)
   await holdUp(gate.process.pid ?? 0)
-  // They fill the queue of those that wait: the next one connects to nobody, and is refused by nobody.
+  // They fill the backlog: the next connection is neither accepted nor refused.
   const waiting = [1, 2, 3].map(() => connect(Number(at), '127.0.0.1').on('error', () => {}))
   t.after(() => waiting.map((socket) => socket.destroy()))
   await until('two wait', () => waiting.filter(({ readyState }) => readyState === 'open').length === 2)

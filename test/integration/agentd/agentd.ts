@@ -1,4 +1,4 @@
-/** A real agentd for tests, on a home of its own, and a client for it. */
+/** A real agentd for tests, with its own home, and a client for it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -35,7 +35,7 @@ export class TestAgentd {
     this.config = config
   }
 
-  /** @param options.engineDir with a real engine, or a program that stands in its place. */
+  /** @param options.engineDir has a real engine, or a program that stands in for it. */
   static async start(options: { engineDir: string } & Partial<AgentdConfig>): Promise<TestAgentd> {
     const folder = await mkdtemp(join(tmpdir(), 'agentd-'))
     const home = join(folder, 'home')
@@ -64,7 +64,7 @@ export class TestAgentd {
     return this.#child?.pid as number
   }
 
-  /** Starts agentd; also again, after it was killed. */
+  /** Starts agentd, including after it was killed. */
   async boot(): Promise<void> {
     await rm(this.config.readyFile as string, { force: true })
     const child = spawn(process.execPath, [MAIN], {
@@ -85,7 +85,7 @@ export class TestAgentd {
       if (child.exitCode !== null) throw new Error(`agentd ended: ${this.output}`)
       return JSON.parse(await readFile(this.config.readyFile as string, 'utf8').catch(() => 'null'))
     }).catch((error) => {
-      // No hook closes it where one before the test has failed, and it would keep the file of tests from ending.
+      // If an earlier hook has failed, no hook closes this process, and it would keep the test file from ending.
       child.kill('SIGKILL')
       throw error
     })
@@ -96,7 +96,7 @@ export class TestAgentd {
     return `http://127.0.0.1:${this.#port}${path}`
   }
 
-  /** Sends a request with the token; JSON both ways. */
+  /** Sends a request with the token. Both bodies are JSON. */
   async call<T = unknown>(
     method: string,
     path: string,
@@ -133,7 +133,7 @@ export class TestAgentd {
     return (await this.call<AgentStatus>('GET', '/v1/status')).body
   }
 
-  /** Waits, by the long poll, until the status fulfils `done`. */
+  /** Long-polls until the status satisfies `done`. */
   async until(what: string, ms: number, done: (status: AgentStatus) => boolean): Promise<AgentStatus> {
     const deadline = Date.now() + ms
     let status = await this.status()
@@ -168,7 +168,7 @@ export class TestAgentd {
   }
 }
 
-/** A folder with the stand-in as the engine; the caller removes it. */
+/** A folder with the stand-in as its engine; the caller removes it. */
 export async function standInEngine(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'engine-'))
   const place = join(folder, 'node_modules', 'openclaw')
@@ -177,12 +177,12 @@ export async function standInEngine(): Promise<string> {
   return folder
 }
 
-/** The processes of an agent: its gateway, its scripts and what they started. */
+/** The processes of an agent: its gateway, its scripts and their children. */
 export async function processesOf({ home }: TestAgentd): Promise<number[]> {
   return await markedProcesses([`OPENCLAW_STATE_DIR=${join(home, '.openclaw')}`])
 }
 
-/** Calls `check` until it answers with something, or `ms` have passed. */
+/** Calls `check` until it returns something truthy. @throws if `ms` pass first. */
 export async function until<T>(what: string, ms: number, check: () => Promise<T>): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms
   for (;;) {

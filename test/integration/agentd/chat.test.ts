@@ -1,4 +1,4 @@
-/** Streams of replies that agentd follows, on a gateway of the test's own. */
+/** Reply streams that agentd follows, on a gateway that the test controls. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
@@ -14,12 +14,12 @@ import { until } from '../../support/processes.ts'
 const KEY = 'agent:main:berth:1'
 
 interface Told {
-  /** Tells of the conversation, as the gateway does. */
+  /** Sends an event of the conversation, as the gateway does. */
   tell(event: string, payload: object): void
   gateway: WebSocket
-  /** Whether the engine says that it still replies. */
+  /** Whether the engine reports that it is still replying. */
   isReplying: boolean
-  /** How often the engine was asked for it. */
+  /** How often the engine was asked whether it is still replying. */
   asked: number
   events: ChatEvent[]
   /** Empty lines so far. */
@@ -28,7 +28,7 @@ interface Told {
   ended: Promise<unknown>
 }
 
-/** Says something to an agent, and follows the reply. */
+/** Sends a message to an agent, and follows the reply. */
 async function say(t: TestContext): Promise<Told> {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
@@ -66,7 +66,7 @@ async function say(t: TestContext): Promise<Told> {
   return told
 }
 
-/** Has all silence so far seem to have taken `ms` longer. */
+/** Makes every silence so far appear `ms` longer. */
 function wait({ mock }: TestContext, ms: number): void {
   const now = performance.now.bind(performance)
   mock.method(performance, 'now', () => now() + ms)
@@ -78,8 +78,8 @@ const finish = (told: Told) => {
   return told.ended
 }
 
-test('a reply of several minutes is followed to its end [report: idle streams]', async (t) => {
-  // Such a wait is that for a connection that nobody uses.
+test('a reply that takes several minutes is followed to its end [report: idle streams]', async (t) => {
+  // The timeout of an unused connection has the same length.
   passAtOnce(t, 60_000)
   const told = await say(t)
   for (const word of ['one ', 'two ']) {
@@ -92,24 +92,24 @@ test('a reply of several minutes is followed to its end [report: idle streams]',
   assert.deepEqual(told.events.at(-1), { type: 'end', state: 'done' })
 })
 
-test('a silent tool call keeps the stream of its reply open [report: idle streams]', async (t) => {
+test('a silent tool call keeps its reply stream open [report: idle streams]', async (t) => {
   const keepAlive = onDemand(t, 10_000)
   const look = onDemand(t, 30_000)
   const told = await say(t)
   told.tell('session.tool', { data: { toolCallId: 'c', phase: 'start' } })
-  await until('the call is told', () => told.events.length === 1)
+  await until('the call is reported', () => told.events.length === 1)
   wait(t, 600_000)
   for (let i = 1; i <= 6; i++) {
     keepAlive()
     const { asked } = told
     look()
-    await until('the engine is asked, and the line is there', () => told.asked > asked && told.blanks === i)
+    await until('the engine is asked, and the line has arrived', () => told.asked > asked && told.blanks === i)
   }
   await finish(told)
   assert.deepEqual(told.events.at(-1), { type: 'end', state: 'done' })
 })
 
-test('a stream whose reply has ended unnoticed ends with a reason [report: idle streams]', async (t) => {
+test('a stream ends with a reason if the end of its reply was missed [report: idle streams]', async (t) => {
   const look = onDemand(t, 30_000)
   const told = await say(t)
   told.isReplying = false
@@ -127,7 +127,7 @@ test('a stream whose reply has ended unnoticed ends with a reason [report: idle 
 
 for (const [what, end, error] of [
   [
-    'a gateway that closes is named with its reason',
+    'the reason of a gateway that closes is passed on',
     (gateway: WebSocket) => gateway.close(1012, 'service restart'),
     "The agent's gateway closed the connection: service restart (1012)",
   ],
@@ -145,9 +145,9 @@ for (const [what, end, error] of [
   })
 
 for (const [what, detail, error] of [
-  ["a provider's refusal keeps its words", '429 Slow down', '429 Slow down'],
+  ['a provider’s refusal keeps its wording', '429 Slow down', '429 Slow down'],
   [
-    'a reply without a model says what is missing',
+    'a reply without a model names what is missing',
     'No route-compatible authentication source is configured for openai.',
     NO_MODEL,
   ],

@@ -45,7 +45,7 @@ const isGone = (pid: string) =>
     () => true,
   )
 
-test('a command answers what it wrote and its exit code', async () => {
+test('a command returns its output and exit code', async () => {
   assert.deepEqual(await exec('echo out; echo err >&2; exit 3'), {
     stdout: 'out\n',
     stderr: 'err\n',
@@ -57,11 +57,11 @@ test('a command answers what it wrote and its exit code', async () => {
   assert.equal((await exec('cat')).stdout, '', 'there is no input to wait for')
 })
 
-test('a command runs at the root with the environment of the gateway', async () => {
+test('a command runs in the root folder with the gateway’s environment', async () => {
   assert.equal((await exec('pwd; echo $API_KEY')).stdout, `${agentd.agent.paths.root}\nfrom the worker\n`)
 })
 
-test('cwd is a folder as the API names it', async () => {
+test('cwd accepts folders as the API names them', async () => {
   const { home, root } = agentd.agent.paths
   await mkdir(join(root, 'workspace/ä b'), { recursive: true })
   await writeFile(join(root, 'file'), '')
@@ -78,7 +78,7 @@ test('cwd is a folder as the API names it', async () => {
   assert.match(await refused({ command: 'pwd', ...limits, cwd: 7 }), /^400 bad_request: cwd/)
 })
 
-test('a command that makes no sense is refused', async () => {
+test('an invalid command is rejected', async () => {
   for (const command of [undefined, '', '  ', 5, 'a\0b', ['ls']])
     assert.match(await refused({ command, ...limits }), /^400 bad_request: command/)
   for (const timeoutMs of [0, -1, 1.5, '5', 1e12])
@@ -92,7 +92,7 @@ test('a command that makes no sense is refused', async () => {
   )
 })
 
-test('output beyond the bound is dropped, and the command goes on', async () => {
+test('output beyond the limit is dropped, and the command keeps running', async () => {
   const result = await exec('head -c 5000000 /dev/zero | tr "\\0" a; echo done >&2; echo end > ended', {
     outputBytes: 1000,
   })
@@ -106,7 +106,7 @@ test('output beyond the bound is dropped, and the command goes on', async () => 
   assert.equal((await exec('echo x', { outputBytes: 0 })).truncated, true)
 })
 
-test('characters are whole, wherever the chunks and the bound fall', async () => {
+test('characters stay whole wherever chunks and the limit split them', async () => {
   const slowly = "for b in '\\342' '\\202' '\\254'; do printf $b; sleep 0.02; done"
   assert.equal((await exec(slowly)).stdout, '€')
   assert.equal((await exec('printf a€b', { outputBytes: 3 })).stdout, 'a', 'cut by us: left out')
@@ -116,7 +116,7 @@ test('characters are whole, wherever the chunks and the bound fall', async () =>
   assert.equal((await exec('cat euros', { outputBytes: 1e6 })).stdout, text)
 })
 
-test('a command is killed when its time is over, with all that it started', async () => {
+test('a command that times out is killed with all its child processes', async () => {
   const result = await exec('sleep 980 & echo $!; setsid sleep 970 & echo $!; sleep 990', { timeoutMs: 2000 })
   assert.deepEqual([result.timedOut, result.exitCode], [true, 137])
   for (const child of result.stdout.trim().split('\n'))
@@ -130,7 +130,7 @@ test('a command is killed when its time is over, with all that it started', asyn
 })
 
 test('nohup dies with its command, and setsid survives [report: background commands]', async () => {
-  // The second one has left the group once it is `sleep`.
+  // The second process has left the group once it is `sleep`.
   const hasLeft = 'until grep -q sleep /proc/$!/comm; do sleep 0.05; done'
   const result = await exec(`nohup sleep 300 & echo $!; setsid sleep 310 & echo $!; ${hasLeft}`)
   assert.deepEqual([result.timedOut, result.exitCode], [false, 0])
@@ -146,7 +146,7 @@ test('nohup dies with its command, and setsid survives [report: background comma
   process.kill(Number(detached))
 })
 
-test('a command is killed when the client goes', async () => {
+test('a command is killed when its client disconnects', async () => {
   const sent = await agentd.send('POST', '/v1/exec', {
     body: JSON.stringify({ command: 'echo $$; sleep 100', ...limits }),
     headers: { accept: 'application/x-ndjson' },
@@ -171,13 +171,13 @@ const firstLine = (stream: NodeJS.ReadableStream) =>
     stream.on('data', function read(chunk) {
       text += chunk
       if (!text.includes('\n')) return
-      // Without the pause, what comes before anybody else reads would be lost.
+      // Without the pause, bytes that arrive before the next reader attaches would be lost.
       stream.off('data', read).pause()
       resolve(text)
     })
   })
 
-test('output comes as it is written, as NDJSON', async () => {
+test('output is streamed as NDJSON while it is written', async () => {
   const command = 'echo one; until [ -e read ]; do sleep 0.05; done; echo two >&2; exit 4'
   const response = await agentd.send('POST', '/v1/exec', {
     body: JSON.stringify({ command, ...limits }),
@@ -194,7 +194,7 @@ test('output comes as it is written, as NDJSON', async () => {
   )
 })
 
-test('a slow reader holds the command up and loses nothing', async () => {
+test('a slow reader blocks the command and loses nothing', async () => {
   const response = await agentd.send('POST', '/v1/exec', {
     body: JSON.stringify({
       command: 'seq 1 400000; echo written > written',
@@ -204,7 +204,7 @@ test('a slow reader holds the command up and loses nothing', async () => {
     headers: { accept: 'application/x-ndjson' },
   })
   response.pause()
-  await untilStill('what has come', () => response.socket.bytesRead)
+  await untilStill('received bytes', () => response.socket.bytesRead)
   const lines = (await readAll(response)).toString().trim().split('\n')
   const events = lines.map((line) => JSON.parse(line))
   assert.deepEqual(events.pop(), { exit: { exitCode: 0, truncated: false, timedOut: false } })
@@ -213,7 +213,7 @@ test('a slow reader holds the command up and loses nothing', async () => {
   assert.ok(text.endsWith('399999\n400000\n'))
 })
 
-test('a command beyond those that may run at once is told so', async () => {
+test('a command beyond the limit of concurrent commands returns 429', async () => {
   const refused: unknown[] = []
   const command = 'until [ -e refused ]; do sleep 0.1; done'
   const asked = Array.from({ length: 20 }, async () => {

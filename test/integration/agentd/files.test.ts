@@ -37,7 +37,7 @@ async function list(path: string, more = {}) {
   return status === 200 ? body : `${status} ${body.error}`
 }
 
-test('a file is written, read and listed as the API names it', async () => {
+test('a file is written, read and listed under the names of the API', async () => {
   const bytes = Buffer.from([0, 255, 10, 13, 0xc3, 0x28])
   const path = '/home/node/clawd/workspace/uploads/ü +%41.bin'
   const { version, ...written } = await put(path, bytes)
@@ -58,7 +58,7 @@ test('a file is written, read and listed as the API names it', async () => {
   )
 })
 
-test('an empty file is read, and the root is no file', async () => {
+test('an empty file can be read, and the root is not a file', async () => {
   assert.equal((await put('empty', '')).size, 0)
   assert.equal(await get('empty'), '')
   assert.equal(await get('/home/node/clawd'), '400 not_a_file')
@@ -66,7 +66,7 @@ test('an empty file is read, and the root is no file', async () => {
   assert.ok((await list('')).entries.some(({ name }: any) => name === 'empty'))
 })
 
-test('a file is replaced at once and keeps its permissions; a link is replaced, not followed', async () => {
+test('a write replaces a file atomically and keeps its permissions; it replaces links without following', async () => {
   await put('run.sh', 'one')
   assert.equal((await stat(join(root, 'run.sh'))).mode & 0o777, 0o644)
   await chmod(join(root, 'run.sh'), 0o750)
@@ -79,7 +79,7 @@ test('a file is replaced at once and keeps its permissions; a link is replaced, 
   assert.equal(await readFile(join(agentd.agent.paths.home, 'outside.txt'), 'utf8'), 'not for the API')
 })
 
-test('nothing outside of the root is reached', async () => {
+test('no path reaches anything outside the root', async () => {
   for (const path of [
     '/etc/passwd',
     '/home/node/outside.txt',
@@ -95,11 +95,11 @@ test('nothing outside of the root is reached', async () => {
     assert.equal(await put(path, 'x'), '403 outside', path)
     assert.equal(await list(path), '403 outside', path)
   }
-  assert.equal(await get('%2e%2e/outside.txt'), '404 not_found', 'a percent sign is a percent sign')
+  assert.equal(await get('%2e%2e/outside.txt'), '404 not_found', 'a percent sign stays a percent sign')
   assert.equal(await get('..\\outside.txt'), '404 not_found')
 })
 
-test('no link leads out', async () => {
+test('no link leads out of the root', async () => {
   const home = agentd.agent.paths.home
   await symlink(home, join(root, 'home'))
   await symlink('..', join(root, 'up'))
@@ -120,7 +120,7 @@ test('no link leads out', async () => {
   assert.deepEqual((await readdir(home)).sort(), ['.agentd', 'clawd', 'outside.txt'])
 })
 
-test('links inside are followed', async () => {
+test('links inside the root are followed', async () => {
   await put('docs/a.txt', 'a')
   await symlink('docs', join(root, 'inside'))
   await link(join(root, 'docs/a.txt'), join(root, 'hard'))
@@ -137,7 +137,7 @@ test('a link swapped in at any moment leads nowhere', async () => {
   await writeFile(join(home, 'secret/file'), 'SECRET')
   await put('race/file', 'fine')
   let stop = false
-  /** False where a PUT has made the folder anew in the gap, or something in it. */
+  /** False if a PUT recreated the folder in the gap, or wrote into it. */
   const putBack = async () => {
     try {
       await rm(join(root, 'race'), { recursive: true, force: true })
@@ -151,7 +151,7 @@ test('a link swapped in at any moment leads nowhere', async () => {
   const swap = async () => {
     while (!stop) {
       await rename(join(root, 'race'), join(root, 'race.kept'))
-      // A PUT may make the folder anew in the gap.
+      // A PUT may recreate the folder in the gap.
       await symlink('../secret', join(root, 'race')).catch(() => {})
       while (!(await putBack()));
     }
@@ -172,7 +172,7 @@ test('a link swapped in at any moment leads nowhere', async () => {
   assert.ok(seen.has('fine') || seen.has('403 outside'))
 })
 
-test('only files are read, and nothing is waited for', async () => {
+test('only regular files are read, and a FIFO blocks nothing', async () => {
   execFileSync('mkfifo', [join(root, 'fifo')])
   await mkdir(join(root, 'folder'))
   assert.equal(await get('fifo'), '400 not_a_file')
@@ -188,7 +188,7 @@ test('only files are read, and nothing is waited for', async () => {
   assert.equal(type, 'other')
 })
 
-test('names that cannot be are refused', async () => {
+test('impossible names are rejected', async () => {
   assert.equal(await get('a\0b'), '400 bad_request')
   assert.equal(await put('a\0b', 'x'), '400 bad_request')
   assert.equal(await get('x'.repeat(5000)), '400 bad_request')
@@ -199,7 +199,7 @@ test('names that cannot be are refused', async () => {
   assert.equal(await get('', { max: 'x' }), '400 bad_request')
 })
 
-test('bounds on size hold before a byte is sent or kept', async () => {
+test('size limits are enforced before a byte is sent or stored', async () => {
   await put('ten', '0123456789')
   assert.equal(await get('ten', { max: 10 }), '0123456789')
   assert.equal(await get('ten', { max: 9 }), '413 too_large')
@@ -251,7 +251,7 @@ async function waitFor(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
-test('a file that is cut off while it is read breaks the answer', async () => {
+test('a file that shrinks while it is read breaks off the response', async () => {
   await put('shrinks', Buffer.alloc(20_000_000))
   const response = await agentd.send('GET', `/v1/file?${query('shrinks')}`)
   await writeFile(join(root, 'shrinks'), 'x')
@@ -259,14 +259,14 @@ test('a file that is cut off while it is read breaks the answer', async () => {
   assert.equal(await get('kept'), 'as it was')
 })
 
-test('a large file goes both ways', async () => {
+test('a large file can be written and read', async () => {
   const bytes = Buffer.alloc(30_000_000, 'abcdefghij')
   assert.equal((await put('large', bytes)).size, bytes.length)
   const response = await agentd.send('GET', `/v1/file?${query('large')}`)
   assert.ok((await readAll(response)).equals(bytes))
 })
 
-test('lists of folders are sorted and bounded', async () => {
+test('folder listings are sorted and limited', async () => {
   await mkdir(join(root, 'many'))
   for (let i = 0; i < 30; i++) await writeFile(join(root, 'many', `f${String(29 - i).padStart(2, '0')}`), '')
   const { entries, truncated } = await list('many', { limit: 3 })
@@ -274,7 +274,7 @@ test('lists of folders are sorted and bounded', async () => {
   assert.equal((await list('many', { limit: 30 })).truncated, false)
 })
 
-test('a full disk is said to be full', async (t) => {
+test('a write to a full disk fails with disk_full', async (t) => {
   const small = join(root, 'small')
   await mkdir(small)
   try {

@@ -1,6 +1,6 @@
 /**
- * An agent whose file system refuses every write: it says so, can be reached, and comes back when there is room. By a disk
- * that is full, and by a quota, whose error has no name in Node.
+ * An agent whose file system refuses every write: agentd reports it, stays reachable, and recovers when there is room.
+ * Tested with a full disk and with an exceeded quota, whose error code Node does not name.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -69,14 +69,14 @@ for (const [what, make, skip] of [
       await rm(engineDir, { recursive: true, force: true })
     })
 
-    test('a gateway that dies on a full disk is not started again, and the reason names the disk', async () => {
+    test('a gateway that dies on a full disk is not restarted, and the reason names the disk', async () => {
       process.kill((await agentd.status()).gateway.pid as number, 'SIGKILL')
       const { gateway, disk } = await agentd.until('failed', 60_000, inRun('first', 'failed'))
       assert.match(gateway.reason ?? '', /^disk full: the agent's files take \d+ MiB of \d+ MiB$/)
       assert.equal(disk.hardLimit, true)
     })
 
-    test('an agentd that is started on a full disk answers, and says why the gateway does not start', async () => {
+    test('an agentd started on a full disk responds, and reports why the gateway does not start', async () => {
       await agentd.kill('SIGKILL')
       await agentd.boot()
       const { status, body } = await agentd.call<{ message: string }>('GET', '/v1/repository')
@@ -95,10 +95,10 @@ for (const [what, make, skip] of [
       await agentd.until('ready', 60_000, inRun('third', 'ready'))
     })
 
-    test('a commit that the disk has no room for says so, and leaves the room that there was', async () => {
+    test('a commit that does not fit on the disk fails with disk_full and leaves no temporary files', async () => {
       const root = join(agentd.home, 'clawd')
       await agentd.call('PUT', '/v1/workspace', { json: { files: [] }, epoch: 2 })
-      // More than half of the disk: git would have it twice.
+      // More than half of the disk, and git would store it twice.
       const large = join(root, 'large')
       await run('dd', ['if=/dev/urandom', `of=${large}`, 'bs=1M', 'count=20'])
       const commit = () =>

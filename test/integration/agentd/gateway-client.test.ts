@@ -6,7 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { GatewayClient } from '../../../agentd/gateway-client.ts'
 import type { GatewayHandle } from '../../../agentd/server.ts'
 
-/** Stands where the engine's gateway listens, to misbehave in ways that the real one does not. */
+/** Listens in place of the engine's gateway, to misbehave in ways that the real one does not. */
 let server: WebSocketServer
 let client: GatewayClient
 let connections = 0
@@ -38,7 +38,7 @@ interface Request {
   params: { auth?: { token: string } }
 }
 
-/** Says hello to whoever has the token; `answer` gets what comes after. */
+/** Accepts clients with the right token; `answer` handles their later requests. */
 function serve(answer: (request: Request, socket: WebSocket) => void): void {
   server.on('connection', (socket) => {
     connections++
@@ -55,7 +55,7 @@ function serve(answer: (request: Request, socket: WebSocket) => void): void {
 const reply = (socket: WebSocket, id: string, payload: unknown) =>
   socket.send(JSON.stringify({ type: 'res', id, ok: true, payload }))
 
-test('one connection is kept for many calls, whose answers may come in any order', async () => {
+test('one connection carries many calls, whose responses may come in any order', async () => {
   const waiting: [WebSocket, string, string][] = []
   serve(({ id, method }, socket) => {
     waiting.push([socket, id, method])
@@ -69,7 +69,7 @@ test('one connection is kept for many calls, whose answers may come in any order
   assert.equal(connections, 1)
 })
 
-test('a message that is no answer is passed over', async () => {
+test('messages that are not responses are skipped', async () => {
   serve(({ id }, socket) => {
     socket.send('no JSON')
     socket.send('null')
@@ -82,7 +82,7 @@ test('a message that is no answer is passed over', async () => {
   assert.deepEqual(await client.call('x', {}, 5000), { ok: true, payload: 'right' })
 })
 
-test('a refusal has the most particular code', async () => {
+test('a refusal has the most specific code', async () => {
   const errors = [
     [
       { code: 'A', message: 'm', details: { code: 'B' } },
@@ -103,23 +103,23 @@ test('a refusal has the most particular code', async () => {
   }
 })
 
-test('a call that is not answered ends in time; the connection goes on', async () => {
+test('an unanswered call times out, and the connection stays open', async () => {
   serve(({ id, method }, socket) => method === 'answered' && reply(socket, id, 1))
-  // The greeting counts as well, so it is done before.
+  // The timeout includes the handshake, so complete it first.
   await client.call('answered', {}, 5000)
   await assert.rejects(client.call('silent', {}, 100), { code: 'engine' })
   assert.deepEqual(await client.call('answered', {}, 5000), { ok: true, payload: 1 })
   assert.equal(connections, 1)
 })
 
-test('a gateway that goes while it is asked leaves the outcome open; the next call connects anew', async () => {
+test('if the gateway leaves during a call, its outcome stays open and the next call reconnects', async () => {
   serve(({ id, method }, socket) => (method === 'die' ? socket.terminate() : reply(socket, id, 1)))
   await assert.rejects(client.call('die', {}, 5000), { code: 'engine' })
   assert.deepEqual(await client.call('x', {}, 5000), { ok: true, payload: 1 })
   assert.equal(connections, 2)
 })
 
-test('a gateway that does not let us in was not asked', async () => {
+test('a call fails with not_ready if the gateway accepts no connection', async () => {
   server.on('connection', () => {})
   await assert.rejects(client.call('x', {}, 100), { code: 'not_ready' })
   server.removeAllListeners('connection').on('connection', (socket) => socket.close(1013))
@@ -135,7 +135,7 @@ test('a gateway that does not let us in was not asked', async () => {
   gateway.state = 'ready'
 })
 
-test('a wrong token is not_ready; a new one is used at once', async () => {
+test('a wrong token returns not_ready; a new one is used at once', async () => {
   serve(({ id }, socket) => reply(socket, id, 1))
   await client.call('x', {}, 5000)
   gateway.token = 'newer'
@@ -152,7 +152,7 @@ test('a wrong token is not_ready; a new one is used at once', async () => {
   await assert.rejects(client.call('x', {}, 5000), { code: 'not_ready', message: /wrong token/ })
 })
 
-test('a call beyond those that the gateway takes at once is told so', async () => {
+test('a call beyond the gateway’s limit of concurrent calls returns busy', async () => {
   serve(() => {})
   const results = await Promise.allSettled(Array.from({ length: 80 }, () => client.call('x', {}, 300)))
   const codes = results.map((result) => (result.status === 'rejected' ? result.reason.code : 'ok'))

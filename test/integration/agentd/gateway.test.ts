@@ -1,4 +1,4 @@
-/** How agentd keeps a gateway running that misbehaves in every way. */
+/** How agentd keeps misbehaving gateways running. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
@@ -33,7 +33,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('a gateway becomes ready; its run again changes nothing; another run takes its place', async () => {
+  test('a gateway becomes ready; repeating its run changes nothing; another run replaces it', async () => {
     assert.equal((await agentd.status()).gateway.state, 'stopped')
     const first = await startReady({ AGENT_READY_AFTER_MS: '300' })
     assert.equal((await agentd.start({ run: 'first', env: { OTHER: '1' } })).status, 202)
@@ -43,7 +43,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [second.gateway.pid])
   })
 
-  test('a gateway is replaced while it starts, by the last that was asked for', async () => {
+  test('a gateway that is starting is replaced by the most recent request', async () => {
     for (let i = 0; i < 10; i++)
       await agentd.start({ run: `run ${i}`, env: { AGENT_READY_AFTER_MS: '60000' } })
     const status = await startReady({}, 'last')
@@ -51,7 +51,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal((await processesOf(agentd)).length, 1)
   })
 
-  test('a gateway that was killed runs again, as the same run', async () => {
+  test('a gateway that was killed restarts as the same run', async () => {
     const before = await startReady({ WHO: 'me' })
     for (let kills = 1; kills <= 3; kills++) {
       process.kill((await agentd.status()).gateway.pid as number, 'SIGKILL')
@@ -63,7 +63,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal(environments.length, 4)
   })
 
-  test('a gateway that dies again and again has failed, with what it said', async () => {
+  test('a gateway that keeps dying fails with its last message', async () => {
     await agentd.start({
       run: 'x',
       env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '3', AGENT_SAY: 'the disk is on fire' },
@@ -74,13 +74,13 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal(gateway.reason, 'the disk is on fire')
     assert.match(gateway.lastLines.join('\n'), /ERROR gateway: the disk is on fire/)
     assert.equal(gateway.pid, null)
-    // A repeat of the same run is no new try; another run is.
+    // Repeating the run does not start it again; another run does.
     await agentd.start({ run: 'x' })
     assert.ok(failed(await agentd.status()))
     await startReady({}, 'y')
   })
 
-  test('a gateway that refuses its configuration twice for one reason has failed', async () => {
+  test('a gateway that rejects its configuration twice for one reason fails', async () => {
     await agentd.start({
       env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '78', AGENT_SAY: 'Invalid config:\n bogus' },
     })
@@ -88,7 +88,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual([gateway.exitCode, gateway.restarts, gateway.reason], [78, 1, 'Invalid config: bogus'])
   })
 
-  test('a gateway that refuses to start for reasons that change is started again', async () => {
+  test('a gateway that fails to start for changing reasons is restarted', async () => {
     const said = { AGENT_EXIT_CODE: '78', AGENT_SAY: 'not ready, says {pid}' }
     const status = await startReady({
       ...said,
@@ -99,7 +99,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal(status.gateway.restarts, 3)
   })
 
-  test('a gateway that is not ready in time has failed', async () => {
+  test('a gateway that is not ready in time fails', async () => {
     await agentd.start({ readyMs: 1000, env: { AGENT_READY_AFTER_MS: '60000' } })
     const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.equal(gateway.reason, 'the gateway is not ready after 1 s')
@@ -117,7 +117,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual((await agentd.status()).gateway.state, 'stopped')
   })
 
-  test('a gateway that stands still is ended and started again', async () => {
+  test('a gateway that hangs is stopped and restarted', async () => {
     // Long enough for the two starts on a busy machine.
     await agentd.start({ readyMs: 40_000 })
     const { gateway } = await agentd.until('ready', 60_000, ready)
@@ -130,7 +130,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.notEqual(again.gateway.pid, gateway.pid)
   })
 
-  test('a gateway has an environment that is clean, and logs without secrets', async () => {
+  test('a gateway has a clean environment, and logs no secrets', async () => {
     await startReady({ API_KEY: 'sk-0123456789', AGENT_NAME: 'Pinnie', HOME: '/elsewhere', TZ: 'X/Y' })
     const line = (await agentd.logs()).find(({ message }) => message.startsWith('environment: '))
     const env = JSON.parse((line?.message ?? '').slice('environment: '.length))
@@ -154,7 +154,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.ok(!JSON.stringify(await agentd.logs()).includes('AAbbCC'))
   })
 
-  test('a gateway floods its log: agentd stays small and answers', async () => {
+  test('agentd stays small and responsive while a gateway floods its log', async () => {
     await agentd.start({ env: { AGENT_FLOOD_BYTES: '500000000' } })
     await agentd.until('ready', 60_000, ready)
     await until('the end of the flood', 60_000, async () =>
@@ -164,7 +164,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.ok(Number(peak) < 250_000, `${peak} kB`)
   })
 
-  test('a gateway whose port is taken has failed, and says so', async () => {
+  test('a gateway whose port is taken fails, and the reason names the port', async () => {
     const other = createServer().listen(agentd.config.gatewayPort, '127.0.0.1')
     await once(other, 'listening')
     await agentd.start({})
@@ -173,14 +173,14 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal(gateway.reason, `port ${agentd.config.gatewayPort} is taken by another process`)
   })
 
-  test('a gateway whose configuration cannot be read has failed, and says so', async () => {
+  test('a gateway with an unreadable configuration fails and reports it', async () => {
     await writeFile(join(agentd.home, '.openclaw/openclaw.json'), '{"broken')
     await agentd.start({})
     const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.equal(gateway.reason, 'openclaw.json is not valid JSON')
   })
 
-  test('a gateway outlives no agentd: what a killed one left is ended by the next', async () => {
+  test('a gateway left by a killed agentd is ended by the next agentd', async () => {
     const { gateway } = await startReady({ AGENT_HELPER: '300', AGENT_IGNORE_SIGTERM: '1' })
     await agentd.kill('SIGKILL')
     assert.equal((await processesOf(agentd)).length, 2)
@@ -190,7 +190,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.notEqual((await startReady()).gateway.pid, gateway.pid)
   })
 
-  test('a gateway is one in the end, whatever happened to it at whatever moment', async () => {
+  test('only one gateway remains after random starts, stops and kills', async () => {
     const pick = (count: number) => Math.floor(Math.random() * count)
     const happened: string[] = []
     for (let step = 0; step < 40; step++) {
@@ -204,7 +204,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
         try {
           process.kill(pid, 'SIGKILL')
         } catch {
-          // The process has ended by itself.
+          // The process has exited by itself.
         }
       }
       await sleep(pick(300))
@@ -215,13 +215,13 @@ describe('a gateway', { timeout: 600_000 }, () => {
 
   test('a gateway ends with agentd, which exits with 0', async () => {
     await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
-    // An agentd that takes too long ends with 1.
+    // An agentd that takes too long exits with 1.
     assert.equal(await agentd.kill('SIGTERM'), 0)
     assert.deepEqual(await processesOf(agentd), [])
   })
 })
 
-test('an agent whose files take too much is stopped, and starts again when there is room', {
+test('an agent whose files take too much space is stopped, and restarts once there is room', {
   timeout: 300_000,
 }, async () => {
   agentd = await TestAgentd.start({ engineDir, diskBytes: 4_000_000 })
@@ -242,7 +242,7 @@ test('an agent whose files take too much is stopped, and starts again when there
   }
 })
 
-test('an agent whose files take too much goes on where the file system keeps the limit, and so do its commands', {
+test('an agent over its disk limit keeps running if the file system enforces the limit', {
   timeout: 300_000,
 }, async () => {
   agentd = await TestAgentd.start({ engineDir, diskBytes: 4_000_000, hardLimit: true })
@@ -252,7 +252,7 @@ test('an agent whose files take too much goes on where the file system keeps the
     const json = { command, timeoutMs: 240_000, outputBytes: 1000 }
     const running = agentd.call<ExecResult>('POST', '/v1/exec', { json })
     await agentd.until('it is counted', 120_000, ({ disk }) => disk.usedBytes > 5_000_000)
-    // By the time that this is counted, all that the first count has stopped would have ended.
+    // By the time this is counted, everything that the first count would have stopped has ended.
     await writeFile(join(agentd.home, 'more'), Buffer.alloc(5_000_000, 1))
     await agentd.until('more is counted', 120_000, ({ disk }) => disk.usedBytes > 10_000_000)
     await writeFile(join(agentd.home, 'go'), '')

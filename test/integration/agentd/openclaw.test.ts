@@ -16,7 +16,7 @@ import type { AgentdConfig, LogLine } from '../../../agentd/protocol.ts'
 const paths = agentPaths('/srv/x/home', '/srv/x/tmp')
 const config = { engineDir: '/srv/engine', gatewayPort: 20_000 } as AgentdConfig
 
-test("a line of the gateway's log keeps its time, level and subsystem", () => {
+test('a line of the gateway’s log keeps its time, level and subsystem', () => {
   const time = '2026-11-21T17:23:11.628+00:00'
   const entry = { time, level: 'warn', subsystem: 'gateway/ws', message: 'hello', more: 1 }
   const parsed = {
@@ -32,7 +32,7 @@ test("a line of the gateway's log keeps its time, level and subsystem", () => {
   assert.deepEqual(sources, ['gateway', 'gateway/cron', 'gateway', 'gateway'])
 })
 
-test('any other line of the log is a line as well', () => {
+test('a log line of any other form is kept as a line', () => {
   for (const text of ['plain', '{"broken', '{}', '{"message":1}', '[1]']) {
     const { level, source, message } = parseLogLine(text, 'stdout')
     assert.deepEqual([level, source, message], ['INFO', 'gateway', text])
@@ -43,7 +43,7 @@ test('any other line of the log is a line as well', () => {
   assert.ok(!Number.isNaN(Date.parse(strange.timestamp)))
 })
 
-test('the reason of a failure is what the engine says, without its advice and our folders', () => {
+test('a failure reason is the engine’s message, without its advice and our folders', () => {
   const line = (level: LogLine['level'], message: string): LogLine => ({
     timestamp: '',
     source: 'gateway',
@@ -51,7 +51,7 @@ test('the reason of a failure is what the engine says, without its advice and ou
     message,
   })
   const lines = [
-    line('ERROR', 'an older one'),
+    line('ERROR', 'an older failure'),
     line(
       'ERROR',
       'Gateway failed to start: Invalid config at /srv/x/home/.openclaw/openclaw.json:\n<root>: Unrecognized key: "bogus" for /srv/engine/x\nRun "openclaw doctor --fix" to repair, then retry.',
@@ -66,7 +66,7 @@ test('the reason of a failure is what the engine says, without its advice and ou
   assert.equal(failureReason([line('INFO', 'bye')], { paths, engineDir: '/srv/engine' }), null)
 })
 
-test("the agent's environment has what was sent, and of agentd's own only what it needs", () => {
+test('the agent’s environment has the given variables, and only what it needs of agentd’s own', () => {
   const own = {
     PATH: '/bin',
     HTTPS_PROXY: 'http://egress',
@@ -86,7 +86,7 @@ test("the agent's environment has what was sent, and of agentd's own only what i
   assert.deepEqual(values, ['token', 'key'])
 })
 
-test('readiness is ready, starting, nobody there or no answer', async (t) => {
+test('a probe reports ready or starting, and stalled if the response never comes or never ends', async (t) => {
   let answer: 200 | 503 | 'none' | 'endless' = 200
   const server = createServer((_req, res) => {
     if (answer === 'none') return

@@ -19,7 +19,7 @@ import type { GatewayHandle } from '../../../agentd/server.ts'
 import { readAll, type ServedAgentd, serveAgentd } from '../../support/agentd-services.ts'
 
 const TOKEN = 'token of the gateway'
-/** Stands where the engine's gateway listens: what it says is up to each test. */
+/** Listens in place of the engine's gateway; each test decides how it responds. */
 let upstream: Server
 let listener: RequestListener
 let sockets: WebSocketServer
@@ -46,7 +46,7 @@ after(async () => {
   upstream.close()
 })
 
-test("a request goes on with the gateway's token, and without what is not the gateway's", async () => {
+test('a request is forwarded with the gateway’s token and without headers not meant for it', async () => {
   let seen: IncomingMessage | undefined
   listener = (req, res) => {
     seen = req
@@ -76,7 +76,7 @@ test("a request goes on with the gateway's token, and without what is not the ga
   assert.deepEqual(others, { 'x-mine': '1', accept: 'text/event-stream', 'content-length': '5' })
 })
 
-test('a body of unknown length keeps its frame, whatever the method', async () => {
+test('a body of unknown length stays chunked, whatever the method', async () => {
   for (const method of ['POST', 'DELETE', 'PATCH']) {
     listener = async (req, res) => {
       const body = await readAll(req)
@@ -95,7 +95,7 @@ test('a body of unknown length keeps its frame, whatever the method', async () =
   }
 })
 
-test('a stream of events comes as it is written', async () => {
+test('an event stream is forwarded as it is written', async () => {
   let more = () => {}
   listener = (_req, res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -111,7 +111,7 @@ test('a stream of events comes as it is written', async () => {
   response.destroy()
 })
 
-test("the gateway's work ends when the client goes, before and during the answer", async () => {
+test('the gateway’s work ends when the client leaves, before and during the response', async () => {
   for (const answers of [false, true]) {
     const closed = Promise.withResolvers<void>()
     const asked = Promise.withResolvers<void>()
@@ -130,7 +130,7 @@ test("the gateway's work ends when the client goes, before and during the answer
   }
 })
 
-test("a slow reader holds the gateway up, not agentd's memory", async () => {
+test('a slow reader blocks the gateway and does not fill agentd’s memory', async () => {
   let written = 0
   listener = (_req, res) => {
     const chunk = Buffer.alloc(1_000_000)
@@ -154,7 +154,7 @@ test("a slow reader holds the gateway up, not agentd's memory", async () => {
   response.destroy()
 })
 
-test('a gateway that is not there is 503, and one that breaks off is 502', async () => {
+test('an unavailable gateway returns 503, and one that breaks off returns 502', async () => {
   const code = async () => {
     const { status, body } = await agentd.json('GET', '/v1/gateway/x')
     return `${status} ${body.error}`
@@ -188,7 +188,7 @@ function open(path = '', headers = {}): WebSocket {
   })
 }
 
-test('a WebSocket goes through, its first message rewritten', async () => {
+test('a WebSocket passes through, with its first message rewritten', async () => {
   const seen: { req?: IncomingMessage; messages: string[] } = { messages: [] }
   sockets.on('connection', (socket, req) => {
     seen.req = req
@@ -223,7 +223,7 @@ test('a WebSocket goes through, its first message rewritten', async () => {
   assert.equal(code, 1000)
 })
 
-test('a browser that says itself who it is is a page of this machine to the gateway', async () => {
+test('a browser that sends the token itself appears to the gateway as a local page', async () => {
   const origins: unknown[] = []
   sockets.on('connection', (socket, { headers }) => {
     origins.push(headers.origin, headers[BROWSER_HEADER])
@@ -233,7 +233,7 @@ test('a browser that says itself who it is is a page of this machine to the gate
   assert.deepEqual(origins, [`http://127.0.0.1:${gateway.port}`, undefined])
 })
 
-test('large messages go both ways whole', async () => {
+test('large messages pass both ways whole', async () => {
   sockets.on('connection', (socket) => socket.on('message', (data) => socket.send(data)))
   const client = open()
   await once(client, 'open')
@@ -245,7 +245,7 @@ test('large messages go both ways whole', async () => {
   client.terminate()
 })
 
-test("the gateway's close code and reason arrive", async () => {
+test('the gateway’s close code and reason are passed on', async () => {
   sockets.on('connection', (socket) => socket.on('message', () => socket.close(1008, 'not like this')))
   for (let i = 0; i < 20; i++) {
     const client = open()
@@ -257,7 +257,7 @@ test("the gateway's close code and reason arrive", async () => {
   }
 })
 
-test("the end of one side of a WebSocket is the other's", async () => {
+test('when one side closes a WebSocket, the other side is closed too', async () => {
   const ended = Promise.withResolvers<void>()
   sockets.on('connection', (socket) => socket.on('close', () => ended.resolve()))
   const client = open()
@@ -271,7 +271,7 @@ test("the end of one side of a WebSocket is the other's", async () => {
   await once(other, 'close')
 })
 
-test('an upgrade that the gateway does not make is refused', async () => {
+test('an upgrade that the gateway does not make is rejected', async () => {
   const refused = async () => {
     const client = open()
     client.on('error', () => {})
@@ -290,7 +290,7 @@ test('an upgrade that the gateway does not make is refused', async () => {
   sockets.options.verifyClient = undefined
 })
 
-test('a client that goes while the tunnel is made leaves nothing behind', async () => {
+test('a client that leaves during an upgrade leaves nothing behind', async () => {
   const closed = Promise.withResolvers<void>()
   const seen = Promise.withResolvers<void>()
   const silent = createServer().on('upgrade', (_req, socket) => {

@@ -1,4 +1,4 @@
-/** git's own client against a real agentd: clones, fetches and pushes. */
+/** The git client against a real agentd: clones, fetches and pushes. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 const cleanUp = () => rm(place, { recursive: true, force: true })
 
-/** git as somebody with a clone runs it, with the token in a header. */
+/** Runs git like the owner of a clone, with the token in a header. */
 async function client(folder: string, ...args: string[]): Promise<{ code: number; said: string }> {
   const settings = {
     'http.extraHeader': `Authorization: Bearer ${TOKEN}`,
@@ -80,7 +80,7 @@ test('clone, push and fetch work', async () => {
   const second = await world.commit()
   await ok('c', 'pull', '-q')
   assert.equal(await ok('c', 'rev-parse', 'HEAD'), second.commit)
-  // Other branches, tags and their removal are the client's own matter.
+  // Clients may push and remove other branches and tags freely.
   await ok('c', 'push', '-q', 'origin', 'HEAD:refs/heads/other', 'HEAD:refs/tags/v1')
   await ok('c', 'push', '-q', 'origin', ':other')
   assert.doesNotMatch(await ok('c', 'ls-remote'), /berth|other/)
@@ -93,7 +93,7 @@ test('clone, push and fetch work', async () => {
   await cleanUp()
 })
 
-test('a push takes up what the agent has changed first; a diverged one is refused', async () => {
+test('a push first commits what the agent has changed; a diverged push is rejected', async () => {
   await world.put('a', 'a')
   await world.commit()
   await clone('c')
@@ -119,11 +119,11 @@ test('a push takes up what the agent has changed first; a diverged one is refuse
   await cleanUp()
 })
 
-test('a push of what must not come in is refused with the reason', async () => {
+test('a push of invalid content is rejected with the reason', async () => {
   await world.put('manifest.json', '{"old": "and not valid"}')
   await world.commit()
   await clone('c')
-  // A fault that was there before is not the pusher's.
+  // The pusher is not blamed for an existing fault.
   await change('c', { fine: 'fine' })
   await ok('c', 'push', '-q')
   const refused: [Record<string, string>, RegExp][] = [
@@ -156,10 +156,10 @@ test('a push of what must not come in is refused with the reason', async () => {
 })
 
 const VALUE = 'value-of-the-agents-key'
-/** A made-up key, in parts: scanners of repositories would take it for one. */
+/** A made-up key in parts, because scanners of repositories would take it for a real one. */
 const PEM = `-----BEGIN ${'OPENSSH'} PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n`
 
-/** Ways to bring a secret in, and the refusal of each. */
+/** Ways to smuggle in a secret, and the reason for which each is rejected. */
 const SMUGGLED: [how: string, steps: (() => Promise<unknown>)[], push: string[], reason: RegExp][] = [
   [
     'a commit whose file a later one removes',
@@ -194,7 +194,7 @@ const SMUGGLED: [how: string, steps: (() => Promise<unknown>)[], push: string[],
     /deploy\.txt.*: it has a private key/,
   ],
   [
-    'a merge that adds of its own',
+    'a merge that adds its own file',
     [
       () => ok('c', 'checkout', '-qb', 'side', 'HEAD'),
       () => change('c', { side: 'side' }),
@@ -239,7 +239,7 @@ const SMUGGLED: [how: string, steps: (() => Promise<unknown>)[], push: string[],
 ]
 
 for (const [how, steps, push, reason] of SMUGGLED)
-  test(`a push refuses a secret in ${how} [report: pushed secrets]`, async () => {
+  test(`a push rejects a secret in ${how} [report: pushed secrets]`, async () => {
     await world.tellSecrets({ API_KEY: VALUE })
     await world.put('a', 'a')
     await world.commit()
@@ -252,7 +252,7 @@ for (const [how, steps, push, reason] of SMUGGLED)
     await cleanUp()
   })
 
-test('a push takes old objects, and the exceptions of its .gitignore [report: pushed secrets]', async () => {
+test('a push accepts old objects, and the exceptions of its .gitignore [report: pushed secrets]', async () => {
   await world.tellSecrets({ API_KEY: VALUE })
   // The agent's own commits are not checked.
   await world.put('a', VALUE)
@@ -267,13 +267,13 @@ test('a push takes old objects, and the exceptions of its .gitignore [report: pu
   )
   await change('c', { '.gitignore': '!/tests/key.pem\n' })
   await ok('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')
-  // The value of a secret stays out all the same.
+  // The value of a secret stays out even so.
   await change('c', { 'tests/key.pem': `${PEM}${VALUE}` })
   assert.match((await client('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')).said, /has the value/)
   await cleanUp()
 })
 
-test('a push of thousands of files is looked through to the end [report: pushed secrets]', async () => {
+test('a push of thousands of files is scanned to the end [report: pushed secrets]', async () => {
   await world.tellSecrets({ API_KEY: VALUE })
   await world.put('a', 'a')
   await world.commit()
@@ -289,7 +289,7 @@ test('a push of thousands of files is looked through to the end [report: pushed 
   await cleanUp()
 })
 
-test('a push keeps out of the way of files that the agent is writing', async () => {
+test('a push leaves files alone that the agent is writing', async () => {
   await world.put('log', 'one\n')
   await world.put('a', 'a')
   await world.commit()
@@ -301,8 +301,8 @@ test('a push keeps out of the way of files that the agent is writing', async () 
   const writer = (async () => {
     while (writing) {
       await world.put('log', `${count++}\n`)
-      // A push loses where the file has changed since the pull: on a slow machine it needs longer rests, in the end
-      // twice as long as it takes itself.
+      // A push fails if the file has changed since the pull. On a slow machine it needs longer pauses: in the end,
+      // twice the duration of a push.
       const rest = Math.max(attempt * 60, Math.min(attempt / 4, 2) * lastMs)
       await new Promise((resolve) => setTimeout(resolve, 1 + rest))
     }
@@ -319,7 +319,7 @@ test('a push keeps out of the way of files that the agent is writing', async () 
   await writer
   assert.ok(done)
   assert.equal(await atAgent('log'), `${count - 1}\n`)
-  // The push has committed it already where the agent wrote nothing since.
+  // If the agent has written nothing since, the push has already committed it.
   await world.commit()
   assert.equal(world.git('show', 'main:log'), `${count - 1}`)
   assert.equal(world.git('status', '--porcelain'), '')

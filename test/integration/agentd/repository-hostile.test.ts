@@ -1,4 +1,4 @@
-/** The agent's repository as its worst friends would have it: configurations that hang, writers, deaths in the middle. */
+/** The agent's repository at its most hostile: configurations that hang, concurrent writers, and kills halfway. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -25,7 +25,7 @@ const client = (...args: string[]) =>
     .toString()
     .trim()
 
-test('a configuration that the agent writes is not run, and holds nobody up', async () => {
+test('a configuration that the agent writes is never run and blocks nothing', async () => {
   const place = await mkdtemp(join(tmpdir(), 'hostile-'))
   const ran = join(place, 'ran')
   await world.put('hang.sh', `#!/bin/sh\ntouch ${ran}\nsleep 1000\n`)
@@ -60,7 +60,7 @@ test('a configuration that the agent writes is not run, and holds nobody up', as
     await world.put(`.git/hooks/${hook}`, `#!/bin/sh\nexec ${script}\n`)
     await chmod(join(world.root, '.git/hooks', hook), 0o755)
   }
-  // An include that nobody ever writes to; and no git configuration at all.
+  // An include that nobody ever writes to, and an invalid git configuration.
   execFileSync('mkfifo', [join(world.root, '.git/include')])
   await world.put(
     '.git/config',
@@ -86,7 +86,7 @@ test('a configuration that the agent writes is not run, and holds nobody up', as
   await rm(place, { recursive: true })
 })
 
-test('a commit is consistent while many write', async () => {
+test('a commit is consistent during concurrent writes', async () => {
   execFileSync('git', ['init', '-q', join(world.root, 'inner')])
   await world.put('inner/file', 'of a repository without a commit')
   for (let i = 0; i < 50; i++) await world.put(`f${i % 5}/${i}`, 'x'.repeat(100_000))
@@ -121,12 +121,12 @@ test('a commit is consistent while many write', async () => {
   assert.equal(world.git('status', '--porcelain'), '')
 })
 
-test('locks that were left behind hold nobody up', async () => {
+test('leftover locks block nothing', async () => {
   await world.put('a', 'a')
   await world.commit()
   await world.put('.git/index.lock', '')
   await world.put('b', 'b')
-  // The commit does not wait for a lock that is fresh, as of somebody who works right now.
+  // The commit does not wait for a fresh lock, like the one of a git command that is running now.
   assert.deepEqual(world.files((await world.commit()).commit), ['a', 'b'])
   await world.put('.git/refs/heads/main.lock', '')
   await world.agentd.kill('SIGKILL')
@@ -136,7 +136,7 @@ test('locks that were left behind hold nobody up', async () => {
   assert.equal(world.git('status', '--porcelain'), '')
 })
 
-test('agentd may be killed at any moment of a commit, a push or a reset', async () => {
+test('agentd recovers from a kill at any moment of a commit, a push or a reset', async () => {
   const place = await mkdtemp(join(tmpdir(), 'killed-'))
   for (let i = 0; i < 300; i++) await world.put(`files/${i}`, `${i}`.repeat(2000))
   const first = await world.commit()
@@ -171,11 +171,11 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     const push = spawn('git', ['-c', TOKEN_HEADER, '-C', clone, 'push', '-q', url(), 'HEAD:main'], {
       stdio: 'ignore',
     })
-    // The third round lets the push go through.
+    // The third round lets the push succeed.
     if (round === 2) await until('the push', 120_000, async () => push.exitCode !== null)
     else await sleep(pushMs * Math.random() * 1.5)
     await world.agentd.kill('SIGKILL')
-    await until('git has gone', 60_000, async () => push.exitCode !== null || push.signalCode !== null)
+    await until('git has exited', 60_000, async () => push.exitCode !== null || push.signalCode !== null)
     await world.boot()
 
     const mine = await world.commit()
@@ -183,13 +183,13 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     if (status.pushed !== null) {
       pushes++
       assert.equal(status.pushed, client('-C', clone, 'rev-parse', 'HEAD'))
-      // All of the push is in the working tree.
+      // The working tree has all of the push.
       assert.equal(await readFile(join(world.root, 'pushed99'), 'utf8'), `${round} 99`)
       await world.agentd.call('DELETE', `/v1/repository/pushed?commit=${status.pushed}`, { epoch: 1 })
     } else assert.notEqual(world.git('rev-parse', 'main'), pushed)
     assert.equal(world.git('status', '--porcelain'), '')
     assert.equal(world.git('fsck', '--no-dangling'), '')
-    // The agent's file is in the history, or kept beside it; a reset that was cut off may have removed it since.
+    // The agent's file is in the history or in a kept ref; a reset that was cut off may have removed it since.
     const log = world.git('log', '--all', '--diff-filter=AM', '--format=%H', '--', 'mine')
     const all = log.split('\n').filter(Boolean)
     assert.ok(
@@ -202,7 +202,7 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
   await rm(place, { recursive: true })
 })
 
-test('commits, a push and a reset at once end in one history', async () => {
+test('concurrent commits, a push and a reset end in one history', async () => {
   const place = await mkdtemp(join(tmpdir(), 'at-once-'))
   await world.put('a', 'a')
   const first = await world.commit()
@@ -221,7 +221,7 @@ test('commits, a push and a reset at once end in one history', async () => {
   ])
   assert.equal(reset.status, 200)
   assert.equal([one, two].filter(({ isNew }) => isNew).length <= 1, true)
-  await until('git has gone', 60_000, async () => push.exitCode !== null)
+  await until('git has exited', 60_000, async () => push.exitCode !== null)
   await world.commit()
   assert.equal(world.git('status', '--porcelain'), '')
   assert.equal(world.git('fsck', '--no-dangling'), '')
@@ -233,7 +233,7 @@ test('commits, a push and a reset at once end in one history', async () => {
   await rm(place, { recursive: true })
 })
 
-test('a push whose agentd dies before the working tree has followed is finished by the next one', async () => {
+test('a push whose agentd dies before it updates the working tree is finished by the next one', async () => {
   const record = join(world.agentd.home, '.berth/push.json')
   await world.put('a', 'old')
   await world.put('other', 'old')
@@ -241,7 +241,7 @@ test('a push whose agentd dies before the working tree has followed is finished 
   await world.put('a', 'new')
   await world.put('b', 'new')
   const pushed = await world.commit()
-  // Changed, new, one that must not be kept, and one that cannot.
+  // A changed file, a new one, one that must not be kept, and one that cannot be kept.
   const ofTheAgent = ['other', 'mine', 'secrets.txt', 'git~1']
   const stages: [string, () => Promise<void>, string][] = [
     ['before the ref moves', async () => world.git('reset', '-q', '--hard', old.commit) as never, 'old'],
@@ -292,7 +292,7 @@ test('a push whose agentd dies before the working tree has followed is finished 
   }
 })
 
-test('FIFOs in the place of files hold agentd up at most until it comes up again', async () => {
+test('FIFOs in place of files block agentd at most until its restart', async () => {
   await world.put('a', 'a')
   await world.commit()
   const folder = join(world.agentd.home, '.berth')
@@ -316,7 +316,7 @@ test('FIFOs in the place of files hold agentd up at most until it comes up again
   await rm(place, { recursive: true })
 })
 
-test('nothing is committed as long as the secrets are not known', async () => {
+test('nothing is committed until the secrets are known', async () => {
   await world.agentd.kill('SIGKILL')
   await world.agentd.boot()
   const json = { message: 'sync' }

@@ -1,4 +1,4 @@
-/** Resets, and commits that are made of what came from elsewhere, on a real agentd. */
+/** Resets, and commits made from imported content, on a real agentd. */
 import assert from 'node:assert/strict'
 import { chmod, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -30,7 +30,7 @@ async function importStream(
   return { status: response.status, body: (await response.json()) as Imported & { message: string } }
 }
 
-/** A stream of fast-import with one commit of these files. */
+/** A fast-import stream with one commit of these files. */
 function streamOf(files: Record<string, string>): string {
   const changes = Object.entries(files).map(
     ([path, text]) => `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`,
@@ -38,7 +38,7 @@ function streamOf(files: Record<string, string>): string {
   return `commit refs/berth/import\ncommitter B <b@example.com> 1700000000 +0000\ndata 1\nm\n${changes.join('')}\n`
 }
 
-test('a reset brings a commit back, and loses nothing', async () => {
+test('a reset restores a commit and loses nothing', async () => {
   await world.put('.gitignore', 'ignored\n')
   await world.put('a', 'a')
   await world.put('folder/b', 'b')
@@ -59,7 +59,7 @@ test('a reset brings a commit back, and loses nothing', async () => {
   assert.equal(world.git('rev-parse', 'main'), first.commit)
   assert.equal((await world.commit()).isNew, false)
 
-  // The reset keeps what was there before, also what nobody had committed.
+  // The reset keeps the previous state, including uncommitted files.
   const [kept] = world.git('for-each-ref', '--format=%(objectname)', 'refs/berth/kept').split('\n')
   assert.equal(world.git('rev-parse', `${kept}^`), second.commit)
   assert.equal(world.git('show', `${kept}:new`), 'not committed')
@@ -73,7 +73,7 @@ test('a reset brings a commit back, and loses nothing', async () => {
   assert.equal((await reset(undefined)).status, 400)
 })
 
-test('a reset ends a merge that is under way', async () => {
+test('a reset ends a merge in progress', async () => {
   await world.put('a', 'a')
   const first = await world.commit()
   world.git('checkout', '-q', '-b', 'side')
@@ -90,7 +90,7 @@ test('a reset ends a merge that is under way', async () => {
   assert.equal(world.git('log', '-1', '--format=%P'), first.commit)
 })
 
-test('an import makes a commit beside the working tree; paths that git would not check out are refused', async () => {
+test('an import leaves the working tree alone and rejects paths that git cannot check out', async () => {
   await world.put('a', 'a')
   const { commit } = await world.commit()
   const imported = await importStream(streamOf({ x: 'x', '"\\303\\266 \\"q\\""': 'quoted' }))
@@ -117,9 +117,9 @@ test('an import makes a commit beside the working tree; paths that git would not
   assert.equal((await importStream('feature export-marks=/tmp/marks-of-import\n')).status, 400)
 })
 
-test('a first reset that does not come to its end leaves no HEAD, and is done again', async () => {
+test('a first reset that fails leaves no HEAD and can be repeated', async () => {
   await world.put('seeded', 'there before')
-  // No file system has the last one: the checkout fails half-way.
+  // No file system accepts the last name, so the checkout fails halfway.
   const unfit = await importStream(streamOf({ a: 'other', ['z'.repeat(300)]: 'z' }))
   assert.equal((await reset(unfit.body.commit)).status, 500)
   assert.throws(() => world.git('rev-parse', '--verify', '--quiet', 'HEAD'))
@@ -134,7 +134,7 @@ test('a first reset that does not come to its end leaves no HEAD, and is done ag
   assert.ok(kept.some((commit) => world.files(commit).includes('seeded')))
 })
 
-test('a commit is made again where its parents are gone; clones and later pushes work', async () => {
+test('a commit is recreated without its parents, and clones and later pushes work', async () => {
   await world.put('a', 'a')
   await world.commit()
   await world.put('b', 'b')
@@ -161,7 +161,7 @@ test('a commit is made again where its parents are gone; clones and later pushes
   await rm(place, { recursive: true })
 })
 
-test('empty folders and permissions are restored, and the result lists the rest [report: secrets in snapshots]', async () => {
+test('a reset restores empty folders and permissions and lists what it lost [report: secrets in snapshots]', async () => {
   const bringBack = (extras: unknown) =>
     world.agentd.call<{ lost: string[] }>('PUT', '/v1/repository/extras', { json: extras, epoch: 1 })
   const modeOf = async (path: string) => ((await stat(join(world.root, path))).mode & 0o777).toString(8)

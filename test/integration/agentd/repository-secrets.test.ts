@@ -1,4 +1,4 @@
-/** Secrets stay out of the agent's commits, and each file that is left out is named. */
+/** Secrets stay out of the agent's commits, and each omitted file is named. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ const commit = () => world.commit()
 const repository = () => world.status()
 const files = (commit: string) => world.files(commit)
 
-test('secrets stay, whatever .gitignore says, tracked or not', async () => {
+test('secrets stay out of commits whatever .gitignore says, tracked or not', async () => {
   await world.tellSecrets({ API_KEY: 'value-of-the-key', SHORT: 'short', AGENT_NAME: 'Name of the agent' })
   await put('.gitignore', '!.env\n!*.pem\n')
   for (const name of ['.env', '.env.local', 'sub/my.key', 'a.pem', 'secrets.json', 'secrets/x', 'sub/.env/x'])
@@ -44,7 +44,7 @@ test('secrets stay, whatever .gitignore says, tracked or not', async () => {
   assert.deepEqual(files(second.commit), kept)
   assert.equal(await readFile(join(root, '.env'), 'utf8'), 'secret')
 
-  // A file that gets a secret stays as it was; without it, it is taken.
+  // A file that gains a secret keeps its last committed content, and is committed again once the secret is gone.
   await put('keys', 'value-of-the-key')
   await put('new', 'new')
   const third = await commit()
@@ -54,7 +54,7 @@ test('secrets stay, whatever .gitignore says, tracked or not', async () => {
   assert.equal((await repository()).dirty, true)
   assert.deepEqual((await commit()).leftOut.sort(), [...named, 'big', 'keys'].sort())
 
-  // Another secret, whose value is in a file that was committed before.
+  // Another secret, whose value is in a file that was committed earlier.
   await put('log', 'clean and more')
   const open = await commit()
   assert.ok(files(open.commit).includes('log'))
@@ -97,7 +97,7 @@ test('keys stay out of a commit, which names what it lacks [report: secrets in s
   )
   assert.equal((await repository()).dirty, false)
 
-  // The owner's exceptions come in, and leave without them.
+  // The owner's exceptions are included, and dropped again once the exceptions are removed.
   await put('.gitignore', `${ignore}!/workspace/id_rsa\n!/workspace/deploy.txt\n`)
   const second = await commit()
   assert.ok(['workspace/id_rsa', 'workspace/deploy.txt'].every((path) => files(second.commit).includes(path)))

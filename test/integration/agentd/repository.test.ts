@@ -1,4 +1,4 @@
-/** The agent's root as a git repository: commits, what is read of them, and what must not get into them. */
+/** The agent's root as a git repository: commits, how they are read, and what must stay out of them. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -50,7 +50,7 @@ async function changes(to: string, from?: string): Promise<TreeChange[]> {
     .map((line) => JSON.parse(line))
 }
 
-test('a change is committed, once', async () => {
+test('a change is committed once', async () => {
   assert.deepEqual(await repository(), { head: null, dirty: true, pushed: null })
   const empty = await commit()
   assert.deepEqual([empty.isNew, files(empty.commit)], [true, []])
@@ -77,19 +77,19 @@ test('a change is committed, once', async () => {
   assert.deepEqual(files((await commit()).commit), ['.gitignore'])
 })
 
-test('the files of a commit are one pack, and as they were', async () => {
+test('the files of a commit are one pack and unchanged', async () => {
   const text = 'the same line\n'.repeat(1000)
   await Promise.all(Array.from({ length: 40 }, (_, i) => put(`data/${i}.txt`, `${i}\n${text}`)))
   const { commit: made } = await commit()
   assert.match(git('count-objects', '-v'), /^in-pack: 4[0-9]$[\s\S]*^packs: 1$/m)
   assert.equal(git('show', `${made}:data/7.txt`), `7\n${text}`.trim())
-  // Text stays text: the size from which on git takes a file for a large one is that of the one call alone.
+  // Text stays text: only that one call sets the size above which git treats a file as large.
   await put('data/7.txt', 'seven\n')
   assert.match(git('diff', '--stat'), /1 insertion/)
   git('fsck', '--strict')
 })
 
-test('a commit of much more than 32 MiB is several packs', async () => {
+test('a commit of much more than 32 MiB has several packs', async () => {
   const parts = Array.from({ length: 5 }, () => randomBytes(10_000_000))
   await Promise.all(parts.map((bytes, i) => writeFile(join(root, `${i}`), bytes)))
   await commit()
@@ -97,7 +97,7 @@ test('a commit of much more than 32 MiB is several packs', async () => {
   git('fsck', '--strict')
 })
 
-test('the agent commits itself, leaves its branch, or deletes the repository', async () => {
+test('commits work if the agent commits itself, leaves its branch or deletes the repository', async () => {
   await put('a', 'a')
   const first = await commit()
   await put('b', 'b')
@@ -119,7 +119,7 @@ test('the agent commits itself, leaves its branch, or deletes the repository', a
   assert.deepEqual([anew.isNew, files(anew.commit)], [true, ['a', 'c']])
   assert.equal(git('rev-list', '--count', 'main'), '1')
 
-  // Half of it, or something else in its place.
+  // Half of the repository, or something else in place of it.
   await rm(join(root, '.git/objects'), { recursive: true })
   assert.deepEqual(files((await commit()).commit), ['a', 'c'])
   await rm(join(root, '.git'), { recursive: true })
@@ -129,7 +129,7 @@ test('the agent commits itself, leaves its branch, or deletes the repository', a
   assert.deepEqual(files((await commit()).commit), ['a', 'c'])
 })
 
-test('a commit is seen also where git takes the folder for no repository', async () => {
+test('the last commit is still known if git finds no repository in the folder', async () => {
   await put('a', 'a')
   const { commit: head } = await commit()
   await put('.git/HEAD', 'junk')
@@ -137,13 +137,13 @@ test('a commit is seen also where git takes the folder for no repository', async
   await rm(join(world.agentd.home, '.berth/git'), { recursive: true })
   assert.equal((await repository()).head, head)
   assert.equal((await commit()).isNew, false)
-  // Work that failed for the missing folder is not tried again before agentd restarts.
+  // Operations that failed because the folder was missing are not retried before agentd restarts.
   await world.agentd.kill('SIGKILL')
   await world.boot()
   assert.equal((await repository()).dirty, false)
 })
 
-test('changes, blobs, diff and files say what is in commits', async () => {
+test('changes, blobs, diff and files describe the content of commits', async () => {
   await put('a b', 'one\ntwo\n')
   await put('run', '#!/bin/sh\n')
   await put('gone', 'gone\n')
@@ -158,7 +158,7 @@ test('changes, blobs, diff and files say what is in commits', async () => {
   await put('turns/into', 'folder\n')
   await put('new', 'new')
   const to = await commit()
-  // Another call may be copying the index at that moment: reading commits needs none.
+  // Another call may be copying the index at that moment; reading commits needs no index.
   await truncate(join(world.agentd.home, '.berth/git/index'), 20)
 
   const all = await changes(from.commit)
@@ -215,7 +215,7 @@ test('changes, blobs, diff and files say what is in commits', async () => {
   assert.equal((await text(`${at}&path=../x`)).status, 400)
 })
 
-test('repositories within the repository are kept as files', async () => {
+test('nested repositories are kept as files', async () => {
   const inner = (folder: string, ...args: string[]) => git('-C', folder, ...args)
   for (const folder of ['with', 'without', 'deep', 'empty']) {
     await mkdir(join(root, folder), { recursive: true })
@@ -254,14 +254,14 @@ test('repositories within the repository are kept as files', async () => {
   assert.equal(third.tree, second.tree)
 })
 
-test('files that cannot be kept are left out and named; the rest is committed', async () => {
+test('files that cannot be kept are omitted and named; the rest is committed', async () => {
   await put('fine', 'fine')
   await writeFile(Buffer.concat([Buffer.from(join(root, 'bad-')), Buffer.from([0xff])]), 'x')
   execFileSync('mkfifo', [join(root, 'fifo')])
   const first = await commit()
   assert.deepEqual(files(first.commit), ['fine'])
   assert.deepEqual(first.leftOut, ['bad-\ufffd'])
-  // Names that git has for itself on other systems, and a file that is closed.
+  // Names that git reserves on other systems, and a file that cannot be read.
   await put('git~1', 'x')
   await put('.GIT/config', 'x')
   await put('closed', 'x')
@@ -270,16 +270,16 @@ test('files that cannot be kept are left out and named; the rest is committed', 
   const isRoot = process.getuid?.() === 0
   const closed = isRoot ? [] : ['closed']
   assert.deepEqual(second.leftOut.sort(), ['.GIT/config', 'bad-\ufffd', ...closed, 'git~1'])
-  // Or it would be saved again and again.
+  // Otherwise it would be saved again and again.
   assert.equal((await repository()).dirty, false)
-  // Mid-merge, with an index that is no index.
+  // In the middle of a merge, with an invalid index.
   await put('.git/index', 'junk')
   await put('more', 'more')
   const third = await commit()
   assert.deepEqual(files(third.commit), [...(isRoot ? ['closed'] : []), 'fine', 'more'])
 })
 
-test('manifest.json gets the skills and secrets that are attached, and keeps the rest', async () => {
+test('manifest.json lists the attached skills and secrets and keeps everything else', async () => {
   const manifest = {
     version: 1,
     agent: { name: 'A' },
@@ -313,7 +313,7 @@ test('manifest.json gets the skills and secrets that are attached, and keeps the
   await assert.rejects(readFile(join(root, 'manifest.json')))
 })
 
-test('requests that make no sense are refused', async () => {
+test('invalid requests are rejected', async () => {
   for (const json of [null, {}, { message: '' }, { message: 'a\0' }, { message: 'x', manifest: {} }])
     assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 1 })).status, 400)
   const json = { message: 'x' }
@@ -321,11 +321,11 @@ test('requests that make no sense are refused', async () => {
   assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 0 })).status, 409)
 })
 
-test('many objects are packed, and none is lost', async () => {
+test('many objects are packed and none is lost', async () => {
   await put('kept', 'of nobody')
   const unreachable = git('hash-object', '-w', 'kept')
   await Promise.all(Array.from({ length: 2100 }, (_, i) => put(`many/${i}`, `${i}`)))
-  // The agent's own git makes an object of each; for a commit they would be one pack.
+  // The agent's own git stores each as a loose object; a commit by agentd would store them as one pack.
   git('add', 'many')
   const { commit: id } = await commit()
   await until('they are packed', () => git('count-objects').startsWith('0 '), 300_000)

@@ -1,4 +1,4 @@
-/** A real agentd with an agent's root, and how the agent and the worker use it. */
+/** A real agentd with an agent's root, and helpers that act like the agent and the worker. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -23,13 +23,13 @@ export class RepositoryWorld {
     return world
   }
 
-  /** Starts agentd again, after it was killed. */
+  /** Restarts agentd after it was killed. */
   async boot(): Promise<void> {
     await this.agentd.boot()
     await this.tellSecrets()
   }
 
-  /** Starts the gateway with these secrets and ends it: from then on agentd knows them. */
+  /** Starts the gateway with these secrets and stops it again, so that agentd knows them. */
   async tellSecrets(env: Record<string, string> = {}): Promise<void> {
     const run = randomUUID()
     await this.agentd.start({ env, run })
@@ -52,7 +52,7 @@ export class RepositoryWorld {
     assert.equal(made.status, 200)
   }
 
-  /** git in the root, as the agent itself would run it. */
+  /** Runs git in the root, as the agent itself would. */
   git(...args: string[]): string {
     const name = ['-c', 'user.name=Agent', '-c', 'user.email=agent@example.com']
     const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']

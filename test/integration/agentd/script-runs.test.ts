@@ -40,7 +40,7 @@ async function newScripts(
   return { scripts, log, reach }
 }
 
-test('a build that takes too long is ended, with all that it started', async (t) => {
+test('a build that takes too long is ended with all its child processes', async (t) => {
   const manifest = { build: 'trap "" TERM; sleep 300 & wait', start: 'true' }
   const { scripts, log, reach } = await newScripts(t, manifest, { buildMs: 500 })
   scripts.run('build')
@@ -49,7 +49,7 @@ test('a build that takes too long is ended, with all that it started', async (t)
   assert.ok(log.lines(100).some(({ message }) => message === 'build was ended: it took longer than 0.5 s'))
 })
 
-test('a script whose environment is too large has failed, and the log says so', async (t) => {
+test('a script whose environment is too large fails and the log says so', async (t) => {
   const env = { BIG: 'x'.repeat(200_000) }
   const { scripts, log, reach } = await newScripts(t, { start: 'true' }, { env })
   scripts.run('start')
@@ -57,7 +57,7 @@ test('a script whose environment is too large has failed, and the log says so', 
   assert.match(log.lines(1)[0]?.message ?? '', /E2BIG/)
 })
 
-test('the later one of two runs at the same time wins', async (t) => {
+test('the later of two concurrent runs wins', async (t) => {
   const { scripts, reach } = await newScripts(t, { build: 'true', start: 'sleep 300' })
   for (let i = 0; i < 5; i++) scripts.run('build')
   await reach('success running')

@@ -1,4 +1,4 @@
-/** The agent's own scripts, and what it may do with them. */
+/** The agent's own scripts, and what they may do. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -34,7 +34,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     assert.deepEqual(left, [])
   })
 
-  test('the script build runs, then start, in the root, with the secrets; both leave logs without them', async () => {
+  test('build runs, then start, in the root with the secrets, and both logs redact them', async () => {
     await say({ build: 'pwd; echo $API_KEY; echo to stderr >&2', start: 'echo up $API_KEY; sleep 300' })
     await agentd.start({ scripts: 'build', env: { API_KEY: 'sk-0123456789' } })
     const { scripts } = await reach('success running')
@@ -50,7 +50,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     ])
   })
 
-  test('the script start is not run after a build that failed; a retry runs both', async () => {
+  test('the script start does not run after a failed build; a retry runs both', async () => {
     await say({ build: 'exit 3', start: 'sleep 300' })
     assert.equal((await retry()).status, 503)
     await agentd.start({ scripts: 'build' })
@@ -65,7 +65,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     await reach('not_configured success')
   })
 
-  test('a restart runs the script start alone, with the new environment, and ends the old one', async () => {
+  test('a restart runs only the script start, with the new environment, and ends the old one', async () => {
     await say({ build: 'touch built-$RUN', start: 'echo $RUN > started; sleep 300' })
     await agentd.start({ run: 'one', scripts: 'build', env: { RUN: 'one' } })
     await reach('success running')
@@ -73,11 +73,11 @@ describe('scripts', { timeout: 600_000 }, () => {
     const started = () => readFile(join(agentd.home, 'clawd/started'), 'utf8').catch(() => '')
     await until('the second start', 60_000, async () => (await started()) === 'two\n')
     const old = [`OPENCLAW_STATE_DIR=${join(agentd.home, '.openclaw')}`, 'RUN=one']
-    await until('the old ones to be gone', 60_000, async () => (await markedProcesses(old)).length === 0)
+    await until('the old processes to be gone', 60_000, async () => (await markedProcesses(old)).length === 0)
     await assert.rejects(readFile(join(agentd.home, 'clawd/built-two')))
   })
 
-  test('the death of the gateway leaves the script start alone', async () => {
+  test('the script start keeps running when the gateway dies', async () => {
     await say({ start: 'echo $$; exec sleep 300' })
     await agentd.start({ scripts: 'build' })
     const { gateway } = await reach('not_configured running')
@@ -104,8 +104,8 @@ describe('scripts', { timeout: 600_000 }, () => {
   })
 
   test('a fork bomb is ended', async () => {
-    // Sessions of their own, each of which forks without a pause. Few, as the kernel may give each session as much of the
-    // test's machine as all the tests together.
+    // Separate sessions, each of which forks without a pause. Only a few, because the kernel may give each session as
+    // much of the test machine as all the tests together.
     await say({
       start: 'for i in $(seq 6); do setsid sh -c "while :; do sh -c :; done" & done; wait',
     })
@@ -115,7 +115,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('a script with output without end leaves agentd small, and its log file as well', async () => {
+  test('endless output of a script keeps agentd and its log file small', async () => {
     await say({ build: 'yes "a line of a flood" | head -c 300000000', start: 'sleep 300' })
     await agentd.start({ scripts: 'build' })
     await reach('success running', 120_000)
@@ -124,7 +124,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     assert.ok(Number(peak) < 250_000, `${peak} kB`)
   })
 
-  test('a malformed manifest runs nothing, and the log says why', async () => {
+  test('a malformed manifest runs no scripts, and the log gives the reason', async () => {
     const elsewhere = join(agentd.folder, 'elsewhere.json')
     await writeFile(elsewhere, JSON.stringify({ scripts: { build: 'true' } }))
     const makers: [string, () => unknown][] = [
@@ -156,13 +156,13 @@ describe('scripts', { timeout: 600_000 }, () => {
     }
   })
 
-  test('a manifest may begin with a byte order mark, as a push takes it', async () => {
+  test('a manifest may begin with a byte order mark, as pushes allow', async () => {
     await writeFile(manifest(), `\uFEFF${JSON.stringify({ version: 1, scripts: { build: 'true' } })}`)
     await agentd.start({ scripts: 'build' })
     await reach('success not_configured')
   })
 
-  test('a log file that the agent made a link leads nowhere', async () => {
+  test('a log file that the agent replaced by a link is not followed', async () => {
     const target = join(agentd.home, 'precious')
     await writeFile(target, 'precious')
     await symlink(target, join(agentd.folder, 'tmp/user-build.log'))

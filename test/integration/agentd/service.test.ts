@@ -18,7 +18,7 @@ after(async () => {
   await rm(agentd.config.engineDir, { recursive: true })
 })
 
-/** A request with headers of its own; resolves to the status and the body. */
+/** Sends a request with the given headers; resolves to the status and the body. */
 function raw(
   method: string,
   path: string,
@@ -40,7 +40,7 @@ function raw(
 
 const authorized = { authorization: `Bearer ${TOKEN}` }
 
-test('nothing is said without the right token, not even what there is', async () => {
+test('every path returns 401 without the right token, even unknown paths', async () => {
   const headers = [
     '',
     'Bearer',
@@ -63,7 +63,7 @@ test('nothing is said without the right token, not even what there is', async ()
   assert.equal(upgrade.status, 401)
 })
 
-test('a call that is not known, or makes no sense, is refused', async () => {
+test('an unknown or invalid call is rejected', async () => {
   const wrong: [string, string, Record<string, string>, string | undefined, number][] = [
     ['GET', '/v1/nothing', {}, undefined, 404],
     ['POST', '/v1/status', {}, undefined, 404],
@@ -82,7 +82,7 @@ test('a call that is not known, or makes no sense, is refused', async () => {
   }
 })
 
-test('a worker that another has followed can do nothing any more', async () => {
+test('a worker with an older epoch can change nothing', async () => {
   const json = { files: [] }
   assert.equal((await agentd.call('PUT', '/v1/workspace', { json })).status, 400)
   assert.equal((await agentd.call('PUT', '/v1/workspace', { json, epoch: 7 })).status, 200)
@@ -99,8 +99,8 @@ test('a worker that another has followed can do nothing any more', async () => {
   assert.equal((await agentd.status()).epoch, 7)
 })
 
-test('the status waits for another version, for a bounded time', async () => {
-  // Now and then the space on the disk makes another version.
+test('the status waits a limited time for another version', async () => {
+  // From time to time, a change of the free disk space creates another version.
   const [version, took] = await until('a wait with nothing new', 60_000, async () => {
     const { version } = await agentd.status()
     const started = Date.now()
@@ -116,7 +116,7 @@ test('the status waits for another version, for a bounded time', async () => {
   await agentd.call('DELETE', '/v1/gateway', { epoch: 8 })
 })
 
-test('files of the workspace appear once, and stay as the agent has them', async () => {
+test('seeded files appear once, and existing files of the agent stay', async () => {
   const root = join(agentd.home, 'clawd')
   const outside = join(agentd.folder, 'outside')
   await mkdir(outside)
@@ -139,7 +139,7 @@ test('files of the workspace appear once, and stay as the agent has them', async
   assert.equal(branch.toString().trim(), 'main')
 })
 
-test('the log is followed; a reader that stands still costs nothing and is told', async () => {
+test('the log can be followed; a stalled reader costs no memory and learns what it missed', async () => {
   const lines: LogLine[] = []
   const follow = async (): Promise<IncomingMessage> => {
     const sent = request(agentd.url('/v1/logs/stream?lines=2'), { headers: authorized, agent: false })
@@ -169,7 +169,7 @@ test('the log is followed; a reader that stands still costs nothing and is told'
     text += chunk
   })
   slow.resume()
-  await until('what the slow one missed', 60_000, async () =>
+  await until('what the slow reader missed', 60_000, async () =>
     /lines were left out: the reader is too slow/.test(text),
   )
   quick.destroy()
@@ -177,7 +177,7 @@ test('the log is followed; a reader that stands still costs nothing and is told'
   await agentd.call('DELETE', '/v1/gateway', { epoch: 10 })
 })
 
-test('a worker that stands still over its body can do nothing once another has followed it', async () => {
+test('a worker that stalls in its body can change nothing once a newer worker has connected', async () => {
   const headers = { ...authorized, [EPOCH_HEADER]: '18' }
   const sent = request(agentd.url('/v1/workspace'), { method: 'PUT', headers, agent: false })
   sent.write('{"files": [{"path": "late.txt", ')
@@ -191,7 +191,7 @@ test('a worker that stands still over its body can do nothing once another has f
   await assert.rejects(readFile(join(agentd.home, 'clawd', 'late.txt')), { code: 'ENOENT' })
 })
 
-test('agentd is reached whatever its agent has put in the place of its files, and tells what is wrong', async () => {
+test('agentd is reachable whatever the agent replaced its files with, and reports the fault', async () => {
   const own = await TestAgentd.start({ engineDir: agentd.config.engineDir })
   const closed = join(own.home, '.agentd', 'closed')
   try {
@@ -201,7 +201,7 @@ test('agentd is reached whatever its agent has put in the place of its files, an
     await rm(join(own.home, '.agentd-home'))
     execFileSync('mkfifo', [join(own.home, '.agentd-home')])
     await mkdir(join(closed, 'full'), { recursive: true })
-    // Only a normal user cannot remove what is in it.
+    // Only a normal user cannot remove the folder's content.
     await chmod(closed, 0)
     await own.boot()
     await own.start({})
@@ -219,7 +219,7 @@ test('agentd is reached whatever its agent has put in the place of its files, an
   }
 })
 
-test('the last lines of the log outlive agentd, and invalid lines from the agent are skipped [report: broken sandboxes]', async () => {
+test('the last log lines outlive agentd, without the agent’s invalid lines [report: broken sandboxes]', async () => {
   const run = (await agentd.logs()).length
   const message = 'said before the restart'
   await agentd.call('POST', '/v1/exec', { json: { command: 'true', timeoutMs: 10_000, outputBytes: 10 } })

@@ -1,5 +1,7 @@
-/** Stands in the place of the engine where a test needs one that misbehaves; told how by its environment
- * (by names that are not hidden in the log). */
+/**
+ * Stands in for the engine in tests that need a misbehaving one. Its environment sets its behaviour, by names that the
+ * log does not hide.
+ */
 import { execSync, spawn } from 'node:child_process'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -21,14 +23,14 @@ const say = (level, message) =>
 say('info', `environment: ${JSON.stringify(process.env)}`)
 if (AGENT_SAY) say('error', AGENT_SAY.replace('{pid}', process.pid))
 if (AGENT_IGNORE_SIGTERM) process.on('SIGTERM', () => say('info', 'SIGTERM is not for me'))
-// A helper in a session of its own, as the engine's spawn broker is.
+// A helper in a separate session, like the engine's spawn broker.
 if (AGENT_HELPER) spawn('sleep', [AGENT_HELPER], { detached: true, stdio: 'ignore' })
 if (AGENT_FLOOD_BYTES) {
-  // Not by Node itself, which is slower than agentd. In JSON each character becomes six: what agentd passes on in a second
-  // is more than the system keeps for a reader that stands still.
+  // Not written by Node itself, which is slower than agentd. In JSON each character becomes six: agentd forwards more
+  // in a second than the system buffers for a reader that stalls.
   const flood = `yes '${'\u0001'.repeat(4000)}' | head -c ${AGENT_FLOOD_BYTES}; echo`
   execSync(flood, { stdio: ['ignore', 'inherit', 'inherit'] })
-  // Later, and again: what comes while agentd is still behind the flood is dropped with it.
+  // Later and repeatedly, because anything that comes while agentd is behind the flood is dropped with it.
   setInterval(() => say('info', 'the flood is over'), 1500)
 }
 
@@ -45,7 +47,7 @@ server.listen(Number(process.argv[process.argv.indexOf('--port') + 1]), '127.0.0
 if (AGENT_DIE_AFTER_MS && mayDie())
   setTimeout(() => process.exit(Number(AGENT_EXIT_CODE)), Number(AGENT_DIE_AFTER_MS))
 
-/** Whether this start is one of the first AGENT_DEATHS; without a number all are. */
+/** Whether this start is among the first AGENT_DEATHS; without a number, all are. */
 function mayDie() {
   if (!AGENT_DEATHS) return true
   const file = join(process.env.TMPDIR, 'starts')
