@@ -1,4 +1,4 @@
-/** agentd is the agent's: it may answer anything, anyhow, or not at all. */
+/** agentd belongs to the agent, so it may return anything, in any form, or nothing at all. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
@@ -37,7 +37,7 @@ const answering = (t: TestContext, bytes: string) =>
     socket.once('data', () => socket.write(bytes))
   })
 
-test('a request has its token, epoch and body, and its answer comes back', async (t) => {
+test('a request has its token, epoch and body, and its response comes back', async (t) => {
   const client = await startClient(t)
   const port = await listen(
     t,
@@ -59,7 +59,7 @@ test('a request has its token, epoch and body, and its answer comes back', async
   assert.notEqual(client.token(agentId), client.token('x0000002'))
 })
 
-test('a failure has the code of agentd, or one of ours', async (t) => {
+test('a failure has the code that agentd sent, or one that the client assigns', async (t) => {
   const client = await startClient(t)
   const bodies: [expected: string, status: number, body: string][] = [
     ['not_ready', 503, '{"error": "not_ready", "message": "soon"}'],
@@ -80,7 +80,7 @@ test('a failure has the code of agentd, or one of ours', async (t) => {
   await failsWith('unreachable', stranger.json(target(1), { path: '/' }))
 })
 
-test('a malformed answer is refused, and nothing waits for ever', async (t) => {
+test('a malformed response is rejected, and nothing waits forever', async (t) => {
   const client = await startClient(t)
   const ok = 'HTTP/1.1 200 OK\r\n'
   const lies: [expected: string, bytes: string][] = [
@@ -103,7 +103,7 @@ test('a malformed answer is refused, and nothing waits for ever', async (t) => {
     const timeoutMs = expected === 'timeout' ? 300 : 30_000
     await failsWith(expected, client.json(target(port), { path: '/', timeoutMs }))
   }
-  // A body that is longer than it says: the rest is not read as the next answer.
+  // A body longer than declared: its remainder is not read as the next response.
   const long = await answering(t, `${ok}Content-Length: 2\r\n\r\n{}${ok}Content-Length: 5\r\n\r\n"lie"`)
   assert.deepEqual(await client.json(target(long), { path: '/' }), {})
   const closing = await serveTcp(t, (socket) => {
@@ -112,7 +112,7 @@ test('a malformed answer is refused, and nothing waits for ever', async (t) => {
   await failsWith('bad_answer', client.json(target(closing), { path: '/' }))
 })
 
-test('an endless answer, and one that drips, are cut off, and their connections closed', async (t) => {
+test('endless and trickling responses are cut off and their connections closed', async (t) => {
   const client = await startClient(t)
   const open = new Set<Socket>()
   const port = await serveTcp(t, (socket) => {
@@ -139,16 +139,16 @@ test('an endless answer, and one that drips, are cut off, and their connections 
   await until('nothing is open', () => open.size === 0)
 })
 
-test('an answer whose head never comes does not hold a stream up', async (t) => {
+test('a response whose head never comes times out a stream', async (t) => {
   const client = await startClient(t)
   const port = await answering(t, '')
   await failsWith('timeout', client.stream(target(port), { path: '/', timeoutMs: 100 }))
 })
 
-test('a request that must not run twice is sent only to an agentd that takes requests [report: broken sandboxes]', async (t) => {
+test('commands that must not run twice go only to a responsive agentd [report: broken sandboxes]', async (t) => {
   const client = await startClient(t)
   let received = ''
-  // As in a container that is paused: its kernel takes the connection, and nobody reads.
+  // Like a paused container: its kernel accepts the connection, and nobody reads.
   const port = await serveTcp(t, (socket) => socket.on('data', (bytes) => (received += bytes)))
   const command = { method: 'POST', path: '/v1/exec', json: { command: 'rm once' }, timeoutMs: 65_000 }
   passAtOnce(t, 10_000)
@@ -159,7 +159,7 @@ test('a request that must not run twice is sent only to an agentd that takes req
   assert.doesNotMatch(received, /rm once/)
 })
 
-test('a read that times out returns 503, because it may be retried, and a write returns 500 [report: broken sandboxes]', async (t) => {
+test('a read that times out returns a retryable 503, and a write 500 [report: broken sandboxes]', async (t) => {
   const client = await startClient(t)
   const port = await answering(t, '')
   const failed = async (method: string) => {
@@ -175,7 +175,7 @@ test('a read that times out returns 503, because it may be retried, and a write 
   assert.equal(toAnswer({ status: 'running' } as Agent, 'Failed', streamed).status, 503)
 })
 
-test('connections are used again; one that died unnoticed costs an attempt, and never does a thing twice', async (t) => {
+test('connections are reused; one that died unnoticed costs a retry and never repeats a write', async (t) => {
   const client = await startClient(t)
   const sockets: Socket[] = []
   const requests: string[] = []
@@ -189,7 +189,7 @@ test('connections are used again; one that died unnoticed costs an attempt, and 
   await client.json(target(port), { path: '/' })
   await client.json(target(port), { method: 'PUT', path: '/', json: {} })
   assert.equal(sockets.length, 1)
-  // A request that is not idempotent goes over a connection of its own, which cannot be stale.
+  // A request that is not idempotent gets a new connection, which cannot be stale.
   await client.json(target(port), { method: 'POST', path: '/', json: {} })
   assert.equal(sockets.length, 2)
   server.removeAllListeners('request')
@@ -209,7 +209,7 @@ test('connections are used again; one that died unnoticed costs an attempt, and 
   assert.deepEqual(requests, ['GET', 'PUT', 'POST', 'lost'])
 })
 
-test("a kept connection carries one agent's requests only", async (t) => {
+test('a kept connection carries only one agent’s requests', async (t) => {
   const client = await startClient(t)
   const seen: [socket: number, authorization: string | undefined][] = []
   const sockets: Socket[] = []
@@ -229,7 +229,7 @@ test("a kept connection carries one agent's requests only", async (t) => {
   ])
 })
 
-/** An agentd that opens tunnels: each connection is one to `program`. */
+/** An agentd that opens tunnels: each connection leads to `program`. */
 async function startTunnels(t: TestContext, program: (socket: Socket, path: string) => void) {
   const opened: string[] = []
   const server = createServer()
@@ -242,7 +242,7 @@ async function startTunnels(t: TestContext, program: (socket: Socket, path: stri
   return { opened, port: await listen(t, server) }
 }
 
-test("a connection to an agent's program is used again for the same agent and port, and has no token of agentd", async (t) => {
+test('connections to a program are reused per agent and port, and omit the agentd token', async (t) => {
   const client = await startClient(t)
   const program = createServer((req, res) => res.end(JSON.stringify({ url: req.url, headers: req.headers })))
   const { opened, port } = await startTunnels(t, (socket) => void program.emit('connection', socket))
@@ -266,7 +266,7 @@ test("a connection to an agent's program is used again for the same agent and po
   assert.deepEqual(opened, [`/v1/tunnel/3000 ${one}`, `/v1/tunnel/3001 ${one}`, `/v1/tunnel/3000 ${two}`])
 })
 
-test("what an agent's program sends behind its answer, or without end before it, is nobody's answer", async (t) => {
+test('unsolicited bytes and endless early hints of a program never become a response', async (t) => {
   const client = await startClient(t)
   const answer = (body: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   const { port } = await startTunnels(t, (socket, path) =>
@@ -286,7 +286,7 @@ test("what an agent's program sends behind its answer, or without end before it,
   await failsWith('bad_answer', get(3003))
 })
 
-test('an agentd that opens no tunnel, and a kept one that died unnoticed, are told from a program that fails', async (t) => {
+test('failed tunnels and stale connections are distinguished from a program that fails', async (t) => {
   const client = await startClient(t)
   let asked = 0
   const { port } = await startTunnels(t, (socket) =>
@@ -306,7 +306,7 @@ test('an agentd that opens no tunnel, and a kept one that died unnoticed, are to
   await failsWith('unreachable', get(older))
 })
 
-test('an answer that comes before the end of a body ends it', async (t) => {
+test('a response that comes before the end of a body ends the body', async (t) => {
   const client = await startClient(t)
   const server = createServer((_req, res) => res.writeHead(413).end('{"error":"too_large","message":"no"}'))
   const port = await listen(t, server)
@@ -319,7 +319,7 @@ test('an answer that comes before the end of a body ends it', async (t) => {
   endless.destroy()
 })
 
-test('an upgrade gives the connection, or says why not', async (t) => {
+test('an upgrade returns the connection, or the reason for its failure', async (t) => {
   const client = await startClient(t)
   const port = await answering(
     t,
@@ -337,7 +337,7 @@ test('an upgrade gives the connection, or says why not', async (t) => {
   await failsWith('bad_answer', client.upgrade(target(garbage), { path: '/' }))
 })
 
-test('close ends the calls that are under way', async (t) => {
+test('close ends calls in progress', async (t) => {
   const client = await startClient(t)
   const server = createServer(() => {})
   const port = await listen(t, server)

@@ -1,4 +1,4 @@
-/** Channels as they are stored, with the operations that give them to the gateway. */
+/** Channels as they are stored, with the operations that load them into the gateway. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
@@ -33,7 +33,7 @@ describe('a channel', () => {
   const stored = async () =>
     (await readChannels(prisma, encryption, agent)).map(({ tokens }) => tokens?.botToken)
 
-  it('a channel is saved once: a repeat takes nothing back that came later', async () => {
+  it('a channel is saved once: a repeat reverts no later change', async () => {
     const first = await save('one', 'key')
     await save('two')
     assert.equal(await save('one', 'key'), first)
@@ -42,7 +42,7 @@ describe('a channel', () => {
     assert.equal(await save('one', 'key'), first)
     assert.deepEqual(await stored(), [])
   })
-  it('a channel is 422 for another request', async () => {
+  it('a channel key that is reused for another request returns 422', async () => {
     await assert.rejects(save('three', 'key'), { status: 422 })
     const change = { botToken: 'one', skipRestart: true }
     await assert.rejects(saveChannel({ prisma, encryption }, agent, 'discord', change, 'key'), {
@@ -50,7 +50,7 @@ describe('a channel', () => {
     })
     assert.deepEqual(await stored(), [])
   })
-  it('a channel of a manifest brings the restart that loads it, once: who applies it may die right after', async () => {
+  it('a manifest’s channel queues one restart, even if applied again after a crash', async () => {
     const { pool } = database
     const own = { ...agent, ...(await insertAgentRow(pool, { workspaceId: agent.workspaceId })) }
     const owner = { workspaceId: own.workspaceId, userId: uuidv7() }

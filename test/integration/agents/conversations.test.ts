@@ -1,4 +1,7 @@
-/** Conversations whose engine refuses to delete them, and ends of streams, with an agentd of the test's own. */
+/**
+ * Conversations that their engine refuses to delete, and reply streams that end early, with an agentd that the test
+ * controls.
+ */
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
@@ -13,7 +16,7 @@ import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.
 
 const ID = '0d0f6b8c-6f39-4a55-9f6c-6a2a8a0a6a11'
 
-/** Conversations with an agent whose agentd answers with `answer`. */
+/** Conversations with an agent whose agentd responds with `answer`. */
 async function conversationsWith(
   t: TestContext,
   answer: (req: IncomingMessage, res: ServerResponse) => void,
@@ -26,7 +29,7 @@ async function conversationsWith(
   return { agent, conversations: new Conversations(client) }
 }
 
-/** The last event of a reply whose stream of agentd is ended by `end`. */
+/** The last event of a reply whose agentd stream is ended by `end`. */
 async function lastEvent(t: TestContext, end: (res: ServerResponse) => void) {
   let ofAgentd: ServerResponse | undefined
   const { agent, conversations } = await conversationsWith(t, (_req, res) => {
@@ -51,19 +54,19 @@ async function lastEvent(t: TestContext, end: (res: ServerResponse) => void) {
 
 for (const [what, end, event, error] of [
   [
-    'a reply that has failed has its reason',
+    'a failed reply has its reason',
     (res: ServerResponse) => res.end('{"type":"end","state":"failed","error":"429 Slow down"}\n'),
     'end',
     '429 Slow down',
   ],
   [
-    'a stream that agentd gives up has its reason',
+    'a stream that agentd ends has its reason',
     (res: ServerResponse) => res.end('{"type":"error","error":"The gateway closed"}\n'),
     'error',
     'The gateway closed',
   ],
   [
-    'a stream that breaks off says so',
+    'a stream that breaks off reports it',
     (res: ServerResponse) => res.destroy(),
     'error',
     'The connection to the agent broke off',
@@ -74,7 +77,10 @@ for (const [what, end, event, error] of [
     assert.equal(await lastEvent(t, end), `event: ${event}\ndata: {${state}"error":"${error}"}`)
   })
 
-/** Deletes a conversation whose engine refuses it the first `times` times. @returns how often the engine was asked. */
+/**
+ * Deletes a conversation that its engine refuses to delete the first `times` times. @returns how often the engine was
+ * asked.
+ */
 async function remove(t: TestContext, message: string, times = Number.POSITIVE_INFINITY): Promise<number> {
   let asked = 0
   const { agent, conversations } = await conversationsWith(t, (_req, res) => {
@@ -95,15 +101,15 @@ const failsWith = (work: Promise<unknown>, status: number, message: string, head
 
 const CHANGED = `Session agent:main:berth:${ID} changed before deletion. Retry.`
 
-test('a conversation that the engine has written meanwhile is deleted by a second call', async (t) => {
+test('a conversation that changed before its deletion is deleted by a second call', async (t) => {
   assert.equal(await remove(t, CHANGED, 1), 2)
 })
 
-test('a conversation that the engine goes on writing is deleted when the client tries again', async (t) => {
+test('a conversation that keeps changing is deleted when the client tries again', async (t) => {
   await failsWith(remove(t, CHANGED), 503, 'The agent is not ready yet', ['retry-after', /^5$/])
 })
 
-test('a conversation that the engine does not delete for another reason fails, and says why', async (t) => {
+test('a conversation that cannot be deleted for another reason fails with the reason', async (t) => {
   const removed = remove(t, 'This session cannot be deleted while model selection is locked.')
   await failsWith(removed, 500, 'The conversation failed', ['error-detail', /model selection is locked/])
 })

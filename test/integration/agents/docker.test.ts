@@ -1,4 +1,4 @@
-/** Agents in Docker whose containers are broken by hand, or run out of memory; with a stand-in for the engine. */
+/** Agents in Docker whose containers are broken by hand or run out of memory; with a stand-in for the engine. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import type { ExecRequest, ExecResult } from '../../../agentd/protocol.ts'
@@ -21,7 +21,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
       BERTH_BASE_IMAGE: await tagStandInBase(),
       BERTH_AGENT_SUBNETS: SUBNETS,
     })
-    // Less than a setting allows: the tests fill it.
+    // Less than the setting allows, because the tests fill it.
     world.services.config = { ...world.services.config, BERTH_AGENT_MEMORY_MB: MEMORY_MB }
   })
   afterEach(() => world.clear())
@@ -76,7 +76,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     ],
     ['is paused', 'its container is paused', (agentId: string) => container(agentId).pause()],
   ] as const) {
-    it(`an agent whose container ${what} says so at once, and runs again [report: broken sandboxes]`, async () => {
+    it(`an agent whose container ${what} reports it at once and is repaired [report: broken sandboxes]`, async () => {
       const { agentId } = await up()
       assert.equal((await exec(agentId, 'echo kept > ~/note')).exitCode, 0)
       await harm(agentId)
@@ -110,7 +110,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.equal((await exec(agentId, 'echo works')).stdout, 'works\n')
   })
 
-  it('a restart by the owner recreates the container once, however many attempts it takes [report: broken sandboxes]', async () => {
+  it('a restart recreates the container once, over any number of attempts [report: broken sandboxes]', async () => {
     const made = await up()
     const idOf = async () => (await container(made.agentId).inspect()).Id
     const first = await idOf()
@@ -136,7 +136,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.equal((await exec(agentId, 'echo works')).stdout, 'works\n')
   })
 
-  it('a command that runs out of memory says so, with the limit [report: out of memory]', async () => {
+  it('a command that runs out of memory reports it with the limit [report: out of memory]', async () => {
     const { agentId } = await up()
     const reason = `out of memory: the kernel killed a process while this command ran, the agent's limit is ${MEMORY_MB} MiB`
     const killed = await exec(agentId, 'echo begun; tail /dev/zero; exit 3')
@@ -147,7 +147,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.deepEqual([other.exitCode, other.reason, other.stderr], [137, undefined, ''])
   })
 
-  it('a script that runs out of memory says so in the status [report: out of memory]', async () => {
+  it('a script that runs out of memory reports it in the status [report: out of memory]', async () => {
     const made = await up()
     await world.services.agentd.bytes(await targetOf(made.agentId), {
       method: 'PUT',
@@ -165,10 +165,10 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.deepEqual((known as typeof scripts).build.reason, scripts.build.reason)
   })
 
-  it('a gateway that runs out of memory restarts, and status and event say why [report: out of memory]', async () => {
+  it('a gateway restarts when out of memory, and status and event report it [report: out of memory]', async () => {
     const { agentId } = await up()
     const { pid } = (await statusOf(agentId)).gateway
-    // The kernel takes the process that it is told to take first.
+    // The kernel first takes the process that this marks.
     await exec(agentId, `echo 1000 > /proc/${pid}/oom_score_adj; timeout 20 tail /dev/zero`)
     const { gateway } = await until('it is ready again', async () => {
       const status = await statusOf(agentId)
@@ -183,7 +183,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.deepEqual(await events(agentId), told)
   })
 
-  it('a container that runs out of memory says so in status and event [report: out of memory]', async () => {
+  it('a container that runs out of memory reports it in status and event [report: out of memory]', async () => {
     const { agentId } = await up()
     await exec(agentId, 'echo 1000 > /proc/$PPID/oom_score_adj; tail /dev/zero').catch(() => {})
     await until('it has ended', async () => (await world.runtime.inspect(agentId))?.state === 'exited')

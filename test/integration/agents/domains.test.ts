@@ -1,4 +1,4 @@
-/** The loop that looks for the TXT records of domains, of agents and of gateways. */
+/** The loop that checks TXT records of agent domains and gateway domains. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -10,7 +10,7 @@ import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { type DnsServer, startDnsServer } from '../../support/dns.ts'
 
-/** The name servers of some domains do not answer. */
+/** The name servers of some domains do not respond. */
 class PartlyAway extends Ownership {
   override isProven(workspaceId: string, domain: string): Promise<boolean> {
     if (domain.startsWith('away')) return Promise.reject(new DnsAwayError(domain))
@@ -30,7 +30,7 @@ describe('domains that wait for their proof', () => {
     await dns?.close()
   })
 
-  it('domains that wait for their proof are verified though the name servers of others do not answer', async () => {
+  it('waiting domains are verified even if other domains’ name servers do not respond', async () => {
     const { pool } = database
     const workspaceId = await database.createWorkspace()
     const { id: agent } = await insertAgentRow(pool, { workspaceId })

@@ -1,4 +1,4 @@
-/** The environment with which an agent's gateway is started, out of the database. */
+/** The environment that starts an agent's gateway, built from the database. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
@@ -40,7 +40,7 @@ describe('the environment of an agent', () => {
     agent = (await findAgent(database.pool, agentId)) as Agent
   })
 
-  it('the environment of an agent says who the agent is and where, and leaves nothing out', async () => {
+  it('the environment of an agent names the agent, its addresses and its user', async () => {
     assert.deepEqual(await environment(), {
       env: {
         AGENT_ID: agent.agentId,
@@ -57,7 +57,7 @@ describe('the environment of an agent', () => {
     })
   })
 
-  it('the environment of an agent has the secrets that are attached, as they are now, and their versions', async () => {
+  it('the environment of an agent has the current values and versions of its attached secrets', async () => {
     const [a, b] = [await create('A', 'one'), await create('B', 'zwei\n"ü"')]
     await create('C', 'of nobody')
     await attach(a.id, b.id)
@@ -70,17 +70,17 @@ describe('the environment of an agent', () => {
     assert.deepEqual([later.env.B, later.secretVersions], [undefined, { [a.id]: 2 }])
   })
 
-  it('the environment of an agent is not taken over by a secret, however its name got in', async () => {
+  it('a secret cannot override a variable of the environment of an agent, whatever its name', async () => {
     const { id } = await create('AGENT_ID', 'another')
     await attach(id)
     assert.equal((await environment()).env.AGENT_ID, agent.agentId)
   })
 
-  it('the environment of an agent is refused, naming the secrets that no longer open', async () => {
+  it('the environment of an agent is refused if secrets cannot be decrypted, and they are named', async () => {
     const made = [await create('A', 'one'), await create('B', 'two'), await create('C', 'three')]
     await attach(...made.map(({ id }) => id))
     const [a, b] = made
-    // Each was encrypted as another secret.
+    // Each ciphertext belongs to another secret.
     await database.pool.query(
       'UPDATE secret s SET ciphertext = o.ciphertext FROM secret o WHERE s.id = ANY($1) AND o.id = ANY($1) AND o.id <> s.id',
       [[a?.id, b?.id]],

@@ -1,4 +1,4 @@
-/** Repositories of strangers, on a real server of git and on others that mean ill. */
+/** Third-party repositories, on a real git server and on hostile ones. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
@@ -39,17 +39,17 @@ const read = (
   }: Partial<GitHostsOptions> & { ref?: string | null; path?: string } = {},
 ) => hostsOf(options).tree({ url: name.includes(':') ? name : `${backend.url}/${name}`, ref, path }, asked())
 
-/** The status and the text that a client reads, whichever way it fails. */
+/** The status and the message that a client gets, however the read fails. */
 const refusal = (work: Promise<unknown>): Promise<[number, string]> =>
   work.then(
-    () => assert.fail('it was not refused'),
+    () => assert.fail('the read succeeded'),
     (error) => {
       if (!(error instanceof ApiError)) throw error
       return [error.status, error.message]
     },
   )
 
-/** A server of HTTP that answers as it likes; resolves to its URL. */
+/** An HTTP server that responds as it likes; resolves to its URL. */
 async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener)
   server.listen(0, '127.0.0.1')
@@ -64,7 +64,7 @@ async function serve(listener: RequestListener): Promise<string> {
 const FILES: Files = { 'manifest.json': '{}', 'README.md': '# A', 'workspace/run.sh': 'true\n' }
 
 describe('a repository', () => {
-  it('a repository is read without its history, whatever its files are', async () => {
+  it('a repository is read without its history, whatever its file formats', async () => {
     const files: Files = { ...FILES, 'workspace/empty': '', 'a/ü\n"x"': 'odd', 'same.txt': '# A' }
     await commitTo(root, 'plain.git', { 'old.txt': 'old' })
     const commit = await commitTo(root, 'plain.git', files)
@@ -89,7 +89,7 @@ describe('a repository', () => {
       defaultBranch: 'main',
     })
   })
-  it('a repository that is not there, or has not what is asked for, is 400', async () => {
+  it('a missing repository, branch or path returns 400', async () => {
     await commitTo(root, 'small.git', FILES)
     const none = [400, 'branch: the repository has no such branch, tag or commit']
     for (const ref of ['refs/heads/none', 'none', 'f'.repeat(40)])
@@ -107,7 +107,7 @@ describe('a repository', () => {
     const noRepository = [400, 'gitUrl: there is no public repository']
     assert.deepEqual(await refusal(read(`${login}/a`, { allowed: [allow(login)] })), noRepository)
   })
-  it('a repository leaves nothing behind, nor does one whose process died', async () => {
+  it('reading a repository leaves no files, even if the process dies', async () => {
     await commitTo(root, 'left.git', FILES)
     await mkdir(join(dir, 'fetch-dead'), { recursive: true })
     await mkdir(join(dir, 'fetch-alive'))
@@ -119,8 +119,8 @@ describe('a repository', () => {
   })
 })
 
-describe('what a repository may bring along', () => {
-  it('the content of a repository is no link that leads out of it, and no submodule', async () => {
+describe('the content of a repository', () => {
+  it('the content of a repository has no submodules and no links that lead outside', async () => {
     const files: Files = {
       ...FILES,
       '.gitmodules': `[submodule "lib"]\n\tpath = lib\n\turl = ${backend.url}/secret.git\n`,
@@ -141,7 +141,7 @@ describe('what a repository may bring along', () => {
     ])
     assert.ok(!found.some(({ path }) => path === 'lib'))
   })
-  it('the content of a repository is not acted upon: filters, hooks and configuration', async () => {
+  it('the content of a repository triggers no filters, hooks or configuration', async () => {
     const made = join(folder, 'made-by-a-stranger')
     const config = `[filter "x"]\n\tsmudge = touch ${made}\n\tclean = touch ${made}\n[core]\n\tfsmonitor = touch ${made}\n`
     const files: Files = {
@@ -161,7 +161,7 @@ describe('what a repository may bring along', () => {
     assert.deepEqual(texts, files)
     assert.deepEqual((await readdir(folder)).sort(), ['fetches', 'served'])
   })
-  it('the content of a repository is bounded in files and bytes', async () => {
+  it('the content of a repository is limited in files and bytes', async () => {
     await commitTo(
       root,
       'many.git',
@@ -179,8 +179,8 @@ describe('what a repository may bring along', () => {
   })
 })
 
-describe('where a repository is', () => {
-  it('the address of a repository is https, but for what the operator allows', async () => {
+describe('the address of a repository', () => {
+  it('the address of a repository is https, except where the operator allows http', async () => {
     const https = [400, 'gitUrl: must be an https address']
     for (const url of [
       'http://example.com/a',
@@ -197,7 +197,7 @@ describe('where a repository is', () => {
     ])
       assert.match((await refusal(read(url)))[1], /^gitUrl: must be /, url)
   })
-  it('the address of a repository is one address to whoever checks it and to git', async () => {
+  it('the address of a repository is parsed the same by the check and by git', async () => {
     const commit = await commitTo(root, 'spelt.git', FILES)
     const { host } = new URL(backend.url)
     for (const url of [
@@ -207,7 +207,7 @@ describe('where a repository is', () => {
     ])
       assert.equal((await read(url)).commitSha, commit, url)
   })
-  it('the address of a repository is not on a private network, by whatever name', async () => {
+  it('the address of a repository is not on a private network, under any name', async () => {
     const resolve = async () => [
       { address: '93.184.215.14', family: 4 },
       { address: '169.254.169.254', family: 4 },
@@ -221,14 +221,14 @@ describe('where a repository is', () => {
     const [status, message] = await refusal(read('https://nowhere.example/a.git', { resolve: nowhere }))
     assert.deepEqual([status, message], [502, 'gitUrl: nowhere.example:443 cannot be reached: ENOTFOUND'])
   })
-  it('the address of a repository is found by the resolver whose answers are checked, and by no other', async () => {
+  it('the address of a repository is resolved only by the resolver that is checked', async () => {
     const commit = await commitTo(root, 'named.git', FILES)
     const allowed = [{ host: 'git.example', port: allow(backend.url).port }]
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
     const url = `http://git.example:${allow(backend.url).port}/named.git`
     assert.equal((await read(url, { allowed, resolve })).commitSha, commit)
   })
-  it('the address of a repository may lead elsewhere by a redirect, and not to a private network then either', async () => {
+  it('the address of a repository may redirect, but not to a private network', async () => {
     const commit = await commitTo(root, 'moved.git', FILES)
     let location = ''
     const url = await serve((req, res) => {
@@ -248,8 +248,8 @@ describe('where a repository is', () => {
   })
 })
 
-describe('a server of git', () => {
-  it('a server of git that hangs is given up', async () => {
+describe('a git server', () => {
+  it('a git server that hangs times out', async () => {
     const url = await serve(() => {})
     const [status, message] = await refusal(
       read(`${url}/a`, { allowed: [allow(url)], limits: { idleMs: 1000 } }),
@@ -259,7 +259,7 @@ describe('a server of git', () => {
       [504, 'gitUrl: 127.0.0.1:x was silent for 1 s'],
     )
   })
-  it('a server of git that answers for ever is given up', async () => {
+  it('a git server that responds endlessly times out', async () => {
     const url = await serve((_, res) => {
       res.writeHead(200, { 'Content-Type': 'application/x-git-upload-pack-advertisement' })
       res.write('001e# service=git-upload-pack\n0000')
@@ -272,7 +272,7 @@ describe('a server of git', () => {
     assert.deepEqual(await refusal(read(`${url}/a`, { allowed: [allow(url)], limits })), late)
     assert.deepEqual(await readdir(dir), [])
   })
-  it('a server of git is asked by a few at a time, and not for a client that has gone', async () => {
+  it('a git server gets a limited number of requests, and none for a client that has left', async () => {
     let open = 0
     const url = await serve((req) => {
       open++
@@ -291,10 +291,10 @@ describe('a server of git', () => {
     ])
     gone.abort()
     await first
-    await until('git has gone', async () => open === 0, 60_000)
+    await until('git has exited', async () => open === 0, 60_000)
     assert.deepEqual(await readdir(dir), [])
   })
-  it('a server of git is of no use without git', async () => {
+  it('reading from a git server fails if git is not installed', async () => {
     const { PATH } = process.env
     process.env.PATH = folder
     try {

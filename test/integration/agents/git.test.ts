@@ -1,4 +1,4 @@
-/** git through Berth, to an agentd that is the test's own: how bytes flow, and what ends them. */
+/** git through Berth, to an agentd that the test controls: how bytes flow, and how they end. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {
@@ -18,9 +18,9 @@ import { startWorld, type TestAgent, type World } from '../vhosts/agents/world.t
 let world: World
 let agent: TestAgent
 let agentd: Server
-/** Answers the next request of git in place of agentd. */
+/** Handles the next git request in place of agentd. */
 let serve: (req: IncomingMessage, res: ServerResponse) => void
-/** The answer of agentd about its repository. */
+/** What agentd returns about its repository. */
 let repository: unknown
 
 before(async () => {
@@ -44,7 +44,7 @@ beforeEach(() => {
   serve = (_req, res) => void res.end()
 })
 
-/** A request for the repository of `of`, with its token as a password; the caller sends the body. */
+/** A git request for the repository of agent `of`, with its token as a password; the caller sends the body. */
 function open(
   path: string,
   options: { headers?: Record<string, string>; method?: string; of?: TestAgent } = {},
@@ -74,7 +74,7 @@ const areDispatched = async () =>
   ).rowCount === 0
 
 describe('git through Berth', () => {
-  it('git through Berth flows in both directions at once', async () => {
+  it('git through Berth streams in both directions at once', async () => {
     serve = (req, res) => void req.on('data', (chunk) => res.write(chunk)).on('end', () => res.end())
     const sent = open('/git-receive-pack')
     const answered = answerOf(sent)
@@ -87,7 +87,7 @@ describe('git through Berth', () => {
     sent.end()
     await once(await answered, 'end')
   })
-  it('git through Berth arrives as it was sent, without the password', async () => {
+  it('git through Berth passes requests unchanged, without password and cookies', async () => {
     let seen: Record<string, unknown> = {}
     serve = async (req, res) => {
       seen = { ...req.headers, url: req.url, body: await buffer(req) }
@@ -107,7 +107,7 @@ describe('git through Berth', () => {
     assert.equal(seen.cookie, undefined)
     assert.ok(!JSON.stringify(seen).includes(agent.token))
   })
-  it('git through Berth tells a client of Git LFS that LFS is not offered [report: git lfs]', async () => {
+  it('git through Berth tells Git LFS clients that LFS is not supported [report: git lfs]', async () => {
     for (const repository of ['/git', '.git', '/git.git'])
       for (const path of ['/objects/batch', '/locks/verify']) {
         const url = `${world.url}/v0/agents/${agent.agentId}${repository}/info/lfs${path}`
@@ -121,7 +121,7 @@ describe('git through Berth', () => {
         )
       }
   })
-  it('git through Berth is told to the agent when its client goes', async () => {
+  it('git through Berth is aborted at the agent when its client leaves', async () => {
     let isOver = false
     serve = (req, res) => {
       res.write('begun')
@@ -131,9 +131,9 @@ describe('git through Berth', () => {
     sent.write('part of a pack')
     await answerOf(sent)
     sent.destroy()
-    await until('the agent is told', () => isOver)
+    await until('the agent sees the abort', () => isOver)
   })
-  it('git through Berth ends when the token is rotated', async () => {
+  it('git through Berth is cut when the token is rotated', async () => {
     const own = await world.agent()
     await own.set('address', `127.0.0.1:${(agentd.address() as AddressInfo).port}`)
     serve = (req, res) => {
@@ -146,7 +146,7 @@ describe('git through Berth', () => {
     await own.rotate()
     await assert.rejects(text(answer))
   })
-  it('git through Berth says to git in words what an agent refuses, and to others in JSON', async () => {
+  it('git through Berth reports a refusal in plain text to git and in JSON to others', async () => {
     serve = (_req, res) => {
       res.statusCode = 429
       res.end(JSON.stringify({ error: 'busy', message: '8 clients are served already' }))
@@ -163,7 +163,7 @@ describe('git through Berth', () => {
 })
 
 describe('a push', () => {
-  it('a push is taken over once, before its client sees the end', async () => {
+  it('a push is applied once, before its client sees the end', async () => {
     assert.equal(await pushes(), 0)
     await text(await answerOf(open('/git-receive-pack').end('refused')))
     assert.equal(await pushes(), 0)
@@ -171,13 +171,14 @@ describe('a push', () => {
     for (const pack of ['first', 'second']) {
       await text(await answerOf(open('/git-receive-pack').end(pack)))
       assert.equal(await pushes(), 1)
-      // While the dispatcher has its row, the operation is not to be had, and a push enqueues another one.
+      // While the dispatcher holds the operation's row, the operation cannot be reused, and a push enqueues another
+      // one.
       await until('it is dispatched', areDispatched)
     }
     await text(await answerOf(open('/git-upload-pack').end('read')))
     assert.equal(await pushes(), 1)
   })
-  it('a push is answered whatever the agent says of it', async () => {
+  it('a push succeeds whatever the agent reports about its repository', async () => {
     for (const strange of ['nothing', { pushed: 'x' }, { head: 1 }]) {
       repository = strange
       const answer = await answerOf(open('/git-receive-pack').end('pack'))

@@ -1,4 +1,4 @@
-/** Handlers of agents, on a real database, with real agentds as processes, and a stand-in for the engine. */
+/** Agent handlers on a real database, with real agentds as processes, and a stand-in for the engine. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { readStatus } from '../../../src/agents/agentd-status.ts'
@@ -33,7 +33,7 @@ describe('an operation on an agent', () => {
     return status.gateway
   }
 
-  /** For an engine that is never ready; others must have all the time that a busy machine takes. */
+  /** For an engine that is never ready. Other tests need the full time on a busy machine. */
   const waitingFor = async <T>(ms: number, work: () => Promise<T>): Promise<T> => {
     const usual = world.services.config
     world.services.config = { ...usual, BERTH_AGENT_READY_SECONDS: ms / 1000 }
@@ -44,7 +44,7 @@ describe('an operation on an agent', () => {
     }
   }
 
-  it('an operation on an agent starts a new agent, step by step', async () => {
+  it('an operation on an agent starts a new agent step by step', async () => {
     const { pool } = world.database
     await pool.query(`
       CREATE TABLE reported_step (operation_id uuid, step text);
@@ -66,7 +66,7 @@ describe('an operation on an agent', () => {
     assert.equal((await gatewayOf(made.agentId)).state, 'ready')
   })
 
-  it('an operation on an agent starts it with the disk that its plan has', async () => {
+  it('an operation on an agent starts it with the disk size of its plan', async () => {
     const { pool } = world.database
     const diskOf = async ({ agentId }: { agentId: string }) => {
       const target = { agentId, address: String((await world.agent(agentId)).address) }
@@ -83,7 +83,7 @@ describe('an operation on an agent', () => {
     }
   })
 
-  it('an operation on an agent leaves a gateway alone that an earlier attempt has started', async () => {
+  it('an operation on an agent leaves a gateway alone that an earlier attempt started', async () => {
     const { agentId, operationId } = await up()
     const before = await gatewayOf(agentId)
     await world.database.pool.query(
@@ -101,10 +101,10 @@ describe('an operation on an agent', () => {
     ['is not ready in time', STAND_IN.slow, 'gateway_failed', /not ready/],
     ['ends each time', STAND_IN.dies, 'gateway_failed', /./],
     ['babbles at its end', STAND_IN.babbles, 'engine_refused', /half of a pair/],
-    ['is not to be had', '2026.1.99', 'no_image', /version/],
+    ['is unavailable', '2026.1.99', 'no_image', /version/],
     ['needs another Node', STAND_IN.unfit, 'no_image', new RegExp(RegExp.escape(OBSTACLE))],
   ] as const) {
-    it(`an operation on an agent fails with the agent not running when its engine ${what}`, {
+    it(`an operation on an agent fails and leaves it stopped if its engine ${what}`, {
       timeout: 180_000,
     }, async () => {
       const { agentId, operationId } = await world.create(version)
@@ -118,7 +118,7 @@ describe('an operation on an agent', () => {
     })
   }
 
-  it('an operation on an agent restarts with another gateway, and says which one there was', async () => {
+  it('an operation on an agent restarts it with another gateway, and reports the previous one', async () => {
     const made = await up()
     const before = await gatewayOf(made.agentId)
     const operation = await world.run(await world.insert(made, 'agent.restart'))
@@ -145,15 +145,15 @@ describe('an operation on an agent', () => {
 
   for (const [what, version, error, code] of [
     ['refuses to run it', STAND_IN.refuses, 'Invalid version', 'invalid_version'],
-    ['is not to be had', '2026.1.99', 'Invalid version', 'invalid_version'],
+    ['is unavailable', '2026.1.99', 'Invalid version', 'invalid_version'],
     ['does not become ready', STAND_IN.slow, 'Restart failed', 'gateway_failed'],
   ] as const) {
-    it(`an operation on an agent goes back to the version before when another one ${what}`, {
+    it(`an operation on an agent restores the previous version if another one ${what}`, {
       timeout: 180_000,
     }, async () => {
       const made = await up()
       const restart = await world.insert(made, 'agent.restart', { version })
-      // The one before has so long as well.
+      // The previous version has the same time.
       const operation = await waitingFor(12_000, () => world.run(restart))
       assert.deepEqual([operation.state, operation.error, operation.error_code], ['failed', error, code])
       assert.ok((operation.result as { detail: string }).detail)
@@ -163,7 +163,7 @@ describe('an operation on an agent', () => {
     })
   }
 
-  it('a restart on a version that needs another Node is refused before it touches the sandbox', async () => {
+  it('a restart on a version that needs another Node fails before it touches the sandbox', async () => {
     const made = await up()
     const before = await world.runtime.inspect(made.agentId)
     const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.unfit })
@@ -177,7 +177,7 @@ describe('an operation on an agent', () => {
     assert.deepEqual([status, version], ['running', STAND_IN.good])
   })
 
-  it('`berth engines` shows which versions can run, and why others cannot', async () => {
+  it('`berth engines` shows which versions can run and why others cannot', async () => {
     const { DATABASE_URL, BERTH_DATA_DIR, BERTH_ENGINES_DIR } = world.services.config
     const berth = cli({
       PATH: process.env.PATH,
@@ -219,7 +219,7 @@ describe('an operation on an agent', () => {
     )
     const restart = await world.insert(made, 'agent.restart')
     assert.equal((await world.run(restart)).state, 'succeeded')
-    // Once more, as after a worker that died right before its last word.
+    // Once more, as if a worker had died just before it finished.
     await world.database.pool.query(
       `UPDATE operation SET state = 'queued', finished_at = NULL, next_attempt_at = now() WHERE id = $1`,
       [restart],
@@ -233,7 +233,7 @@ describe('an operation on an agent', () => {
     assert.equal(body.toString(), 'begun\nbegun\n')
   })
 
-  it('an operation on an agent restarts an agent that did not come up', async () => {
+  it('an operation on an agent restarts an agent that failed to start', async () => {
     const made = await world.create(STAND_IN.dies)
     assert.equal((await world.run(made.operationId)).state, 'failed')
     const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.good })
@@ -241,7 +241,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
-  it('an operation on an agent waits for the agent proxy, and goes on', async () => {
+  it('an operation on an agent waits for the agent proxy and resumes', async () => {
     const made = await world.create()
     await world.host.close()
     const tried = await world.run(made.operationId)
@@ -254,7 +254,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
   })
 
-  it('an operation on an agent gives up if the sandbox ends at each attempt, regardless of delays and outages [report: broken sandboxes]', async () => {
+  it('an operation on an agent fails once its sandbox ends at each attempt [report: broken sandboxes]', async () => {
     const made = await world.create(STAND_IN.slow)
     const endedTry = async (ends: number) => {
       await world.database.pool.query(
@@ -282,7 +282,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.agent(made.agentId)).status, 'not_running')
   })
 
-  it('an operation on an agent leaves nothing of a deleted agent', async () => {
+  it('an operation on an agent removes everything of a deleted agent', async () => {
     const made = await up()
     const { pid } = await gatewayOf(made.agentId)
     const removal = await world.insert(made, 'agent.delete')
@@ -293,7 +293,7 @@ describe('an operation on an agent', () => {
     assert.ok(!sandboxes.some((one) => one.agentId === made.agentId))
     assert.ok(!volumes.includes(made.agentId))
     await until('the gateway is gone', () => !isThere(pid))
-    // A second one finds nothing, and is content.
+    // A second removal finds nothing, and succeeds.
     await world.database.pool.query(
       `UPDATE operation SET state = 'queued', finished_at = NULL, next_attempt_at = now() WHERE id = $1`,
       [removal],
@@ -301,14 +301,14 @@ describe('an operation on an agent', () => {
     assert.equal((await world.run(removal)).state, 'succeeded')
   })
 
-  it('an operation on an agent is cancelled at once for an agent that was deleted', async () => {
+  it('an operation on an agent is cancelled at once if the agent was deleted', async () => {
     const made = await world.create()
     await world.database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [made.id])
     assert.equal((await world.run(made.operationId)).state, 'canceled')
     assert.equal(await world.runtime.inspect(made.agentId), undefined)
   })
 
-  it('an operation on an agent stops soon when it is cancelled while the gateway starts', async () => {
+  it('an operation on an agent stops soon if it is cancelled during the start of the gateway', async () => {
     const made = await world.create(STAND_IN.slow)
     const running = world.run(made.operationId)
     await until('the gateway starts', async () => {
@@ -326,7 +326,7 @@ describe('an operation on an agent', () => {
     assert.ok(performance.now() - began < 20_000)
   })
 
-  it('an operation on an agent is given back by a worker that shuts down', async () => {
+  it('an operation on an agent is released by a worker that shuts down', async () => {
     const made = await world.create(STAND_IN.slow)
     const runner = world.runner()
     const running = runner.run(made.operationId)
@@ -345,7 +345,7 @@ describe('an operation on an agent', () => {
     assert.deepEqual(rows, [{ state: 'queued', attempts: 0 }])
   })
 
-  it('an operation on an agent writes nothing for a worker whose lease was taken', async () => {
+  it('an operation on an agent writes nothing once its worker has lost the lease', async () => {
     const made = await world.create(STAND_IN.slow)
     const running = world.run(made.operationId)
     await until('the gateway starts', async () => (await world.agent(made.agentId)).epoch === 1)

@@ -1,4 +1,4 @@
-/** An agentd that lies: it is the agent's, which may have put anything in its place. */
+/** An agentd that lies: the agent owns it and may have replaced it with anything. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
@@ -13,7 +13,7 @@ import { startAgentsWorld } from './world.ts'
 
 const script = { state: 'pending', exitCode: null, startedAt: null, finishedAt: null } as const
 
-it('an agentd that has news all the time is not asked all the time', async (t) => {
+it('an agentd that reports news all the time is polled at a limited rate', async (t) => {
   const world = await startAgentsWorld()
   t.after(() => world.stop())
   const { agentId, operationId } = await world.create()

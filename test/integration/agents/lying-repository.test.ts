@@ -1,4 +1,4 @@
-/** An agentd that lies about its repository: the sync fails, and nothing is written. */
+/** An agentd that lies about its repository: the sync fails and writes nothing. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ const lines = (...all: unknown[]) => all.map((line) => `${JSON.stringify(line)}\
 const blob = (id: string, size: number, bytes: Buffer | string) =>
   Buffer.concat([Buffer.from(`${id} ${size}\n`), Buffer.from(bytes), Buffer.from('\n')])
 
-/** Answers of an agentd that tells the truth about a commit with one file. */
+/** Truthful responses of an agentd about a commit with one file. */
 const HONEST: Record<string, Answer> = {
   commit: (_req, res) => res.end(JSON.stringify(committed)),
   files: (_req, res) => res.end(`${TEXT.length} a.txt\n`),
@@ -49,7 +49,7 @@ const cut = (bytes: Buffer | string) => (_req: IncomingMessage, res: ServerRespo
 
 const LIES: [what: string, route: string, answer: Answer][] = [
   [
-    'a commit that is another one',
+    'a different commit',
     'commit',
     (_req, res) => res.end(JSON.stringify({ ...committed, commit: '2'.repeat(40) })),
   ],
@@ -58,21 +58,21 @@ const LIES: [what: string, route: string, answer: Answer][] = [
     'commit',
     (_req, res) => res.end(JSON.stringify({ ...committed, tree: '2'.repeat(40) })),
   ],
-  ['a commit of no shape', 'commit', (_req, res) => res.end('{"commit":7}')],
+  ['a malformed commit', 'commit', (_req, res) => res.end('{"commit":7}')],
   ['a commit without an end', 'commit', endless('"'.repeat(65_536))],
-  ['a list of files without an end', 'files', endless('1 a\n'.repeat(10_000))],
-  ['changes that are no JSON', 'changes', (_req, res) => res.end('nothing\n')],
-  ['a change without an end', 'changes', endless('x'.repeat(65_536))],
-  ['the same change without an end', 'changes', endless(lines({ path: 'gone', removed: true }).repeat(1000))],
+  ['an endless list of files', 'files', endless('1 a\n'.repeat(10_000))],
+  ['changes that are not JSON', 'changes', (_req, res) => res.end('nothing\n')],
+  ['an endless change', 'changes', endless('x'.repeat(65_536))],
+  ['the same change endlessly', 'changes', endless(lines({ path: 'gone', removed: true }).repeat(1000))],
   ['changes that break off', 'changes', cut(lines(file))],
-  ['more bytes than its disk has', 'changes', (_req, res) => res.end(lines({ ...file, size: 2 ** 40 }))],
-  ['a path that leads out', 'changes', (_req, res) => res.end(lines({ ...file, path: '../a' }))],
+  ['more bytes than its disk holds', 'changes', (_req, res) => res.end(lines({ ...file, size: 2 ** 40 }))],
+  ['a path that leads outside', 'changes', (_req, res) => res.end(lines({ ...file, path: '../a' }))],
   ['an absolute path', 'changes', (_req, res) => res.end(lines({ ...file, path: '/a' }))],
-  ['a path of git’s own', 'changes', (_req, res) => res.end(lines({ ...file, path: '.git/config' }))],
-  ['a file of a negative size', 'changes', (_req, res) => res.end(lines({ ...file, size: -1 }))],
-  ['a file of another size', 'blobs', (_req, res) => res.end(blob(BLOB, TEXT.length + 1, `${TEXT}x`))],
+  ['a path inside .git', 'changes', (_req, res) => res.end(lines({ ...file, path: '.git/config' }))],
+  ['a file of negative size', 'changes', (_req, res) => res.end(lines({ ...file, size: -1 }))],
+  ['a file of a different size', 'blobs', (_req, res) => res.end(blob(BLOB, TEXT.length + 1, `${TEXT}x`))],
   [
-    'a file with other bytes',
+    'a file with different bytes',
     'blobs',
     (_req, res) => res.end(blob(BLOB, TEXT.length, 'x'.repeat(TEXT.length))),
   ],
@@ -80,7 +80,7 @@ const LIES: [what: string, route: string, answer: Answer][] = [
   ['half a file', 'blobs', (_req, res) => res.end(blob(BLOB, TEXT.length, TEXT).subarray(0, 50))],
   ['a file that breaks off', 'blobs', cut(blob(BLOB, TEXT.length, TEXT).subarray(0, 50))],
   [
-    'files without an end',
+    'endless files',
     'blobs',
     (req, res) => {
       res.write(blob(BLOB, TEXT.length, TEXT))
@@ -92,7 +92,7 @@ const LIES: [what: string, route: string, answer: Answer][] = [
     'blobs',
     (_req, res) => res.writeHead(404).end('{"error":"not_found","message":"no such blob"}'),
   ],
-  ['a diff without an end', 'diff', endless('+x\n'.repeat(10_000))],
+  ['an endless diff', 'diff', endless('+x\n'.repeat(10_000))],
 ]
 
 describe('an agentd that lies about its repository', { timeout: 300_000 }, () => {
@@ -130,7 +130,7 @@ describe('an agentd that lies about its repository', { timeout: 300_000 }, () =>
     (await world.database.pool.query('SELECT cid FROM snapshot WHERE agent_id = $1', [agent.id])).rows
 
   for (const [what, route, answer] of LIES) {
-    it(`an agentd that lies about its repository is not believed ${what}`, async () => {
+    it(`an agentd that lies about its repository fails the sync with ${what}`, async () => {
       answers = { ...HONEST, [route]: answer }
       const { state, error, error_cause: cause, error_count } = await sync()
       assert.deepEqual([state, error, error_count], ['failed', 'Sync failed', 0], String(cause))
@@ -138,7 +138,7 @@ describe('an agentd that lies about its repository', { timeout: 300_000 }, () =>
       assert.deepEqual(await history(), [])
     })
   }
-  it('an agentd that lies about its repository is believed the truth', async () => {
+  it('an agentd that lies about its repository is believed once it tells the truth', async () => {
     answers = HONEST
     const { state, error_cause: cause } = await sync()
     assert.equal(state, 'succeeded', String(cause))

@@ -1,4 +1,4 @@
-/** Agents and their sandboxes put right: what died, was removed by hand or outlived its agent. */
+/** The agent reconciler repairs agents and sandboxes that died, were removed by hand or outlived their agent. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -16,17 +16,17 @@ import { STAND_IN } from './stand-in.ts'
 
 const { world, signal, sql, up, waiting, repairs, runWaiting, pass } = await startReconciled()
 
-/** Passes until the check holds: one that meets an agentd which is slow to answer changes nothing. */
+/** Runs passes until the check holds, because a pass changes nothing if agentd responds too slowly. */
 const passUntil = <T>(what: string, check: () => Promise<T | undefined | false>) =>
   until(what, async () => {
     await pass()
     return check()
   })
 
-describe('the reconciler of agents', () => {
-  it('the reconciler of agents changes nothing where all is well', async () => {
+describe('the agent reconciler', () => {
+  it('the agent reconciler changes nothing if all is well', async () => {
     const { agentId } = await up()
-    // The row says a moment after the start whether the agent has scripts.
+    // The row shows shortly after the start whether the agent has scripts.
     await passUntil(
       'its scripts are known',
       async () => !JSON.stringify((await world.agent(agentId)).scripts).includes('"pending"'),
@@ -37,11 +37,11 @@ describe('the reconciler of agents', () => {
     assert.deepEqual([await waiting(agentId), await repairs(agentId)], [[], []])
   })
 
-  it('the reconciler of agents writes down what they use', async () => {
+  it('the agent reconciler records the usage of agents', async () => {
     const { id } = await up()
     const read = async () => (await sql('SELECT * FROM agent_usage WHERE agent_id = $1', [id]))[0]
     const first = await passUntil('it was measured', read)
-    // Node alone takes some 40 MB, twice: agentd and the engine.
+    // Node itself takes some 40 MB, twice: agentd and the engine.
     assert.ok(Number(first.memory_bytes) > 3e7 && Number(first.memory_bytes) < 1e9, `${first.memory_bytes}`)
     assert.equal(first.memory_limit_bytes, null, 'as a process it has no limit')
     await passUntil('it is measured again', async () => ((await read())?.at as Date) > (first.at as Date))
@@ -55,7 +55,7 @@ describe('the reconciler of agents', () => {
       (id: string) => world.runtime.remove(id, { volume: false }),
     ],
     [
-      'whose sandbox was started anew by hand',
+      'whose sandbox was restarted by hand',
       'gateway missing',
       async (id: string) => {
         await world.runtime.stop(id, { graceMs: 0 })
@@ -63,7 +63,7 @@ describe('the reconciler of agents', () => {
       },
     ],
   ] as const) {
-    it(`the reconciler of agents starts an agent again ${what}, once`, async () => {
+    it(`the agent reconciler restarts an agent ${what}, once`, async () => {
       const { agentId } = await up()
       await harm(agentId)
       await pass()
@@ -81,7 +81,7 @@ describe('the reconciler of agents', () => {
     })
   }
 
-  it('the reconciler of agents leaves an agent alone that did not come up', async () => {
+  it('the agent reconciler leaves an agent alone that failed to start', async () => {
     const { agentId, operationId } = await world.create(STAND_IN.refuses)
     assert.equal((await world.run(operationId)).state, 'failed')
     const before = await world.agent(agentId)
@@ -92,7 +92,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual((await world.agent(agentId)).status_reason, before.status_reason)
   })
 
-  it('an agent whose engine knows no model runs and says so [report: no model]', async () => {
+  it('an agent whose engine knows no model runs and reports it [report: no model]', async () => {
     const { agentId, operationId } = await world.create(STAND_IN.modelless)
     assert.equal((await world.run(operationId)).state, 'succeeded')
     const expected = ['running', NO_MODEL]
@@ -103,7 +103,7 @@ describe('the reconciler of agents', () => {
     }
   })
 
-  it('the reconciler of agents leaves it to the next start to build an agent that did not come up', async () => {
+  it('the agent reconciler leaves a failed agent’s build to its next start', async () => {
     const made = await world.create(STAND_IN.late)
     const usual = world.services.config
     world.services.config = { ...usual, BERTH_AGENT_READY_SECONDS: 1 }
@@ -128,7 +128,7 @@ describe('the reconciler of agents', () => {
     })
   })
 
-  it('the reconciler of agents starts an agent again that was lost by an outage', async () => {
+  it('the agent reconciler restarts an agent that was lost in an outage', async () => {
     const { agentId, id } = await up()
     await sql(`UPDATE agent SET status = 'not_running', status_reason = 'Docker is away' WHERE id = $1`, [id])
     await sql(`UPDATE operation SET state = 'failed', error_code = 'outage' WHERE agent_id = $1`, [agentId])
@@ -140,7 +140,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
   })
 
-  it('the reconciler of agents gives an agent up that keeps ending', async () => {
+  it('the agent reconciler gives up an agent that keeps ending', async () => {
     const { agentId } = await up()
     /** Moves the end of the agent's operations into the past. */
     const endedAgo = (interval: string) =>
@@ -149,7 +149,7 @@ describe('the reconciler of agents', () => {
       await world.runtime.stop(agentId, { graceMs: 0 })
       await endedAgo('-1 minute')
       await pass()
-      assert.equal((await waiting(agentId)).length, i === 0 ? 1 : 0, 'the first one at once, others later')
+      assert.equal((await waiting(agentId)).length, i === 0 ? 1 : 0, 'the first restart at once, others later')
       await endedAgo('2 minutes')
       await pass()
       assert.equal((await runWaiting(agentId)).state, 'succeeded')
@@ -163,7 +163,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await repairs(agentId)).at(-1), 'keeps ending')
   })
 
-  it('the reconciler of agents counts restarts for one reason since the last requested restart [report: broken sandboxes]', async () => {
+  it('the agent reconciler counts restarts since the last requested restart [report: broken sandboxes]', async () => {
     const made = await up()
     const { agentId } = made
     for (let i = 0; i < 5; i++) await world.insert(made, 'agent.restart', { reason: 'container ended' })
@@ -190,7 +190,7 @@ describe('the reconciler of agents', () => {
     assert.match(String(reason), /^the agent's container ended: /)
   })
 
-  it('the reconciler of agents starts an agent again at once after each restart of Berth, however many there are', async () => {
+  it('the agent reconciler restarts an agent at once after each restart of Berth', async () => {
     const { agentId } = await up()
     for (let i = 0; i < 6; i++) {
       await world.runtime.stop(agentId, { graceMs: 0 })
@@ -200,7 +200,7 @@ describe('the reconciler of agents', () => {
     }
   })
 
-  it('the reconciler of agents follows a gateway that restarts by itself, and one that gives up', async () => {
+  it('the agent reconciler updates the status and address in the agent’s row', async () => {
     const { agentId, id } = await up()
     await sql(`UPDATE agent SET status = 'starting' WHERE id = $1`, [id])
     await passUntil('its status is known', async () => (await world.agent(agentId)).status === 'running')
@@ -210,11 +210,11 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(agentId), [])
   })
 
-  it('the reconciler of agents starts an agent again that was started before the key of the agent proxy was changed', async () => {
+  it('the agent reconciler restarts an agent that started before the agent proxy’s key changed', async () => {
     const { agentId } = await up()
     await world.changeProxyKey()
     const reconciler = createAgentReconciler(world.services, world.database.log)
-    await until('it is put right', async () => {
+    await until('it is repaired', async () => {
       await reconciler.pass(signal)
       return (await repairs(agentId)).length > 0
     })
@@ -225,12 +225,12 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
   })
 
-  it('the reconciler of agents gives a pass up when PostgreSQL does not answer any more', {
+  it('the agent reconciler ends a pass if PostgreSQL stops responding', {
     timeout: 300_000,
   }, async () => {
     const { port, hostname } = new URL(world.database.url)
     const sockets = new Set<Socket>()
-    // A database behind a network that swallows everything after the greeting.
+    // A database behind a network that drops everything after the handshake.
     const server = createServer((client) => {
       const upstream = connect(Number(port), hostname)
       sockets.add(client).add(upstream)
@@ -255,7 +255,7 @@ describe('the reconciler of agents', () => {
     server.close()
   })
 
-  it('the reconciler of agents does not touch an agent that an operation has in hand', async () => {
+  it('the agent reconciler leaves an agent alone that has a pending operation', async () => {
     const made = await up()
     await world.insert(made, 'agent.restart')
     await world.runtime.remove(made.agentId, { volume: false })
@@ -264,7 +264,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(made.agentId), [])
   })
 
-  it('the reconciler of agents removes what outlived its agent, with its volume', async () => {
+  it('the agent reconciler removes a sandbox that outlived its agent, with its volume', async () => {
     const { agentId, id } = await up()
     await sql('UPDATE agent SET deleted_at = now(), purged_at = now() WHERE id = $1', [id])
     await pass()
@@ -273,7 +273,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(agentId), ['outlived its agent'])
   })
 
-  it('the reconciler of agents finishes a deletion whose operation has ended without it', async () => {
+  it('the agent reconciler completes a deletion whose operation ended without it', async () => {
     const { agentId, id } = await up()
     await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [id])
     await pass()
@@ -281,7 +281,7 @@ describe('the reconciler of agents', () => {
     assert.equal(await world.runtime.inspect(agentId), undefined)
   })
 
-  it('the reconciler of agents removes a sandbox of no agent, and keeps its volume', async () => {
+  it('the agent reconciler removes a sandbox that belongs to no agent, and keeps its volume', async () => {
     const { agentId, id } = await up()
     await sql('DELETE FROM operation WHERE agent_id = $1', [agentId])
     await sql('DELETE FROM agent WHERE id = $1', [id])
@@ -293,7 +293,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(agentId), ['of no agent'])
   })
 
-  it('the reconciler of agents writes down its engine versions, and which cannot run', async () => {
+  it('the agent reconciler records its engine versions, and which ones cannot run', async () => {
     await sql(
       `INSERT INTO engine_version (engine, version, runtime) VALUES ('openclaw', '2020.1.1', 'process')`,
     )
@@ -313,14 +313,14 @@ describe('the reconciler of agents', () => {
   })
 
   for (const driver of SANDBOX_DRIVERS)
-    it(`the database takes the engine versions of workers whose agents run by ${driver}`, async () => {
+    it(`the database accepts the engine versions of workers with the driver ${driver}`, async () => {
       await keepVersions.run(world.database.pool, driver, ['2020.1.2'], [''])
       const rows = await sql(`SELECT FROM engine_version WHERE version = '2020.1.2'`)
       await keepVersions.run(world.database.pool, driver, [], [])
       assert.equal(rows.length, 1)
     })
 
-  it('the reconciler of agents sees at once that a sandbox has ended', async () => {
+  it('the agent reconciler notices at once that a sandbox has ended', async () => {
     const { agentId } = await up()
     const services = {
       ...world.services,
@@ -329,7 +329,7 @@ describe('the reconciler of agents', () => {
     await sql('DELETE FROM engine_version')
     const loop = startAgentLoop(services, world.database.log)
     try {
-      // Then the first pass is over, and the next one is an hour away.
+      // By then the first pass is over, and the next one is an hour away.
       await until('it has compared', async () => (await sql('SELECT FROM engine_version')).length > 0)
       await world.runtime.stop(agentId, { graceMs: 0 })
       await until('a restart', async () => (await waiting(agentId)).length === 1)

@@ -1,11 +1,11 @@
-/** What tests of the reconciler of agents share: agents that run, and what it has them do. */
+/** Shared by the tests of the agent reconciler: running agents, and actions on them. */
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { after, afterEach } from 'node:test'
 import { createAgentReconciler } from '../../../workers/reconcile/agents.ts'
 import { startAgentsWorld } from './world.ts'
 
-/** Starts the world of a file's tests, which ends with them. */
+/** Starts the world of a test file, which ends with the tests. */
 export async function startReconciled() {
   const world = await startAgentsWorld()
   afterEach(() => world.clear())
@@ -14,13 +14,13 @@ export async function startReconciled() {
   const reconciler = createAgentReconciler(world.services, world.database.log)
   const sql = async (text: string, values: unknown[] = []) =>
     (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
-  /** An agent that runs. */
+  /** A running agent. */
   const up = async () => {
     const made = await world.create()
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
     return made
   }
-  /** Operations on an agent that wait, oldest first. */
+  /** Queued operations of an agent, oldest first. */
   const waiting = (agentId: string) =>
     sql(`SELECT id, kind, input FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`, [
       agentId,
@@ -36,7 +36,7 @@ export async function startReconciled() {
   return { world, signal, sql, up, waiting, repairs, runWaiting, pass: () => reconciler.pass(signal) }
 }
 
-/** The process that is agentd of an agent: it has its settings in its environment. */
+/** The agentd process of an agent, found by the settings in its environment. */
 export async function agentdPid(agentId: string): Promise<number> {
   for (const entry of await readdir('/proc')) {
     const environment = await readFile(`/proc/${entry}/environ`, 'utf8').catch(() => '')

@@ -1,4 +1,4 @@
-/** An agent whose volume was lost gets its workspace back from IPFS, or says why it does not. */
+/** An agent whose volume was lost gets its workspace back from IPFS, or reports why not. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
@@ -35,7 +35,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     return world.run(String(id))
   }
 
-  it('a lost volume is restored from its newest snapshot, and the result lists lost branches [report: secrets in snapshots]', async () => {
+  it('a lost volume is restored from its newest snapshot, with lost branches listed [report: secrets in snapshots]', async () => {
     const [newest] = await subject.history()
     await subject.loseVolume()
     const { state, error_cause: cause, result } = await restart()
@@ -55,7 +55,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     const { isNew } = await subject.succeed('agent.sync')
     assert.equal(isNew, false)
   })
-  it('a lost volume is built also where the gateway is not ready in time at first', async () => {
+  it('a lost volume is built even if the gateway is not ready in time at first', async () => {
     const usual = world.services.config
     const setVersion = (version: string) =>
       world.database.pool.query('UPDATE agent SET engine_version = $2 WHERE id = $1', [
@@ -72,7 +72,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal((await restart()).state, 'succeeded')
     await until('it is built', () => subject.exec('cat built.log').catch(() => undefined))
   })
-  it('a lost volume waits for an IPFS node that is away', async () => {
+  it('a lost volume waits for an unreachable IPFS node', async () => {
     await subject.loseVolume()
     await kubo.kill()
     const tried = await restart()
@@ -83,16 +83,16 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal(state, 'succeeded', String(cause))
     assert.equal(await subject.exec('cat workspace/note.txt'), 'mine')
   })
-  it('a lost volume is restored again where a restore was interrupted', async () => {
+  it('a lost volume is restored again if a restore was interrupted', async () => {
     const [newest] = await subject.history()
-    // A reset that was killed in the middle leaves this: some files, another commit, and the mark in the row.
+    // A reset that was killed halfway leaves this state: some files, another commit, and the mark in the row.
     await subject.exec(
       'rm -rf workspace/* && git -c user.name=x -c user.email=x@y commit --quiet --all --message "before a reset"',
     )
     await world.database.pool.query('UPDATE agent SET synced_at = NULL WHERE agent_id = $1', [
       subject.made.agentId,
     ])
-    // Half a workspace does not become the newest snapshot.
+    // Half a workspace must not become the newest snapshot.
     const { state, error_code: code } = await subject.run('agent.sync')
     assert.deepEqual([state, code], ['failed', 'agent_not_ready'])
     assert.equal((await restart()).state, 'succeeded')
@@ -100,12 +100,12 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal(await subject.exec('git rev-parse HEAD'), newest?.commit_sha)
     assert.ok((await subject.row()).synced_at)
   })
-  it('a lost volume is left alone where the repository is there', async () => {
+  it('a volume that still has its repository is not restored as a lost volume', async () => {
     await subject.exec('echo newer > workspace/note.txt')
     assert.equal((await restart()).state, 'succeeded')
     assert.equal(await subject.exec('cat workspace/note.txt'), 'newer')
   })
-  it('a lost volume cannot be saved while the IPFS node is away, and can when it is back', async () => {
+  it('a workspace cannot be saved while the IPFS node is unreachable, and can afterwards', async () => {
     const before = await subject.history()
     await kubo.kill()
     const { state, error, error_code } = await subject.run('agent.sync')
@@ -117,7 +117,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal((await subject.succeed('agent.sync')).isNew, true)
     assert.equal((await subject.history()).length, before.length + 1)
   })
-  it('a lost volume is not seeded over where its snapshot is lost, and can be reset to an older one', async () => {
+  it('a lost volume with a lost snapshot is not seeded, and can be reset to an older snapshot', async () => {
     const [newest, older] = await subject.history()
     await world.database.pool.query('UPDATE snapshot SET cid = $2 WHERE id = $1', [newest?.id, MISSING])
     await subject.loseVolume()

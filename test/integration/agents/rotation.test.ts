@@ -1,4 +1,4 @@
-/** `berth keys rotate-secrets`, and what is decrypted before, during and after it. */
+/** `berth keys rotate-secrets`, and which secrets can be decrypted before, during and after it. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -75,7 +75,7 @@ describe('berth keys rotate-secrets', () => {
     }
     await assertOpens(new Encryption(FIRST), SECRETS)
   })
-  it('berth keys rotate-secrets changes the key of all, which open before, meanwhile and afterwards', async () => {
+  it('berth keys rotate-secrets re-encrypts all secrets, which can be decrypted throughout', async () => {
     await assertOpens(new Encryption(SECOND, FIRST), SECRETS)
     await insertSecrets(SECOND, 1)
     await assertOpens(new Encryption(SECOND, FIRST), SECRETS + 1)
@@ -89,7 +89,7 @@ describe('berth keys rotate-secrets', () => {
     await assertOpens(new Encryption(SECOND), SECRETS + 1)
     assert.match((await berth(env)).stdout, /^0 encrypted anew/m)
   })
-  it('berth keys rotate-secrets renews what a process writes meanwhile that has the previous key only', async () => {
+  it('berth keys rotate-secrets renews secrets that another process writes with the previous key', async () => {
     const encryption = new Encryption(THIRD, SECOND)
     const rotating = rotateSecrets(prisma, encryption)
     await insertSecrets(SECOND, 1)
@@ -97,7 +97,7 @@ describe('berth keys rotate-secrets', () => {
     await rotateSecrets(prisma, encryption)
     await assertOpens(new Encryption(THIRD), SECRETS + 2)
   })
-  it('berth keys rotate-secrets names what neither key decrypts, and fails', async () => {
+  it('berth keys rotate-secrets names secrets that neither key decrypts, and fails', async () => {
     await prisma.secret.updateMany({ where: { name: 'N7' }, data: { ciphertext: new Uint8Array(60) } })
     const { code, stdout } = await berth({ SECRETS_KEY: FIRST, SECRETS_KEY_PREVIOUS: THIRD })
     assert.equal(code, 1)

@@ -1,4 +1,4 @@
-/** Agents whose agentd does not answer: where it hangs itself, and where the agent proxy before it is away or hangs. */
+/** Agents whose agentd does not answer, because it hangs, or because the agent proxy is away or hangs. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { agentdPid, startReconciled } from './reconciled.ts'
 const { world, signal, up, waiting, repairs, runWaiting, pass } = await startReconciled()
 
 describe('an agentd that does not answer', () => {
-  it('the reconciler of agents restarts nothing while the agent proxy is away', async () => {
+  it('the agent reconciler restarts nothing while the agent proxy is away', async () => {
     const { agentId } = await up()
     await world.host.close()
     for (let i = 0; i < 4; i++) await pass()
@@ -19,7 +19,7 @@ describe('an agentd that does not answer', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
   })
 
-  it('the reconciler of agents restarts nothing while the agent proxy hangs, nor does a restart end what runs', async () => {
+  it('no agent is restarted while the agent proxy hangs', async () => {
     const made = await up()
     const { agentId } = made
     const pid = await agentdPid(agentId)
@@ -43,7 +43,7 @@ describe('an agentd that does not answer', () => {
     assert.equal(await agentdPid(agentId), pid)
   })
 
-  it('the reconciler of agents starts an agent again whose agentd hangs', { timeout: 300_000 }, async () => {
+  it('the agent reconciler restarts an agent whose agentd hangs', { timeout: 300_000 }, async () => {
     const made = await up()
     const hasty = createAgentReconciler(world.services, world.database.log, { silentMs: 0 })
     const pid = await agentdPid(made.agentId)
@@ -56,7 +56,7 @@ describe('an agentd that does not answer', () => {
     assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
-  it('the silence of an agentd is forgotten with a restart of its agent', { timeout: 300_000 }, async () => {
+  it('a restart of an agent resets the silence of its agentd', { timeout: 300_000 }, async () => {
     const made = await up()
     const reconciler = createAgentReconciler(world.services, world.database.log, { silentMs: 500 })
     const pid = await agentdPid(made.agentId)
@@ -68,7 +68,7 @@ describe('an agentd that does not answer', () => {
       (await world.run(await world.insert(made, 'agent.restart', { rebuild: true }))).state,
       'succeeded',
     )
-    await until('longer ago than the time', () => performance.now() - began > 500)
+    await until('longer ago than the limit', () => performance.now() - began > 500)
     await holdUp(await agentdPid(made.agentId))
     await reconciler.pass(signal)
     assert.deepEqual(await repairs(made.agentId), [])

@@ -1,4 +1,4 @@
-/** Steps that tests of workspaces take with an agent, and readings of what they left. */
+/** Steps that workspace tests take with an agent, and helpers that read the results. */
 import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
 import { CID } from 'multiformats/cid'
@@ -18,7 +18,7 @@ export interface SnapshotRow {
   content_diff: string | null
 }
 
-/** An agent of a world, with its repository. */
+/** An agent with its repository. */
 export class Subject {
   readonly world: AgentsWorld
   readonly made: { id: string; agentId: string }
@@ -28,7 +28,7 @@ export class Subject {
     this.made = made
   }
 
-  /** An agent that is up. */
+  /** A running agent. */
   static async create(world: AgentsWorld): Promise<Subject> {
     const made = await world.create()
     const { state, error_cause: cause } = await world.run(made.operationId)
@@ -65,7 +65,7 @@ export class Subject {
     return result ?? {}
   }
 
-  /** The agent's history, the newest first. */
+  /** The agent's snapshots, newest first. */
   async history(): Promise<SnapshotRow[]> {
     const { rows } = await this.world.database.pool.query<SnapshotRow>(
       'SELECT * FROM snapshot WHERE agent_id = $1 ORDER BY id DESC',
@@ -74,13 +74,13 @@ export class Subject {
     return rows
   }
 
-  /** Removes its container and its volume, as by hand. */
+  /** Removes its container and its volume, as if by hand. */
   loseVolume(): Promise<void> {
     return this.world.runtime.remove(this.made.agentId, { volume: true })
   }
 }
 
-/** The texts of a snapshot's files by their paths, links as `-> target`. */
+/** The texts of a snapshot's files by path, with links as `-> target`. */
 export async function contentOf({ services }: AgentsWorld, cid: string): Promise<Record<string, string>> {
   const files: Record<string, string> = {}
   const signal = AbortSignal.timeout(60_000)

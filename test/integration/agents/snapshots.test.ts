@@ -27,7 +27,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal(await subject.exec('git log --format=%s'), 'feat: begin workspace')
     assert.deepEqual(await subject.history(), [])
   })
-  it("an agent's workspace is saved as a whole first", async () => {
+  it("an agent's workspace is first saved as a whole", async () => {
     const result = await subject.succeed('agent.sync')
     const [row, ...others] = await subject.history()
     assert.ok(row)
@@ -43,14 +43,14 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.match(String(file_manifest), /^\d+ README\.md$/m)
     assert.equal(await head(), row.commit_sha)
   })
-  it("an agent's workspace that has not changed is only seen", async () => {
+  it("an unchanged agent's workspace gets no new snapshot, only a new sync time", async () => {
     const { synced_at: before } = await subject.row()
     const result = await subject.succeed('agent.sync')
     assert.deepEqual([result.isNew, result.changeSummary], [false, null])
     assert.equal((await subject.history()).length, 1)
     assert.ok(Number((await subject.row()).synced_at) > Number(before))
   })
-  it('a sync names the files that it left out, with the reasons [report: secrets in snapshots]', async () => {
+  it('a sync lists the files that it left out, with the reasons [report: secrets in snapshots]', async () => {
     await subject.exec(
       'cd workspace && echo x > id_rsa && echo x > secretsanta.md && mkdir build && echo x > build/y && echo x > a.log',
     )
@@ -69,7 +69,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     await subject.exec('cd workspace && rm -r id_rsa secretsanta.md build a.log')
     await subject.succeed('agent.sync')
   })
-  it("an agent's workspace is saved by what has changed, as a full import would have it", async () => {
+  it("an agent's workspace is saved incrementally, with the same result as a full import", async () => {
     await subject.exec(
       'cd workspace && mkdir -p deep/er && echo one > deep/er/new.txt && echo more >> SOUL.md && rm TOOLS.md && ' +
         'printf "#!/bin/sh\\n" > run.sh && chmod +x run.sh && ln -s deep/er/new.txt link && echo x > "ünï \\"q\\".txt"',
@@ -90,7 +90,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
       Object.keys(files).sort(),
       (await subject.exec('git -c core.quotePath=false ls-files -z | tr "\\0" "\\n"')).split('\n').sort(),
     )
-    // The same from nothing, on the side.
+    // The same from scratch, on another network.
     await world.database.pool.query('UPDATE snapshot SET network = $2 WHERE agent_id = $1', [
       subject.made.id,
       'public',
@@ -103,14 +103,14 @@ describe('a workspace', { timeout: 600_000 }, () => {
       'public',
     ])
   })
-  it("an agent's workspace says where a diff was cut", async () => {
+  it("a snapshot of an agent's workspace reports where its diff was cut", async () => {
     await subject.exec('seq 1 40000 > workspace/long.txt')
     await subject.succeed('agent.sync')
     const [row] = await subject.history()
     assert.match(row?.content_diff ?? '', /\n… cut after 64 KiB\n$/)
     assert.ok(Buffer.byteLength(row?.content_diff ?? '') <= 65_536 + 100)
   })
-  it("an agent's workspace goes back to a snapshot, and is saved before", async () => {
+  it("an agent's workspace is saved before it is reset to a snapshot", async () => {
     await subject.exec('echo kept > workspace/note.txt')
     await subject.succeed('agent.sync')
     const [target] = await subject.history()
@@ -127,7 +127,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.match(now?.content_diff ?? '', /^-lost\n\+kept$/m)
     assert.equal(before?.id, target.id)
     assert.equal((await contentOf(world, saved?.cid ?? ''))['workspace/note.txt'], 'lost\n')
-    // And forth again.
+    // And back to the saved one.
     await subject.succeed('agent.reset', { snapshotCid: saved?.cid })
     assert.equal(await subject.exec('cat workspace/note.txt'), 'lost')
     await until('it is built', () => subject.exec('cat built.log').catch(() => undefined))
@@ -148,7 +148,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     )
     assert.equal(await head(), target?.commit_sha)
   })
-  it("an agent's workspace goes back to a commit that is not in its repository any more", async () => {
+  it("an agent's workspace can be reset to a commit that is no longer in its repository", async () => {
     const [target] = await subject.history()
     assert.ok(target)
     await subject.exec('rm -rf .git && echo anew > workspace/note.txt')
@@ -160,13 +160,13 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal(await subject.exec('git status --porcelain'), '')
     assert.equal(await subject.exec('git fsck --no-progress 2>&1 || true'), '')
   })
-  it("an agent's workspace does not go to what is not in its history", async () => {
+  it("an agent's workspace cannot be reset to a snapshot outside its history", async () => {
     const { state, error, error_code } = await subject.run('agent.reset', {
       snapshotCid: 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi',
     })
     assert.deepEqual([state, error, error_code], ['failed', 'Snapshot not found', 'snapshot_not_found'])
   })
-  it("an agent's workspace is taken over after a push once, and a second run of that says the same", async () => {
+  it("an agent's workspace is saved once after a push, and a repeat returns the same result", async () => {
     const pushed = await head()
     await subject.exec(`echo '{"commit":"${pushed}"}' > ../.berth/pushed.json`)
     const id = await world.insert(subject.made, 'agent.push')
@@ -178,7 +178,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
       [id],
     )
     assert.deepEqual((await world.run(id)).result, result)
-    // Operations that the repeated one has started.
+    // Operations that the repeat has started.
     const { rows } = await world.database.pool.query<{ id: string; kind: string }>(
       `SELECT id, kind FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`,
       [subject.made.agentId],
@@ -190,7 +190,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     await world.run(rows[0]?.id ?? '')
     assert.equal((await subject.succeed('agent.push')).commitSha, null)
   })
-  it("an agent's workspace keeps as much of its history as its policy says, and frees the rest", async () => {
+  it("an agent's workspace keeps as many snapshots as its policy says, and frees the rest", async () => {
     const cids: string[] = []
     for (let i = 0; i < 5; i++) {
       await subject.exec(`echo ${i} > workspace/counter.txt`)
@@ -210,7 +210,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal(await isPinned(cids[0] ?? ''), false)
     assert.equal(await isPinned(cids[1] ?? ''), true)
   })
-  it("an agent's workspace is saved by itself when it has changed, and left alone for longer when that fails", async () => {
+  it("a changed agent's workspace is saved automatically, with longer pauses after failures", async () => {
     const log = createLogger('test', 'silent')
     const look = () =>
       lookForChanges(world.services, log, { intervalMs: 100, signal: AbortSignal.timeout(60_000) })
@@ -247,7 +247,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     await look()
     assert.equal((await waiting()).length, 1)
   })
-  it("an agent's workspace is freed with its agent", async () => {
+  it("an agent's workspace is freed when its agent is deleted", async () => {
     const cids = new Set((await subject.history()).map(({ cid }) => cid))
     const agent = await findAgent(world.database.pool, subject.made.agentId)
     assert.ok(agent)

@@ -1,7 +1,6 @@
 /**
- * Stands in for the engine where a test asks nothing of it, or is about what Berth does when one misbehaves: real ones
- * take 10 s and 1 GB each, and behave. Which version it is says what it does. `test/engine/engine.test.ts` compares it
- * with the real one.
+ * Stands in for the engine in tests that do not use the engine or need one that misbehaves: a real engine takes 10 s
+ * and 1 GB, and behaves. Its version selects its behaviour. `test/engine/engine.test.ts` compares it with the real one.
  */
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -9,25 +8,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ENGINE_VERSION, enginesDir, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
 
-/** Versions of the stand-in, by what they do. */
+/** Versions of the stand-in by their behaviour. */
 export const STAND_IN = {
   /** Ready at once. */
   good: '2026.1.1',
-  /** Another one that is. */
+  /** Another version that is ready at once. */
   newer: '2026.1.2',
-  /** Ends as OpenClaw does with a state that it cannot read. */
+  /** Exits like OpenClaw with a state that it cannot read. */
   refuses: '2026.1.3',
-  /** Runs, and is never ready. */
+  /** Runs, but is never ready. */
   slow: '2026.1.4',
   /** Ready three seconds after its start. */
   late: '2026.1.7',
-  /** Ready as soon as {@link openGate} was called, before its start or after. */
+  /** Ready as soon as {@link openGate} was called, before or after its start. */
   gated: '2026.1.8',
-  /** Ends at once, each time. */
+  /** Exits at once, each time. */
   dies: '2026.1.5',
-  /** Ends at once, with the longest last words in characters that nobody can store or show. */
+  /** Exits at once, with the longest last words, in characters that cannot be stored or shown. */
   babbles: '2026.1.6',
-  /** Needs another Node than any that there is: {@link UNFIT_RANGE}. */
+  /** Needs a Node version that does not exist: {@link UNFIT_RANGE}. */
   unfit: '2026.1.9',
   /** Ready at once, and knows no key for any model. */
   modelless: '2026.1.10',
@@ -82,10 +81,10 @@ if (version === '${STAND_IN.modelless}') server.on('upgrade', ({ headers }, sock
 process.on('SIGTERM', () => process.exit(0))
 `
 
-/** Has the engines of `gated` in a folder become ready. */
+/** Makes the `gated` engines in a folder ready. */
 export const openGate = (dir: string): Promise<void> => writeFile(join(dir, STAND_IN.gated, 'open'), '')
 
-/** Puts every version into a folder, as if they were installed there. */
+/** Installs every version into a folder. */
 export async function installStandIns(dir: string): Promise<void> {
   for (const version of Object.values(STAND_IN)) {
     const folder = join(dir, version, 'node_modules/openclaw')
@@ -96,7 +95,9 @@ export async function installStandIns(dir: string): Promise<void> {
   }
 }
 
-/** Puts every version into a folder, next to links to the real ones, which `ensureEngines` installs. Resolves to the folder. */
+/**
+ * Installs every version into a folder, with links to the real versions from `ensureEngines`. Resolves to the folder.
+ */
 export async function installAll(dir: string): Promise<string> {
   await installStandIns(dir)
   for (const version of [ENGINE_VERSION, OLDER_ENGINE_VERSION])
@@ -105,8 +106,8 @@ export async function installAll(dir: string): Promise<string> {
 }
 
 /**
- * A second name of Docker's base image for Berths whose agents may run stand-ins. Docker keeps images by the name of their
- * base: this name changes with the program.
+ * Tags Docker's base image with a second name, for Berths whose agents may run stand-ins. Docker keys engine images by
+ * the name of their base, and this name changes with the program.
  */
 export async function tagStandInBase(): Promise<string> {
   const { BASE_IMAGE, docker } = await import('../../support/docker.ts')
@@ -115,7 +116,7 @@ export async function tagStandInBase(): Promise<string> {
   return `${repo}:${tag}`
 }
 
-/** Has Docker make the image of a version, unless it has that. */
+/** Builds the Docker image of a version, unless it exists. */
 export async function buildStandIn(version: string): Promise<void> {
   const [{ docker }, { buildEngineImage }] = await Promise.all([
     import('../../support/docker.ts'),

@@ -1,4 +1,4 @@
-/** The events of the runs of an agent's tasks, with an agentd that answers anything: agentd belongs to the agent. */
+/** Events about the task runs of an agent, whose agentd may return anything because it belongs to the agent. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { after, before, describe, it, type TestContext } from 'node:test'
@@ -16,7 +16,7 @@ before(async () => {
 after(() => world?.stop())
 
 const MADE = Date.now() - 60_000
-/** The run `n`: a greater one ended later. */
+/** The run `n`: a greater number ended later. */
 const run = (n: number, more: Partial<TaskRun> = {}): TaskRun => ({
   runId: `run ${n}`,
   taskId: 'task',
@@ -30,7 +30,7 @@ const run = (n: number, more: Partial<TaskRun> = {}): TaskRun => ({
 })
 const runs = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => run(from + i))
 
-/** An agent whose agentd answers with pages of `history`, which has the oldest first, or as `answer` says. */
+/** An agent whose agentd returns pages of `history`, oldest first, or what `answer` returns. */
 async function startAgent(t: TestContext, answer?: (offset: number) => unknown) {
   const { id, agentId } = await world.create()
   await world.database.pool.query('UPDATE agent SET task_runs_since = $2 WHERE id = $1', [id, new Date(MADE)])
@@ -51,13 +51,13 @@ async function startAgent(t: TestContext, answer?: (offset: number) => unknown) 
     id,
     history,
     asked,
-    /** A worker takes notice of the agent's status, and tells. */
+    /** A worker takes notice of the agent's status and publishes its new runs. */
     async look(worker: TaskRuns) {
       const status = { startedAt: 'now', taskRuns: ++count, gateway: { state: 'ready' } }
       worker.notice(id, target, status as AgentStatus)
       await worker.pass(signal)
     },
-    /** Runs that events tell of, in their order. */
+    /** Runs that events report, in order. */
     async told() {
       const { rows } = await world.database.pool.query<{ run: string }>(
         `SELECT data ->> 'runId' AS run FROM event_pending WHERE type = 'task.ran' AND data ->> 'agentId' = $1 ORDER BY seq`,
@@ -70,8 +70,8 @@ async function startAgent(t: TestContext, answer?: (offset: number) => unknown) 
 const newWorker = () => new TaskRuns(world.services, world.database.log)
 const idsOf = (list: TaskRun[]) => list.map(({ runId }) => runId)
 
-describe('runs of tasks', () => {
-  it('runs are told in the order in which they ended, once, whichever worker looks', async (t) => {
+describe('task runs', () => {
+  it('task runs are reported once, in the order in which they ended, by whichever worker', async (t) => {
     const agent = await startAgent(t)
     agent.history.push(...runs(1, 120))
     await Promise.all([agent.look(newWorker()), agent.look(newWorker())])
@@ -82,7 +82,7 @@ describe('runs of tasks', () => {
     assert.deepEqual(await agent.told(), idsOf(agent.history))
   })
 
-  it('an agent of whose tasks nothing is new is not asked', async (t) => {
+  it('an agent without new task runs is not asked', async (t) => {
     const agent = await startAgent(t)
     const worker = newWorker()
     const told = (taskRuns: number) =>
@@ -91,7 +91,7 @@ describe('runs of tasks', () => {
         taskRuns,
         gateway: { state: 'ready' },
       } as AgentStatus)
-    // That of an earlier Berth, and of one whose gateway was never ready.
+    // As for an earlier Berth, or an agent whose gateway was never ready.
     told(0)
     await worker.pass(signal)
     await agent.look(worker)
@@ -100,7 +100,7 @@ describe('runs of tasks', () => {
     assert.deepEqual(agent.asked, [0])
   })
 
-  it('a run that is written late is told as well', async (t) => {
+  it('a task run that is recorded late is reported as well', async (t) => {
     const agent = await startAgent(t)
     agent.history.push(...runs(10, 20))
     await agent.look(newWorker())
@@ -109,7 +109,7 @@ describe('runs of tasks', () => {
     assert.deepEqual(await agent.told(), [...idsOf(runs(10, 20)), 'run 1'])
   })
 
-  it('of thousands of runs the last 500 are told, and the agent rests then', async (t) => {
+  it('the last 500 of thousands of task runs are reported, and the agent is then left alone', async (t) => {
     const agent = await startAgent(t)
     agent.history.push(...runs(1, 3000))
     const worker = newWorker()
@@ -123,7 +123,7 @@ describe('runs of tasks', () => {
     assert.deepEqual(await agent.told(), idsOf(runs(2501, 3001)))
   })
 
-  it('runs that are not remembered any more are not told again', async (t) => {
+  it('task runs that Berth has forgotten are not reported again', async (t) => {
     const agent = await startAgent(t)
     for (let from = 1; from < 1500; from += 500) {
       agent.history.push(...runs(from, from + 499))
@@ -133,7 +133,7 @@ describe('runs of tasks', () => {
       agent.id,
     ])
     assert.equal(rows.length, 1000)
-    // The page that has them has a new one too.
+    // The page with the forgotten runs has a new one too.
     agent.history.splice(0, 1490)
     agent.history.unshift(...runs(1, 30))
     agent.history.push(run(1501))
@@ -141,7 +141,7 @@ describe('runs of tasks', () => {
     assert.deepEqual(await agent.told(), idsOf(runs(1, 1501)))
   })
 
-  it('runs of before an agent was made, or Berth told of them, are not told', async (t) => {
+  it('task runs from before an agent was created, or before Berth reported runs, are not reported', async (t) => {
     const agent = await startAgent(t)
     agent.history.push(run(-86_400_000), run(1))
     await agent.look(newWorker())
@@ -154,12 +154,12 @@ describe('an agentd that lies about runs', () => {
   for (const [what, answer] of [
     ['no page', { runs: 'many' }],
     ['a page of too many', { runs: runs(1, 101), next }],
-    ['a status that is none', { runs: [{ ...run(1), status: 'burnt' }], next }],
+    ['an invalid status', { runs: [{ ...run(1), status: 'burnt' }], next }],
     ['a text that is too long', { runs: [run(1, { error: 'x'.repeat(501) })], next }],
-    ['an id that is none', { runs: [run(1, { runId: '' })], next }],
-    ['a time that is none', { runs: [run(1, { endedAt: 'yesterday' })], next }],
+    ['an invalid id', { runs: [run(1, { runId: '' })], next }],
+    ['an invalid time', { runs: [run(1, { endedAt: 'yesterday' })], next }],
   ] as const)
-    it(`an agentd that answers ${what} is told of nothing, and left alone for a while`, async (t) => {
+    it(`an agentd that returns ${what} causes no event and is left alone for a while`, async (t) => {
       const agent = await startAgent(t, () => answer)
       const worker = newWorker()
       await agent.look(worker)
@@ -167,7 +167,7 @@ describe('an agentd that lies about runs', () => {
       assert.deepEqual([await agent.told(), agent.asked.length], [[], 1])
     })
 
-  it('an agentd that makes runs up without end is read to a bound', async (t) => {
+  it('an agentd that invents runs endlessly is read up to a limit', async (t) => {
     let n = 0
     const agent = await startAgent(t, () => ({ runs: [run(++n)], next: 0 }))
     await agent.look(newWorker())
@@ -177,13 +177,13 @@ describe('an agentd that lies about runs', () => {
     assert.equal(empty.asked.length, 30)
   })
 
-  it('an agentd that gives one id to many runs has one of them told', async (t) => {
+  it('an agentd that gives one id to many runs gets one of them reported', async (t) => {
     const agent = await startAgent(t, () => ({ runs: [run(1), run(1), run(1)], next }))
     await agent.look(newWorker())
     assert.deepEqual(await agent.told(), ['run 1'])
   })
 
-  it('texts that cannot be stored are cleaned, and others kept as they are', async (t) => {
+  it('texts that cannot be stored are cleaned, and others stay unchanged', async (t) => {
     const agent = await startAgent(t, () => ({
       runs: [run(1, { name: '\0<script>\ud83d', error: "'; --" })],
       next,

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { checkTelegramToken } from '../../../src/agents/channels/telegram.ts'
 
-/** Stands in for the Bot API: the token says what it answers. */
+/** Stands in for the Bot API: the token selects the response. */
 const server = createServer((req, res) => {
   const [, token, method] = /^\/bot([^/]+)\/(\w+)$/.exec(req.url ?? '') ?? []
   assert.equal(method, 'getMe')
@@ -19,7 +19,7 @@ await once(server, 'listening')
 after(() => server.close())
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-test('a token that Telegram refuses is refused', async () => {
+test('a token that Telegram rejects is rejected', async () => {
   for (const status of [401, 404]) {
     await assert.rejects(checkTelegramToken(url, `${status}:x`), {
       status: 400,
@@ -28,13 +28,13 @@ test('a token that Telegram refuses is refused', async () => {
   }
 })
 
-test('a good token is taken, and so is any that Telegram says nothing of', async () => {
+test('a token is accepted if Telegram accepts it or gives no verdict', async () => {
   for (const token of ['200:x', '500:x', '429:x', '302:x', '404:1', '401:2'])
     await checkTelegramToken(url, token)
   await checkTelegramToken('http://127.0.0.1:1', '401:x')
 })
 
-test('a Bot API that never answers is not waited for', { timeout: 120_000 }, async () => {
+test('a Bot API that never responds is not waited for', { timeout: 120_000 }, async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   try {

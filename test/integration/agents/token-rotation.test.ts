@@ -35,7 +35,7 @@ describe('berth keys rotate-agent-tokens', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** The token of each agent by its id, those of deleted ones as well. */
+  /** The token of each agent by its id, including deleted agents. */
   const readTokens = async () => {
     const { rows } = await database.pool.query<{ id: string; token: string; workspace: string }>(
       'SELECT agent_id AS id, gateway_token AS token, workspace_id AS workspace FROM agent ORDER BY id',
@@ -55,7 +55,7 @@ describe('berth keys rotate-agent-tokens', () => {
   const berth = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     runCli({ ...process.env, DATABASE_URL: database.url, ...env }, 'keys', 'rotate-agent-tokens', ...args)
 
-  it('berth keys rotate-agent-tokens gives each agent that is not deleted another token and a restart, and prints none', async () => {
+  it('rotate-agent-tokens gives each existing agent a new token and a restart, and prints no token', async () => {
     const before = await readTokens()
     const { code, stdout } = await berth({})
     assert.equal(code, 0)
@@ -66,7 +66,7 @@ describe('berth keys rotate-agent-tokens', () => {
     for (const { token } of [...before, ...(await readTokens())]) assert.ok(!stdout.includes(token))
   })
 
-  it('berth keys rotate-agent-tokens takes one workspace, or one agent', async () => {
+  it('berth keys rotate-agent-tokens accepts one workspace or one agent', async () => {
     const before = await readTokens()
     const [first] = before.filter(({ workspace }) => workspace === workspaceId)
     assert.equal((await berth({}, '--workspace', other)).code, 0)
@@ -76,13 +76,13 @@ describe('berth keys rotate-agent-tokens', () => {
     assert.equal((await berth({}, '--agent', 'xnobody1')).stdout, 'there are no such agents\n')
   })
 
-  it('berth keys rotate-agent-tokens goes on after a SIGKILL with those that are left, each one once', async () => {
+  it('berth keys rotate-agent-tokens resumes after a SIGKILL and rotates each token once', async () => {
     const before = await readTokens()
     const killed = await berth({ BERTH_CRASH_AT: `before-commit@${join(dir, 'mark')}` })
     assert.match(killed.stdout, /--resume/)
     assert.equal(await countChanged(before), 0)
     const [, begun = ''] = /--resume (\S+)$/m.exec(killed.stdout) ?? []
-    // A second run that was killed got as far as this.
+    // A second run that was killed halfway.
     const half = new Error('half')
     await assert.rejects(
       rotateGatewayTokens(prisma, { begun: new Date(begun) }, (done) => {
@@ -101,13 +101,13 @@ describe('berth keys rotate-agent-tokens', () => {
     assert.equal(await countChanged(done), 0)
   })
 
-  it('berth keys rotate-agent-tokens leaves agents alone that were made after it was begun', async () => {
+  it('berth keys rotate-agent-tokens skips agents created after it began', async () => {
     const before = await readTokens()
     assert.equal(await rotateGatewayTokens(prisma, { begun: new Date(0) }), 0)
     assert.equal(await countChanged(before), 0)
   })
 
-  it('berth keys rotate-agent-tokens refuses a text that is no time', async () => {
+  it('berth keys rotate-agent-tokens rejects an invalid time', async () => {
     const { code, stderr } = await berth({}, '--resume', 'yesterday')
     assert.notEqual(code, 0)
     assert.match(stderr, /not a time/)

@@ -1,4 +1,4 @@
-/** Calls of an engine that is not ready are repeated, as long as that may help. */
+/** Engine calls that fail because the gateway is not ready are repeated while that may help. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentdError } from '../../../src/agents/agentd-client.ts'
@@ -7,7 +7,7 @@ import { startReconciled } from './reconciled.ts'
 
 const { world, signal, sql, up } = await startReconciled()
 
-/** An agent that runs, and a call which its engine does not take the first `failures` times. */
+/** A running agent, and a call that its engine rejects the first `failures` times. */
 async function refusing(failures: number, error = new AgentdError('not_ready', 'the gateway stalls', 503)) {
   const { id, agentId } = await up()
   const [row] = await sql('SELECT address, epoch FROM agent WHERE id = $1', [id])
@@ -23,28 +23,28 @@ async function refusing(failures: number, error = new AgentdError('not_ready', '
   return { ask, stop, calls: () => calls }
 }
 
-describe('a call of an engine', () => {
-  it('a call of an engine that is not ready is repeated until the engine takes it', async () => {
+describe('an engine call', () => {
+  it('an engine call is repeated until the engine is ready', async () => {
     const { ask } = await refusing(2)
     assert.equal(await ask(60_000), 3)
   })
-  it('a call of an engine is given up when its time is over', async () => {
+  it('an engine call is given up when its time is over', async () => {
     const { ask, calls } = await refusing(Number.POSITIVE_INFINITY)
     await assert.rejects(ask(0), /stalls/)
     assert.equal(calls(), 1)
   })
-  it('a call of an engine is given up where the gateway is ready all the while', async () => {
+  it('an engine call is given up if the gateway is ready all the time', async () => {
     const { ask, calls } = await refusing(Number.POSITIVE_INFINITY)
     await assert.rejects(ask(3_600_000), /stalls/)
     assert.ok(calls() > 1)
   })
-  it('a call of an engine whose gateway was stopped is not repeated', async () => {
+  it('an engine call is not repeated after its gateway was stopped', async () => {
     const { ask, stop, calls } = await refusing(Number.POSITIVE_INFINITY)
     await stop()
     await assert.rejects(ask(3_600_000), /stalls/)
     assert.equal(calls(), 1)
   })
-  it('a call of an engine that failed otherwise is not repeated', async () => {
+  it('an engine call that failed for another reason is not repeated', async () => {
     const { ask, calls } = await refusing(1, new AgentdError('engine', 'no such method', 502))
     await assert.rejects(ask(60_000), /no such method/)
     assert.equal(calls(), 1)

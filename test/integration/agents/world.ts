@@ -1,4 +1,4 @@
-/** Everything between a row and an agent that runs, in one process: database, host role, process driver, runner. */
+/** All layers from the database row to a running agent, in one process: database, host role, process driver, runner. */
 
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -40,23 +40,23 @@ export interface AgentsWorld {
   host: { close(): Promise<void>; open(): Promise<void> }
   /** Changes the key, as a restart of the agent proxy and the worker with another AGENT_PROXY_KEY does. */
   changeProxyKey(): Promise<void>
-  /** A row of a new agent, with the operation that provisions it. */
+  /** Inserts a new agent's row, with the operation that provisions it. */
   create(version?: string): Promise<{ id: string; agentId: string; operationId: string }>
-  /** Writes an operation on an agent. */
+  /** Inserts an operation on an agent. */
   insert(agent: { id: string; agentId: string }, kind: AgentOperation, input?: Row): Promise<string>
-  /** Runs an operation until it has ended, or waits for another try; resolves to its row. */
+  /** Runs an operation until it has ended or waits for a retry; resolves to its row. */
   run(operationId: string): Promise<Row>
   agent(agentId: string): Promise<Row>
   runner(): Runner
-  /** Removes all agents, rows and sandboxes: each that runs costs the cases that follow. */
+  /** Removes all agents, rows and sandboxes, because each running agent slows down the cases that follow. */
   clear(): Promise<void>
   stop(): Promise<void>
 }
 
-/** @param env settings beside those that the world needs. */
+/** @param env settings besides those that the world needs. */
 export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<AgentsWorld> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-agents-'))
-  // Agents of root are another user's, who must be able to enter.
+  // The agents of root run as another user, who must be able to enter.
   await chmod(dir, 0o711)
   const enginesDir = join(dir, 'engines')
   await installStandIns(enginesDir)

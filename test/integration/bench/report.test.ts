@@ -9,7 +9,7 @@ import { addResults, byName, intoPage, newRun, readRun, writeRun } from '../../b
 const rate = (ratio: number): Result => ({ what: 'requests', berth: '10 /s', bare: '20 /s', ratio })
 const time = (ratio: number): Result => ({ what: 'latency', berth: '10 ms', bare: '5 ms', ratio })
 
-test('a goal of a benchmark is met at its limit, missed beyond it, and has no verdict without a ratio', () => {
+test('a benchmark goal is met at its limit, missed beyond it, and undecided without a ratio', () => {
   assert.equal(verdict({ ...rate(0.6), goal: { atLeast: 0.6 } }), 'met')
   assert.equal(verdict({ ...rate(0.59), goal: { atLeast: 0.6 } }), 'missed')
   assert.equal(verdict({ ...time(1.5), goal: { atMost: 1.5 } }), 'met')
@@ -18,7 +18,7 @@ test('a goal of a benchmark is met at its limit, missed beyond it, and has no ve
   assert.equal(verdict(rate(0.1)), undefined)
 })
 
-test('a benchmark is slower than before by its goal, or without one by whether it is a rate', () => {
+test('a slower benchmark is detected by its goal, or without one by whether it is a rate', () => {
   assert.equal(change(rate(0.5), rate(0.8)), 'slower')
   assert.equal(change(rate(0.8), rate(0.5)), 'faster')
   assert.equal(change(time(0.8), time(0.5)), 'slower')
@@ -30,14 +30,14 @@ test('a benchmark is slower than before by its goal, or without one by whether i
   assert.equal(change({ what: 'x', berth: '1 MB' }, { what: 'x', berth: '9 MB' }), '')
 })
 
-test('a ratio of a benchmark is shown with two digits at least', () => {
+test('a benchmark ratio is shown with at least two digits', () => {
   assert.deepEqual(
     [0.0021, 0.064, 0.62, 1.5, 284.4].map((ratio) => showRatio(rate(ratio))),
     ['0.0021', '0.064', '0.62', '1.50', '284'],
   )
 })
 
-test('a run of benchmarks comes back from its file, and two results of one name are refused', async (t) => {
+test('a benchmark run is read back from its file, and two results of one name are rejected', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-'))
   t.after(() => rm(dir, { recursive: true }))
   const run = newRun()
@@ -51,7 +51,7 @@ test('a run of benchmarks comes back from its file, and two results of one name 
   await assert.rejects(readRun(path), /run\.json is no result of --json: it has no rows/)
 })
 
-test('a run of benchmarks replaces its own rows of the page, and leaves those of others with their date', () => {
+test('a benchmark run replaces its own rows on the page and keeps other rows with their date', () => {
   const mark = '<!-- written by: npm run bench -- --docs -->\n'
   const end = '<!-- end of what is written -->\n'
   const former =

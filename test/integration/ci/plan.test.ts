@@ -1,4 +1,4 @@
-/** The plan of a run of CI: its turn, the list of flaky tests, and a step for each file of tests. */
+/** The plan of a CI run: its turn, the list of flaky tests, and a step for each test file. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,12 +22,12 @@ describe('the turn of a run', () => {
   const turnsOf = (wanted: string | undefined, known: Passes, more: Partial<typeof head> = {}) =>
     chooseTurns(wanted, known, { ...head, ...more }).turns
 
-  it('the turn of a run is the one that has not passed for longest', () => {
+  it('the turn that has not passed for longest is next', () => {
     assert.deepEqual(turnsOf(undefined, passes), ['stack'])
     const { chart: _, ...others } = passes
     assert.deepEqual(turnsOf(undefined, others), ['chart'])
   })
-  it('the turn of a run follows from the commit on a new machine', () => {
+  it('the turn of a run on a new machine is derived from the commit', () => {
     assert.deepEqual(turnsOf(undefined, {}), ['chart'])
     assert.deepEqual(turnsOf(undefined, {}, { commit: '0000000b' }), ['cluster'])
   })
@@ -36,7 +36,7 @@ describe('the turn of a run', () => {
     const changed = ['src/sandboxes/kubernetes.ts', 'src/sandboxes/docker/engine.ts']
     assert.deepEqual(turnsOf(undefined, passes, { changed }), ['real'])
   })
-  it('the turn of a run can be chosen, and a new version takes all', () => {
+  it('the turn of a run can be chosen, and a new version runs all turns', () => {
     assert.deepEqual(turnsOf('4', passes), ['cluster'])
     assert.deepEqual(turnsOf('all', passes), ['real', 'stack', 'chart', 'cluster'])
     assert.equal(turnsOf(undefined, passes, { versionChanged: true }).length, 4)
@@ -54,7 +54,7 @@ describe('the list of flaky tests', () => {
     assert.deepEqual(staleRows(rows, new Date('2026-11-27T00:00:00Z')), [])
     assert.deepEqual(staleRows(rows, new Date('2026-11-27T00:00:01Z')), rows)
   })
-  it('a row of flaky tests without a date or a file is an error', () => {
+  it('a row of the list of flaky tests without a date or a file is an error', () => {
     for (const row of ['| soon | test/a.test.ts | works | no | |', '| 2026-11-20 | works | no | | |'])
       assert.throws(() => parseFlakyList(page(row)), /needs a date and a file/)
   })
@@ -64,7 +64,7 @@ describe('the list of flaky tests', () => {
 })
 
 describe('the steps of CI', () => {
-  it('some step of CI runs each file of tests', () => {
+  it('each test file is run by some step of CI', () => {
     const { scripts } = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'))
     const commands = steps.map(({ run }) =>
       run.replace(/npm (?:run )?(test[:a-z]*|torture)/g, (_, name) => scripts[name]),

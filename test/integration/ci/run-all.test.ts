@@ -1,4 +1,4 @@
-/** The runner of CI on small suites: second tries, what gets none, and what it prints. */
+/** The CI runner on small suites: second tries, failures without a second try, and the output. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ const dir = mkdtempSync(join(tmpdir(), 'berth-ci-test-'))
 after(() => rmSync(dir, { recursive: true }))
 let files = 0
 
-/** A file with one test. @param body with `tries`, the number of this try from 1. */
+/** A file with one test. @param body can use `tries`, the number of this try, starting with 1. */
 function fileOf(body: string): string {
   const file = join(dir, `${++files}.test.mjs`)
   writeFileSync(
@@ -27,7 +27,7 @@ function fileOf(body: string): string {
 }
 const test = (body: string) => fileOf(`it('works', () => { ${body} })`)
 const FAIL = `throw new Error('not this time\\nmore')`
-/** Without a process for each file, to be cheaper. */
+/** Without a process for each file, because that is cheaper. */
 const step = (...parts: string[]): Step => ({
   name: 'suite',
   run: [process.execPath, '--test', '--test-isolation=none', ...parts].join(' '),
