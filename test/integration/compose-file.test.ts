@@ -1,6 +1,6 @@
 /**
- * The services of docker-compose.yml. Above all they are compared with src/settings.ts: each setting that
- * docs/settings.md names can be set for the stack in `.env`, unless the stack itself fixes it.
+ * Compares the services of docker-compose.yml with src/settings.ts: `.env` can set every setting in docs/settings.md
+ * for the stack, unless the stack itself fixes it.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ const roles = Object.entries(stack.services)
 
 const names = Object.keys(settings.shape) as Setting[]
 
-it('the young generation of V8 has one bound wherever a role is started', () => {
+it('every place that starts a role sets the same size of V8’s young generation', () => {
   const files = ['Procfile', 'Dockerfile', 'docker-compose.yml', 'src/roles/start.ts']
   const bounds = files.map((name) => {
     const content = readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
@@ -43,12 +43,12 @@ it('x-settings has what `npm run docs:settings` writes', () => {
 for (const { name: role, environment } of roles) {
   const settable = names.filter((name) => !FIXED[name] && (OF_ROLES[name]?.includes(role) ?? true))
 
-  it(`${role} gets each setting that is not fixed from the environment of Compose`, () => {
+  it(`${role} gets each setting that is not fixed from Compose’s environment`, () => {
     const lost = settable.filter((name) => resolve(environment, { [name]: 'mine' })[name] !== 'mine')
     assert.deepEqual(lost, [])
   })
 
-  it(`${role} has the defaults of docs/settings.md where nothing is set`, () => {
+  it(`${role} has the defaults of docs/settings.md if nothing is set`, () => {
     const unset = resolve(environment, {})
     const changed = settable.filter((name) => {
       if (OWN_DEFAULT[name]) return false
@@ -58,15 +58,15 @@ for (const { name: role, environment } of roles) {
     assert.deepEqual(changed, [])
   })
 
-  it(`${role} gets what the stack fixes from nowhere else`, () => {
+  it(`${role} gets fixed settings only from the stack`, () => {
     const open = names.filter((name) => FIXED[name] && resolve(environment, { [name]: '7' })[name] === '7')
     assert.deepEqual(open, [], 'they can be set: remove them from FIXED in scripts/stack-settings.ts')
   })
 
-  it(`${role} gets nothing that is no setting`, () => {
+  it(`${role} gets only settings`, () => {
     const files = SECRETS.map((name) => `${name}_FILE`)
     const known = new Set<string>([...names, ...files, 'NODE_EXTRA_CA_CERTS'])
-    // NODE_EXTRA_CA_CERTS is Node's. Names of npm's are in small letters.
+    // NODE_EXTRA_CA_CERTS belongs to Node. npm's names are in lower case.
     assert.deepEqual(
       Object.keys(environment).filter((name) => /^[A-Z]/.test(name) && !known.has(name)),
       [],
@@ -74,14 +74,14 @@ for (const { name: role, environment } of roles) {
   })
 }
 
-it('every service is bounded, and comes back after the Docker engine has died', () => {
+it('every service has limits and restarts after a crash of the Docker engine', () => {
   const flaws = Object.entries(stack.services).flatMap(([name, service]) => {
     const { mem_limit, pids_limit, logging, restart } = service as Record<string, any>
     const wrong = [
       !mem_limit && 'mem_limit',
       !pids_limit && 'pids_limit',
       !(logging?.options?.['max-size'] && logging.options['max-file']) && 'logging',
-      // The service `migrate` ends when its work is done.
+      // The service `migrate` exits when its work is done.
       restart !== (name === 'migrate' ? 'on-failure:3' : 'always') && 'restart',
     ]
     return wrong.filter(Boolean).map((what) => `${name}: ${what}`)
@@ -98,7 +98,7 @@ it('HEALTH_INTERVAL and HEALTH_START_PERIOD set the times of health checks', () 
   assert.deepEqual(times({ HEALTH_INTERVAL: '2s', HEALTH_START_PERIOD: '1s' }), ['2s', '1s'])
 })
 
-it('a published port is on loopback, but for the ports of TLS', () => {
+it('published ports are on loopback, except the TLS ports', () => {
   const published = Object.entries(stack.services).flatMap(([name, service]) =>
     ((service as { ports?: string[] }).ports ?? []).map((port) => [name, port]),
   )
@@ -106,12 +106,12 @@ it('a published port is on loopback, but for the ports of TLS', () => {
   assert.deepEqual(open, [])
 })
 
-it('the stack runs the three roles, and the disk helper where it is asked for', () => {
+it('the stack runs the three roles, and the disk helper only on request', () => {
   assert.deepEqual(roles.map(({ name }) => name).sort(), ['agent-proxy', 'disks', 'web', 'worker'])
   assert.deepEqual((stack.services.disks as { profiles?: string[] }).profiles, ['disks'])
 })
 
-it('the disk helper alone has a capability that lets it mount, and it has neither a network nor Docker', () => {
+it('only the disk helper has a capability that allows mounting, and it has no network or Docker', () => {
   const able = Object.entries(stack.services).filter(([, service]) =>
     JSON.stringify(service).includes('SYS_ADMIN'),
   )
@@ -136,12 +136,14 @@ it('the disk helper alone has a capability that lets it mount, and it has neithe
   assert.deepEqual(reaching.map(([name]) => name).sort(), ['berth', 'disks', 'worker'])
 })
 
-it('the agent proxy finds the egress port that 0.2.0 kept: agents that run hold it', () => {
+it('the agent proxy keeps the egress port of 0.2.0, which running agents use', () => {
   const { volumes } = stack.services['agent-proxy'] as { volumes?: string[] }
   assert.ok(volumes?.includes('host:/var/lib/berth'), `${volumes}`)
 })
 
-/** The environment that Compose makes of a service's: a name without a value takes the variable's, where there is one. */
+/**
+ * The environment that Compose builds for a service: a name without a value takes the variable's value, if it is set.
+ */
 function resolve(environment: Record<string, unknown>, env: Record<string, string>): Environment {
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [
@@ -151,7 +153,7 @@ function resolve(environment: Record<string, unknown>, env: Record<string, strin
   )
 }
 
-/** `${NAME}`, `${NAME-default}` and `${NAME:-default}`, the innermost first. */
+/** Replaces `${NAME}`, `${NAME-default}` and `${NAME:-default}`, innermost first. */
 function interpolate(value: string, env: Record<string, string>): string {
   const next = value.replace(
     /\$\{(\w+)(?:(:?)-([^${}]*))?\}/,

@@ -9,7 +9,7 @@ it('docs/data.md is what `npm run docs:data` writes', () => {
   assert.equal(page, dataPage())
 })
 
-it('every model says what a row is', () => {
+it('every model describes what a row is', () => {
   const silent = readModels().filter(({ documentation }) => !documentation)
   assert.deepEqual(
     silent.map(({ name }) => name),

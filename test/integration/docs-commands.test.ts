@@ -1,4 +1,4 @@
-/** All commands of the documents are run somewhere, and what runs them notices those that fail. */
+/** Every command in the documents is run by some CI step, and the runner detects commands that fail. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 describe('the commands of the documents', () => {
   for (const name of ['README.md', 'docs/operations.md', 'docs/kubernetes.md']) {
-    it(`each block of shell in ${name} says where it is run`, () => {
+    it(`each shell block in ${name} names the step that runs it`, () => {
       const blocks = shellBlocks(readFileSync(join(ROOT, name), 'utf8'))
       assert.ok(blocks.length > 2)
       const untold = blocks.filter(({ tag }) => !(tag in TAGS)).map(({ line }) => `${name}:${line}`)
@@ -20,7 +20,7 @@ describe('the commands of the documents', () => {
   }
 })
 
-describe('running the commands of a document', () => {
+describe('running a document’s commands', () => {
   const dir = mkdtempSync(join(tmpdir(), 'berth-docs-test-'))
   after(() => rmSync(dir, { recursive: true }))
   const run = (markdown: string, env: NodeJS.ProcessEnv = {}) => {
@@ -30,7 +30,7 @@ describe('running the commands of a document', () => {
   }
   const block = (commands: string, info = 'sh start') => `\`\`\`${info}\n${commands}\n\`\`\`\n`
 
-  it('running the commands of a document runs the blocks of its tag in one shell, in order, and no others', async () => {
+  it('running a document’s commands runs the blocks of one tag in order in one shell', async () => {
     const page = `# Page\n${block('a=1')}${block('echo other', 'sh compose')}${block('echo text', 'text')}${block('echo "a=$a $B"')}`
     const { code, output } = await run(page, { B: '2' })
     assert.equal(code, 0, output)
@@ -43,7 +43,7 @@ describe('running the commands of a document', () => {
     ['one at the front of a pipe', 'false | cat'],
     ['a variable that is not set', 'echo "$NOT_SET"'],
   ] as const) {
-    it(`running the commands of a document ends at ${what}, and says its line`, async () => {
+    it(`running a document’s commands stops at ${what} and reports its line`, async () => {
       const { code, output } = await run(`# Page\n\n${block(`true\n${command}\necho after`)}`)
       assert.notEqual(code, 0)
       assert.match(output, /page\.md:(?: line )?5\b/)
@@ -51,18 +51,18 @@ describe('running the commands of a document', () => {
     })
   }
 
-  it('running the commands of a document ends what they leave behind', async () => {
+  it('running a document’s commands ends their background processes', async () => {
     const { code, output } = await run(`# Page\n${block('sleep 1000 &\necho after')}`)
     assert.equal(code, 0, output)
     assert.match(output, /^after$/m)
   })
 
-  it('running the commands of a document takes PORT for the port that documents say', async () => {
+  it('running a document’s commands replaces the documented port by PORT', async () => {
     const { output } = await run(`# Page\n${block('echo http://a.localhost:3000/x')}`, { PORT: '4001' })
     assert.match(output, /^http:\/\/a\.localhost:4001\/x$/m)
   })
 
-  it('running the commands of a document fails where no block has the tag', async () => {
+  it('running a document’s commands fails if no block has the tag', async () => {
     await assert.rejects(run('# Page\n'), /no block/)
   })
 })

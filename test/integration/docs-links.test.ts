@@ -1,4 +1,4 @@
-/** Links between the documents lead to files and headings that are there. */
+/** Links between the documents lead to existing files and headings. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -11,7 +11,7 @@ const DOCUMENTS = ['*.md', 'docs/*.md', 'src/*/README.md', 'agentd/README.md']
 /** The text without blocks of code. */
 const read = (file: string): string => readFileSync(file, 'utf8').replace(/^```[\s\S]*?^```/gm, '')
 
-/** The anchors of a document's headings, as GitHub makes them. */
+/** The anchors of a document's headings, as GitHub generates them. */
 const anchorsOf = (file: string): string[] =>
   [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
@@ -20,7 +20,7 @@ const anchorsOf = (file: string): string[] =>
       .replaceAll(' ', '-'),
   )
 
-it('the documents link to files and headings that are there', () => {
+it('the documents link to existing files and headings', () => {
   const documents = globSync(DOCUMENTS, { cwd: ROOT }).map((file) => join(ROOT, file))
   assert.ok(documents.length > 20)
   const dead = documents.flatMap((document) =>

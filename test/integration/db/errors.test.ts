@@ -1,4 +1,4 @@
-/** Errors of PostgreSQL mean the same whether a statement was pg's or Prisma's. */
+/** PostgreSQL errors mean the same whether pg or Prisma ran the statement. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { isDatabaseDown, isHeldUp, isTransient } from '../../../src/db/database-errors.ts'
@@ -7,7 +7,7 @@ import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
-describe("an error of PostgreSQL behind Prisma's", () => {
+describe('a PostgreSQL error from Prisma', () => {
   let database: TestDatabase
   let prisma: PrismaClient
   before(async () => {
@@ -16,7 +16,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
   })
   after(() => database?.stop())
 
-  /** The error of `work` while another session has the table of workspaces. */
+  /** The error of `work` while another session holds a lock on the workspace table. */
   const whileLocked = (work: () => Promise<unknown>, meanwhile: () => Promise<unknown> = async () => {}) =>
     transaction(database.pool, async (client) => {
       await client.query('LOCK TABLE workspace')
@@ -28,7 +28,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
       return { failed: await failed }
     })
 
-  it("an error of PostgreSQL behind Prisma's is transient, and no outage, where others held the query up", async () => {
+  it('a PostgreSQL error from Prisma is transient but not an outage if another session held a lock', async () => {
     const { failed } = await whileLocked(() =>
       prisma.$transaction(async (tx) => {
         await tx.$executeRaw`SET LOCAL lock_timeout = 100`
@@ -38,7 +38,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
     assert.deepEqual([isHeldUp(failed), isTransient(failed), isDatabaseDown(failed)], [true, true, false])
   })
 
-  it("an error of PostgreSQL behind Prisma's is an outage where the server ended the connection", async () => {
+  it('a PostgreSQL error from Prisma is an outage if the server ended the connection', async () => {
     const { failed } = await whileLocked(
       () => prisma.workspace.count(),
       () =>
@@ -53,7 +53,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
     assert.deepEqual([isHeldUp(failed), isTransient(failed), isDatabaseDown(failed)], [false, true, true])
   })
 
-  it("an error of PostgreSQL behind Prisma's is an outage where no connection is to be had, whatever the statement", async () => {
+  it('a PostgreSQL error from Prisma is an outage for every statement if no connection is available', async () => {
     const pool = createPool('postgres://nobody:nothing@127.0.0.1:1/nowhere', 1, database.log)
     const away = createPrisma(pool)
     for (const work of [

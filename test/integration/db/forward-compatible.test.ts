@@ -1,6 +1,6 @@
 /**
- * Migrations leave what the version before uses: its processes go on while they run and behind them. What takes something
- * away says `-- Needs <version>: why`, and that version is out.
+ * Migrations keep everything that the previous version uses, because its processes keep running during and after a
+ * migration. A migration that removes something says `-- Needs <version>: why`, and that version must be released.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
@@ -10,13 +10,10 @@ import { type Migration, readMigrations } from '../../../src/db/migrations.ts'
 import type { Pool } from '../../../src/db/pool.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
-/** The last migration to which this does not apply: 0.2.0 and what came between had to be stopped for an update. */
+/** The last exempt migration: updates to 0.2.0 and up to here required a stop. */
 const LAST_FREE = '0016_garbage_collection'
 
-/**
- * Facts that others rely on (`gives`), and demands of a table on those who write to it (`asks`), with the columns in
- * question.
- */
+/** Facts that programs rely on (`gives`) and demands of a table on its writers (`asks`), with the columns concerned. */
 const FACTS = `
   WITH col AS (
     SELECT c.relname AS tab, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
@@ -53,7 +50,7 @@ async function readFacts(pool: Pool): Promise<Fact[]> {
   return (await pool.query<Fact>(FACTS)).rows
 }
 
-/** Facts that processes of the version before would miss after a migration, and demands that they would not meet. */
+/** Facts that processes of the previous version would miss after a migration, and demands that they would not meet. */
 async function problemsOf(pool: Pool, sql: string): Promise<string[]> {
   const before = await readFacts(pool)
   await pool.query(sql)
@@ -84,7 +81,7 @@ async function apply(migrations: Migration[]): Promise<void> {
   for (const { sql } of migrations) await pool.query(sql)
 }
 
-describe('what the version before cannot live with', () => {
+describe('incompatible changes', () => {
   beforeEach(async () => {
     await pool.query(`DROP SCHEMA public CASCADE; CREATE SCHEMA public;
       CREATE TABLE thing (id integer PRIMARY KEY, size integer NOT NULL DEFAULT 1, note text, kind text CHECK (kind = 'a'));
@@ -111,7 +108,7 @@ describe('what the version before cannot live with', () => {
     ['a function', 'DROP FUNCTION twice', ['function twice(n integer) of integer']],
   ]
   for (const [what, sql, lost] of takes)
-    it(`a migration that takes ${what} away is found`, async () => {
+    it(`a migration that removes ${what} is detected`, async () => {
       const problems = (await problemsOf(pool, sql)).filter((line) => line.startsWith('takes'))
       assert.deepEqual(problems, lost.map((fact) => `takes: ${fact}`).sort())
     })
@@ -134,10 +131,10 @@ describe('what the version before cannot live with', () => {
     ],
   ]
   for (const [what, sql, fact] of asks)
-    it(`a migration that asks for ${what} is found`, async () => {
+    it(`a migration that demands ${what} is detected`, async () => {
       assert.deepEqual(await problemsOf(pool, sql), [`asks: ${fact}`])
     })
-  it('a migration that only adds is let through', async () => {
+  it('a migration that only adds is accepted', async () => {
     const sql = `ALTER TABLE thing ADD COLUMN more text UNIQUE CHECK (more <> ''), ADD COLUMN count integer NOT NULL DEFAULT 0;
       ALTER TABLE thing ALTER COLUMN size DROP NOT NULL;
       CREATE INDEX thing_kind ON thing (kind);
@@ -147,7 +144,7 @@ describe('what the version before cannot live with', () => {
 })
 
 describe('each migration', () => {
-  it('each migration leaves what the version before uses, or says since when that is not used', async () => {
+  it('each migration keeps what the previous version uses, or names the version that stopped using it', async () => {
     await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
     const all = await readMigrations()
     await apply(all.filter(({ name }) => name <= LAST_FREE))

@@ -15,7 +15,7 @@ const isDue = async (seconds = HOUR) => (await readDue.one(database.pool, 'publi
 const collectedAgo = (seconds: number) =>
   addCollection.run(database.pool, 'public', new Date(Date.now() - seconds * 1000), 1, 2)
 
-test('a network that was never collected is due, also one without a row', async () => {
+test('a network that was never collected is due, even without a row', async () => {
   assert.equal(await isDue(), true)
   await database.pool.query('DELETE FROM garbage_collection')
   assert.equal(await isDue(), true)
@@ -28,7 +28,7 @@ test('a network that was never collected is due, also one without a row', async 
   assert.deepEqual(rows, [{ network: 'public', runs: 1, removed_bytes: 2 }])
 })
 
-test('a network that was collected is due again when the time has passed and something was released since', async () => {
+test('a collected network is due again after the interval if something was released since', async () => {
   await collectedAgo(2 * HOUR)
   assert.equal(await isDue(), false)
   await noteRelease.run(database.pool, 'public')
@@ -38,7 +38,7 @@ test('a network that was collected is due again when the time has passed and som
   assert.equal(await isDue(0), false)
 })
 
-test('a network is due again where something was released while it was collected', async () => {
+test('a network is due again if something was released during its collection', async () => {
   await collectedAgo(2 * HOUR)
   await noteRelease.run(database.pool, 'public')
   // This collection began before the release, and ended after it.
@@ -46,7 +46,7 @@ test('a network is due again where something was released while it was collected
   assert.equal(await isDue(), true)
 })
 
-test('a network where nothing was released is due after 24 times as long', async () => {
+test('a network without releases is due after 24 times the interval', async () => {
   await collectedAgo(25 * HOUR)
   assert.equal(await isDue(), true)
 })

@@ -1,4 +1,4 @@
-/** Shares a lock until it is killed: `hold-shared-lock.program.ts <database URL>`. */
+/** Holds a shared lock until it is killed: `hold-shared-lock.program.ts <database URL>`. */
 import { SharedLock } from '../../../src/db/shared-lock.ts'
 
 const lock = new SharedLock(process.argv[2] ?? '', 'kuboPublic')

@@ -1,4 +1,4 @@
-/** Indexes that no migration makes: who makes them, and that the one over names changes no answer. */
+/** Indexes that no migration creates: who creates them, and that the name index changes no results. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
@@ -59,7 +59,7 @@ describe('late indexes', () => {
     return rows.map(({ name }) => name)
   }
 
-  it('late indexes are made once, however many ask for them', async () => {
+  it('late indexes are created once by concurrent callers', async () => {
     const missing = await missingIndexes(database.pool)
     assert.ok(missing.includes('file_name_part') && missing.includes('file_type'))
     const made = await Promise.all([1, 2, 3].map(() => makeIndexes(database.pool, signal)))
@@ -68,7 +68,7 @@ describe('late indexes', () => {
     assert.equal(await makeIndexes(database.pool, signal), undefined)
   })
 
-  it('a late index is made anew where it was broken off', async () => {
+  it('a late index is recreated if its creation was interrupted', async () => {
     await makeIndexes(database.pool, signal)
     await database.pool.query(
       `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'file_name_part'::regclass`,
@@ -78,13 +78,13 @@ describe('late indexes', () => {
     assert.deepEqual(await missingIndexes(database.pool), [])
   })
 
-  it('the name index changes no answer', async () => {
+  it('the name index changes no results', async () => {
     const without = await Promise.all(PARTS.map(find))
     assert.deepEqual(without[0], ['Report 2026.pdf', 'report'])
     await makeIndexes(database.pool, signal)
     const client = await database.pool.connect()
     try {
-      // The planner has nothing else to take; the connection is closed before this is committed.
+      // This leaves the planner no alternative; the connection is closed before the transaction commits.
       await client.query('BEGIN; SET LOCAL enable_seqscan = off')
       await client.query(
         'DROP INDEX file_list, file_content, file_keyvalues, file_size, file_type, file_name_start',
@@ -106,7 +106,7 @@ describe('late indexes', () => {
     }
   })
 
-  it('the name index needs no superuser, and says what is missing where the user may not make it', async () => {
+  it('the name index needs no superuser, and a missing permission is reported', async () => {
     const { pool, url } = database
     await pool.query('DROP EXTENSION IF EXISTS pg_trgm')
     const user = `plain_${process.pid}`
@@ -129,7 +129,7 @@ describe('late indexes', () => {
     }
   })
 
-  it('late indexes are given up at a signal, and made by the next call', async () => {
+  it('late indexes are aborted by a signal and created by the next call', async () => {
     const controller = new AbortController()
     const other = await database.pool.connect()
     try {
@@ -142,8 +142,8 @@ describe('late indexes', () => {
     } finally {
       other.release()
     }
-    // The server may go on with what it has begun.
-    await until('the indexes are there', async () => {
+    // The server may continue the work it has begun.
+    await until('the indexes exist', async () => {
       await makeIndexes(database.pool, signal)
       return (await missingIndexes(database.pool)).length === 0
     })

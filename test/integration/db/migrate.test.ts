@@ -1,4 +1,4 @@
-/** Migrations, while processes of the version before go on with their work. */
+/** Migrations while processes of the previous version keep working. */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -53,7 +53,8 @@ async function migrationWaits(): Promise<void> {
 }
 
 describe('the update from 0.1.0', () => {
-  // Handlers change the row of a file or an agent and end its operation; a request is accepted the other way around.
+  // Handlers change the row of a file or an agent and end its operation; accepting a request locks in the opposite
+  // order.
   for (const [first, second] of [
     ['file', 'operation'],
     ['operation', 'file'],
@@ -61,7 +62,7 @@ describe('the update from 0.1.0', () => {
     ['operation', 'worker'],
     ['worker', 'operation'],
   ] as const)
-    it(`the update from 0.1.0 lets a transaction end that has changed ${first} and then changes ${second}`, {
+    it(`the update from 0.1.0 lets a transaction finish that has locked ${first} and then locks ${second}`, {
       timeout: 120_000,
     }, async () => {
       const client = await pool.connect()
@@ -80,7 +81,7 @@ describe('the update from 0.1.0', () => {
     })
 })
 
-describe('a migration that others hold up', () => {
+describe('a migration that waits for a lock', () => {
   let holder: Connection
   beforeEach(async () => {
     holder = await pool.connect()
@@ -92,13 +93,13 @@ describe('a migration that others hold up', () => {
     holder.release()
   })
 
-  it('a migration that others hold up lets go of who waits behind it, and is begun again until it gets its lock', {
+  it('a migration that waits for a lock lets other queries pass and retries until it gets the lock', {
     timeout: 120_000,
   }, async () => {
     const told: string[] = []
     const migrated = migrate(pool, { onHeldUp: (name) => told.push(name) })
     await migrationWaits()
-    // The migration wants the table alone; this query waits behind it.
+    // The migration needs an exclusive lock on the table, and this query waits behind it.
     assert.equal((await pool.query('SELECT count(*) FROM operation')).rowCount, 1)
     await until('the migration says that it is held up', () => told.length > 0)
     await migrationWaits()
@@ -109,7 +110,7 @@ describe('a migration that others hold up', () => {
     assert.equal(await schemaState(pool), 'current')
   })
 
-  it('a migration that never gets its lock fails, and says what to do; run again, it goes on', async () => {
+  it('a migration that never gets its lock fails with advice, and succeeds when it is run again', async () => {
     await assert.rejects(migrate(pool, { giveUpMs: 1 }), {
       name: 'ConfigError',
       message: /^DATABASE_URL: migration 0015_\w+ was held up .* run it again$/,
@@ -123,7 +124,7 @@ describe('a migration that others hold up', () => {
 describe('migrate --check', () => {
   const plan = (migrations?: Migration[]) => planMigrations(pool, migrations)
 
-  it('migrate --check says what each migration locks, and changes nothing', async () => {
+  it('migrate --check lists what each migration locks, and changes nothing', async () => {
     await pool.query(
       `INSERT INTO worker (id, slots, ipfs) SELECT gen_random_uuid(), '{}', '{}' FROM generate_series(1, 3);
       ANALYZE worker`,
@@ -152,7 +153,7 @@ describe('migrate --check', () => {
     assert.deepEqual(await plan(), [])
   })
 
-  it('migrate --check is a command whose exit code says whether there is something to do', async () => {
+  it('migrate --check is a command whose exit code says whether migrations are pending', async () => {
     const check = () => runCli({ ...process.env, DATABASE_URL: postgres.url }, 'migrate', '--check')
     const older = await check()
     assert.match(older.stdout, /^0009_installation: Which Berth this is$/m)
@@ -170,7 +171,7 @@ describe('migrate --check', () => {
     assert.deepEqual(await check(), { code: 0, stdout: 'the schema is up to date\n', stderr: '' })
   })
 
-  it('migrate --check says where all rows are written anew, and that a table goes', async () => {
+  it('migrate --check reports a rewritten table and a dropped table', async () => {
     const all = await readMigrations()
     await migrate(pool)
     const next = parseMigration(
@@ -187,7 +188,7 @@ describe('migrate --check', () => {
     )
   })
 
-  it('migrate --check goes on where one that was killed has left its tables', async () => {
+  it('migrate --check works after a killed check left its tables', async () => {
     await pool.query('CREATE SCHEMA berth_migrate_plan; CREATE TABLE berth_migrate_plan.agent ()')
     assert.notEqual((await plan()).length, 0)
   })
@@ -198,13 +199,13 @@ describe('a schema of a newer version', () => {
   const applyNext = async (sql: string) =>
     migrate(pool, { migrations: [...(await readMigrations()), next(sql)] })
 
-  it('a newer schema is used where it leaves what this version uses', async () => {
+  it('a newer schema is accepted if it keeps what this version uses', async () => {
     await applyNext('SELECT 1;')
     assert.equal(await schemaState(pool), 'newer')
     assert.deepEqual(await requireSchema(pool), ['9999_next'])
   })
 
-  it('a newer schema is refused where it needs a newer version', async () => {
+  it('a newer schema is rejected if it needs a newer version', async () => {
     await applyNext('-- Needs 99.0.0: nothing uses them since.\nSELECT 1;')
     assert.equal(await schemaState(pool), 'unusable')
     await assert.rejects(requireSchema(pool), {
@@ -213,12 +214,12 @@ describe('a schema of a newer version', () => {
     })
   })
 
-  it('a newer schema is used where it needs this version', async () => {
+  it('a newer schema is accepted if it needs this version', async () => {
     await applyNext(`-- Needs ${packageJson.version}: nothing uses them since.\nSELECT 1;`)
     assert.equal(await schemaState(pool), 'newer')
   })
 
-  it('a newer schema is refused where it lacks a migration of this version', async () => {
+  it('a newer schema is rejected if it lacks a migration of this version', async () => {
     assert.equal(await schemaState(pool), 'older')
     await assert.rejects(requireSchema(pool), /the schema is not up to date; run `npx berth migrate`/)
   })

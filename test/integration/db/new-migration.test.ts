@@ -31,7 +31,7 @@ after(async () => {
 const written = async () => (await readdir(join(dir, 'migrations'))).sort()
 
 describe('a new migration', () => {
-  it('a new migration is refused where nothing differs', async () => {
+  it('a new migration is refused if nothing differs', async () => {
     await assert.rejects(writeMigration('plan_colors', database.url, copy), /^Error: nothing differs/)
     assert.deepEqual(await written(), await migrationNames())
   })
@@ -43,7 +43,7 @@ describe('a new migration', () => {
     assert.deepEqual([status, `${stdout}`], [1, ''])
     assert.match(`${stderr}`, /^usage: npm run migration/)
   })
-  it('a new migration leads from the last one to schema.prisma, and has no comment until its author writes it', async () => {
+  it('a new migration leads from the last one to schema.prisma and has no comment yet', async () => {
     const schema = (await readFile(join(dir, 'schema.prisma'), 'utf8')).replace(
       '  hotSwaps ',
       '  colors String[]\n  hotSwaps ',

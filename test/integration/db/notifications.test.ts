@@ -1,4 +1,4 @@
-/** The connection on which processes hear of each other's writes. */
+/** The connection on which processes learn of each other's writes. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -7,13 +7,13 @@ import { Notifications } from '../../../src/db/notifications.ts'
 import { startDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
-test('a lost connection for notifications is replaced by one, however often the new one is refused', async (t) => {
+test('a lost notification connection is replaced by exactly one, even after several refusals', async (t) => {
   const { log, stop } = await startDatabase()
   t.after(stop)
   const open = new Set<Socket>()
   let refused = 0
   let most = 0
-  // As a proxy does whose PostgreSQL is away: it takes the connection, and ends it.
+  // Like a proxy whose PostgreSQL is away: it accepts the connection and ends it.
   const proxy = createServer((socket) => {
     open.add(socket.on('error', () => {}).once('close', () => open.delete(socket)))
     most = Math.max(most, open.size)

@@ -1,4 +1,4 @@
-/** Tables that are partitioned by day, and that the rows of `audit` stay as they are. */
+/** Tables partitioned by day, and the immutability of `audit` rows. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
@@ -10,7 +10,7 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 let database: TestDatabase
 before(async () => {
-  // Migrated now, as the databases of the other tests may be of the day before.
+  // Migrate now, because the databases of the other tests may have been migrated yesterday.
   database = await startDatabase({ isEmpty: true })
   await migrate(database.pool)
 })
@@ -21,14 +21,14 @@ const write = (id: string) =>
     `INSERT INTO audit (id, created_at, via, action, resource) VALUES ($1, now(), 'terminal', 'a', 'b')`,
     [id],
   )
-/** The least id of a day. */
+/** The lowest id of a day. */
 const idOf = (day: string) => {
   const hex = Date.parse(day).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000001`
 }
 
 describe('tables by day', () => {
-  it('a migrated database has the partitions of yesterday and of the next week', async () => {
+  it('a migrated database has the partitions of yesterday, today and the next week', async () => {
     assert.equal((await partitionsOf(database.pool, 'audit')).length, 9)
     await write(uuidv7())
     for (const days of [-1, 7]) {
@@ -37,14 +37,14 @@ describe('tables by day', () => {
     }
   })
 
-  it('partitions that are missing are made once, by whoever comes first', async () => {
+  it('missing partitions are created once by concurrent processes', async () => {
     const [first = ''] = await partitionsOf(database.pool, 'audit')
     await database.pool.query(`DROP TABLE ${first}`)
     await Promise.all(Array.from({ length: 8 }, () => makePartitions(database.pool)))
     assert.equal((await partitionsOf(database.pool, 'audit'))[0], first)
   })
 
-  it('a partition is made by an entry of the audit that finds none, as after a week asleep', async () => {
+  it('writing an audit entry creates missing partitions, as after a week of sleep', async () => {
     const names = await partitionsOf(database.pool, 'audit')
     await database.pool.query(`DROP TABLE ${names.join(', ')}`)
     const { pool } = database
@@ -71,7 +71,7 @@ describe('tables by day', () => {
     assert.equal((await partitionsOf(database.pool, 'audit')).length, 9)
   })
 
-  it('a partition is made and another dropped beside an open transaction that writes', async () => {
+  it('partitions are created and dropped during an open transaction', async () => {
     await transaction(database.pool, async (client) => {
       await client.query('SELECT FROM audit LIMIT 1')
       await makePartition(database.pool, 'audit', '20200101')
@@ -82,21 +82,21 @@ describe('tables by day', () => {
     await assert.rejects(write(idOf('2020-01-03')), { code: '23514' })
   })
 
-  it('days beyond the retention go with their rows, and no others', async () => {
+  it('only days beyond the retention are removed', async () => {
     const days = (Date.now() - Date.parse('2020-01-02')) / 86_400_000
     await dropPartitions(database.pool, 'audit', Math.floor(days))
     const { rows } = await database.pool.query<{ id: string }>('SELECT id FROM audit ORDER BY id LIMIT 1')
     assert.equal(rows[0]?.id, idOf('2020-01-02'))
   })
 
-  it('a process whose clock is ahead drops no day that is not over', async (t) => {
+  it('a process whose clock is ahead drops no unfinished day', async (t) => {
     const before = await partitionsOf(database.pool, 'audit')
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 100 * 86_400_000 })
     await dropPartitions(database.pool, 'audit', 9000)
     assert.deepEqual(await partitionsOf(database.pool, 'audit'), before)
   })
 
-  it('a partition that is being read is dropped at a later call', async () => {
+  it('a partition that is being read is dropped by a later call', async () => {
     await transaction(database.pool, async (client) => {
       await client.query('SELECT FROM audit_20200102')
       await dropPartitions(database.pool, 'audit', 1)
@@ -107,7 +107,7 @@ describe('tables by day', () => {
     assert.equal((await partitionsOf(database.pool, 'audit')).length, 9)
   })
 
-  it('rows of the audit are neither changed nor removed, by the table or by a partition', async () => {
+  it('audit rows can be neither changed nor removed, in the table or in a partition', async () => {
     const id = uuidv7()
     await write(id)
     const today = new Date().toISOString().slice(0, 10).replaceAll('-', '')

@@ -14,11 +14,11 @@ describe('transaction', () => {
   after(() => database.stop())
 
   // This happens when a transaction waits for the IPFS node while PostgreSQL restarts.
-  it('a transaction fails, and the process lives, when the connection drops between two of its queries', async () => {
+  it('a dropped connection fails the transaction but not the process', async () => {
     const { pool } = database
     const failed = transaction(pool, async (client) => {
       const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
-      // Not `once` of node:events, which would listen for the error as well.
+      // Not `once` of node:events, which would also listen for the error.
       const dropped = new Promise((resolve) => (client as unknown as EventEmitter).once('end', resolve))
       await pool.query('SELECT pg_terminate_backend($1)', [rows[0]?.pid])
       await dropped
@@ -38,7 +38,7 @@ describe('a pool on a server whose time zone is not UTC', () => {
   })
   after(() => database.stop())
 
-  it('a pool on a server whose time zone is not UTC has Prisma and statements by hand mean the same moments', async () => {
+  it('Prisma and manual statements read the same times on a server whose time zone is not UTC', async () => {
     const workspaceId = await database.createWorkspace()
     const pool = createPool(database.url, 1, database.log)
     const prisma = createPrisma(pool)

@@ -1,4 +1,4 @@
-/** `schema.prisma` against the database that the migrations make. */
+/** Compares `schema.prisma` with the database that the migrations create. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
@@ -13,7 +13,7 @@ before(async () => {
 })
 after(() => database?.stop())
 
-/** Changes of the database, and what would undo each of them. */
+/** Changes of the database, and the statement that would undo each. */
 const CHANGES: [what: string, change: string, undo: RegExp][] = [
   ['a new table', 'CREATE TABLE extra (id uuid PRIMARY KEY)', /DROP TABLE "extra"/],
   ['a table less', 'DROP TABLE subdomain_holder', /CREATE TABLE "subdomain_holder"/],
@@ -28,7 +28,7 @@ const CHANGES: [what: string, change: string, undo: RegExp][] = [
   ['a column that may not', 'ALTER TABLE agent ALTER COLUMN vibe SET NOT NULL', /"vibe" DROP NOT NULL/],
   ['a default', 'ALTER TABLE operation ALTER COLUMN epoch SET DEFAULT 1', /"epoch" SET DEFAULT 0/],
   [
-    'a default that is called',
+    'a default that is a function call',
     'ALTER TABLE secret ALTER COLUMN created_at SET DEFAULT now()',
     /"created_at" SET DEFAULT clock_timestamp\(\)/,
   ],
@@ -38,17 +38,17 @@ const CHANGES: [what: string, change: string, undo: RegExp][] = [
     /"repair_total_pkey" PRIMARY KEY/,
   ],
   [
-    'a foreign key less',
+    'a missing foreign key',
     'ALTER TABLE swap DROP CONSTRAINT swap_workspace_id_fkey',
     /ADD CONSTRAINT "swap_workspace_id_fkey"/,
   ],
   [
-    'what a foreign key does',
+    'the action of a foreign key',
     'ALTER TABLE gateway DROP CONSTRAINT gateway_workspace_id_fkey, ADD CONSTRAINT gateway_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace',
     /"gateway_workspace_id_fkey".*ON DELETE CASCADE/,
   ],
-  ['a unique index less', 'ALTER TABLE skill DROP CONSTRAINT skill_name', /CREATE UNIQUE INDEX "skill_name"/],
-  ['an index less', 'DROP INDEX domain_agent', /CREATE INDEX "domain_agent"/],
+  ['a missing unique index', 'ALTER TABLE skill DROP CONSTRAINT skill_name', /CREATE UNIQUE INDEX "skill_name"/],
+  ['a missing index', 'DROP INDEX domain_agent', /CREATE INDEX "domain_agent"/],
   [
     'the columns of an index',
     'DROP INDEX operation_list; CREATE INDEX operation_list ON operation (workspace_id)',
@@ -62,23 +62,23 @@ const CHANGES: [what: string, change: string, undo: RegExp][] = [
 ]
 
 describe('schema.prisma', () => {
-  it('schema.prisma is read by the engine of the client that was generated from it', async () => {
+  it('schema.prisma is read by the engine version of the generated client', async () => {
     const generated = new URL('../../../src/db/generated/internal/class.ts', import.meta.url)
     assert.ok((await readFile(generated, 'utf8')).includes(`"engineVersion": "${version()}"`))
   })
 
-  it('schema.prisma describes the database that the migrations make', async () => {
+  it('schema.prisma describes the database that the migrations create', async () => {
     assert.equal(await migrateDiff(database.url), '')
     assert.deepEqual(await statedInDatabase(), statedInComments(readModels()))
   })
 
-  it('schema.prisma is found to differ in every single change', async () => {
+  it('every single difference from schema.prisma is detected', async () => {
     for (const [, change] of CHANGES) await database.pool.query(change)
     const script = await migrateDiff(database.url)
     for (const [what, , undo] of CHANGES) assert.match(script, undo, what)
   })
 
-  it('schema.prisma is found to differ in what only its comments say', async () => {
+  it('differences from the comments in schema.prisma are detected', async () => {
     const before = await statedInDatabase()
     await database.pool.query(`
       ALTER TABLE membership DROP CONSTRAINT membership_role_check;
@@ -98,7 +98,7 @@ describe('schema.prisma', () => {
   })
 })
 
-/** Constraints that Prisma has no word for, as the comments of the models say them: `<table>.<column>: <line>`, sorted. */
+/** Constraints that Prisma cannot express, from the comments of the models: `<table>.<column>: <line>`, sorted. */
 function statedInComments(models: Model[]): string[] {
   const lines = (documentation = '') =>
     documentation.split('\n').filter((line) => /^(One of: |CHECK |COLLATE |CREATE )/.test(line))
@@ -133,7 +133,7 @@ async function statedInDatabase(): Promise<string[]> {
     .sort()
 }
 
-/** `CHECK ((x = ANY (ARRAY['a'::text, 'b'::text])))` as `One of: a, b`; another line as it is. */
+/** Turns `CHECK ((x = ANY (ARRAY['a'::text, 'b'::text])))` into `One of: a, b`, and leaves other lines unchanged. */
 function oneOf(line: string): string {
   const values = /^CHECK \(\(\w+ = ANY \(ARRAY\[(.*)\]\)\)\)$/.exec(line)?.[1]
   return values ? `One of: ${values.replaceAll(/'(\w+)'::text/g, '$1')}` : line

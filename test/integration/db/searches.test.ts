@@ -1,4 +1,4 @@
-/** Searches: how many there may be, how long they may take, and what becomes of one whose client has gone. */
+/** Searches: how many may run, how long they may take, and what happens when the client leaves. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { createPrisma, type Transaction } from '../../../src/db/prisma.ts'
@@ -35,7 +35,7 @@ describe('a search', () => {
     ).rowCount
   const hasStatus = (status: number) => (error: ApiError) => error.status === status
 
-  it('a search gives what it found, by Prisma as well, and its limit ends with it', async () => {
+  it('a search returns its results, including through Prisma, and its time limit ends with it', async () => {
     const count = await searches.run(one, signal, (db) => db.workspace.count())
     assert.equal(count, 0)
     const { rows } = await database.pool.query<{ statement_timeout: string }>('SHOW statement_timeout')
@@ -51,11 +51,11 @@ describe('a search', () => {
     })
     assert.equal(await running(), 0)
   })
-  it('a search by Prisma that takes too long fails with 503', async () => {
+  it('a search through Prisma that takes too long fails with 503', async () => {
     const slow = searches.run(one, signal, (db) => db.$queryRaw`SELECT pg_sleep(20)::text`)
     await assert.rejects(slow, hasStatus(503))
   })
-  it('a search of a client that goes away is cancelled at once', async () => {
+  it('a search is cancelled at once when its client leaves', async () => {
     const client = new AbortController()
     const gone = new Error('gone')
     const search = assert.rejects(searches.run(one, client.signal, sleep(20)), gone)
@@ -66,7 +66,7 @@ describe('a search', () => {
     assert.ok(performance.now() - start < 1000)
     assert.equal(await running(), 0)
   })
-  it('a workspace has two searches at a time, and leaves room for other workspaces', async () => {
+  it('a workspace runs two searches at a time and leaves room for other workspaces', async () => {
     const slow = [1, 2].map(() => assert.rejects(searches.run(one, signal, sleep(20)), hasStatus(503)))
     await until('both run', async () => (await running()) === 2)
     await assert.rejects(searches.run(one, signal, sleep(0)), hasStatus(429))

@@ -18,7 +18,7 @@ after(() => database?.stop())
 
 const open = (shareMs?: number) => new SharedLock(database.url, NAME, shareMs)
 const someoneWaits = () => until('someone waits', () => isAwaited(database.pool, NAME))
-/** Shares the lock until `leave` is called. */
+/** Holds the shared lock until `leave` is called. */
 async function shareUntilLeft(lock: SharedLock) {
   const { promise, resolve: leave } = Promise.withResolvers<void>()
   const entered = Promise.withResolvers<void>()
@@ -30,7 +30,7 @@ async function shareUntilLeft(lock: SharedLock) {
   return { leave, done }
 }
 
-test('any number of holders share a lock, and none has it exclusively meanwhile', async () => {
+test('any number of holders share a lock and exclude an exclusive holder', async () => {
   const [one, other] = [open(), open()]
   const guests = [await shareUntilLeft(one), await shareUntilLeft(one), await shareUntilLeft(other)]
   assert.equal(await one.exclusively(50, async () => 'alone'), undefined)
@@ -39,7 +39,7 @@ test('any number of holders share a lock, and none has it exclusively meanwhile'
   assert.equal(await one.exclusively(LONG_MS, async () => 'alone'), 'alone')
 })
 
-test('an exclusive holder that waits goes before sharers of the same process that come later', async () => {
+test('a waiting exclusive holder precedes later sharers of the same process', async () => {
   const lock = open()
   const order: string[] = []
   const first = await shareUntilLeft(lock)
@@ -51,7 +51,7 @@ test('an exclusive holder that waits goes before sharers of the same process tha
   assert.deepEqual(order, ['alone', 'later'])
 })
 
-test('a sharer waits for an exclusive holder, and is told when that takes too long', async () => {
+test('a sharer waits for an exclusive holder, and fails when that takes too long', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const entered = Promise.withResolvers<void>()
   const alone = open().exclusively(LONG_MS, () => {
@@ -73,7 +73,7 @@ test('a sharer waits for an exclusive holder, and is told when that takes too lo
   assert.equal(await later, 'in')
 })
 
-test('a process that is killed leaves the lock', async () => {
+test('the lock is released when its process is killed', async () => {
   const holder = run(process.execPath, [
     join(import.meta.dirname, 'hold-shared-lock.program.ts'),
     database.url,
@@ -84,7 +84,7 @@ test('a process that is killed leaves the lock', async () => {
   assert.equal(await open().exclusively(LONG_MS, async () => 'alone'), 'alone')
 })
 
-test('a session that is lost does not keep others out', async () => {
+test('a lost session does not keep others out', async () => {
   const lock = open()
   const first = await shareUntilLeft(lock)
   await database.pool.query(

@@ -1,11 +1,11 @@
-/** `skill_version_rank` sorts versions in SQL as the library semver does. */
+/** `skill_version_rank` sorts versions in SQL like the library semver. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { compare, prerelease } from 'semver'
 import type { Pool } from '../../../src/db/pool.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
-/** From the lowest. */
+/** In ascending order. */
 const VERSIONS = [
   ...['0.0.1', '0.9.9', '0.10.0', '1.0.0-0', '1.0.0-2', '1.0.0-10', '1.0.0--', '1.0.0-1a', '1.0.0-alpha'],
   ...[
@@ -37,11 +37,11 @@ const sorted = async (expression: string): Promise<(string | null)[]> => {
 }
 
 describe('the order of versions in SQL', () => {
-  it('versions sort by precedence as in the library semver [report: newest version]', async () => {
+  it('versions sort in SQL by the precedence of the library semver [report: newest version]', async () => {
     assert.deepEqual(VERSIONS.toReversed().sort(compare), VERSIONS)
     assert.deepEqual(await sorted('substr(skill_version_rank(version), 2)'), [null, ...VERSIONS])
   })
-  it('prereleases sort before all releases, and no version before both [report: newest version]', async () => {
+  it('prereleases sort in SQL before releases, and missing versions first [report: newest version]', async () => {
     const isRelease = (version: string) => prerelease(version) === null
     const expected = [null, ...VERSIONS.filter((one) => !isRelease(one)), ...VERSIONS.filter(isRelease)]
     assert.deepEqual(await sorted('skill_version_rank(version)'), expected)

@@ -1,4 +1,4 @@
-/** Statements by hand as a migrated database describes them. */
+/** Manual statements as a migrated database describes them. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
@@ -27,18 +27,18 @@ for (const file of readdirSync(FOLDER))
   for (const exported of Object.values<{ definition?: AnyDefinition }>(await import(`${FOLDER}${file}`)))
     if (exported?.definition) definitions.push(exported.definition)
 
-describe('a statement by hand', () => {
-  it('a statement by hand has a name of its own', () => {
+describe('a manual statement', () => {
+  it('a manual statement has a unique name', () => {
     assert.ok(definitions.length > 0)
     assert.equal(new Set(definitions.map(({ name }) => name)).size, definitions.length)
   })
 
   for (const definition of definitions)
-    it(`a statement by hand takes and gives what it says: ${definition.name}`, async () => {
+    it(`a manual statement has the declared parameters and columns: ${definition.name}`, async () => {
       assert.deepEqual(await describeStatement(definition.text), stated(definition))
     })
 
-  it('a statement by hand is found out where it says another type, or another column', async () => {
+  it('a manual statement with a wrong type or column is detected', async () => {
     const { definition } = statement({
       name: 'wrong',
       parameters: ['text'],
@@ -68,7 +68,7 @@ const stated = ({ parameters, columns }: AnyDefinition): Description => ({
   columns: Object.entries(columns).map(([name, type]) => [name, nameOf(type)]),
 })
 
-/** Prepares a statement, and reads PostgreSQL's description of it; nothing is run. */
+/** Prepares a statement and reads PostgreSQL's description of it, without running it. */
 async function describeStatement(text: string): Promise<Description> {
   const description = new Promise<{ parameters: number[]; fields: pg.FieldDef[] }>((resolve, reject) => {
     let parameters: number[] = []
@@ -94,7 +94,7 @@ async function describeStatement(text: string): Promise<Description> {
     'SELECT oid, typname FROM pg_type WHERE oid = ANY($1)',
     [[...parameters, ...fields.map(({ dataTypeID }) => dataTypeID)]],
   )
-  // PostgreSQL names the type of an array after that of its items.
+  // PostgreSQL derives the name of an array type from the type of its items.
   const names = new Map(rows.map(({ oid, typname }) => [oid, typname.replace(/^_(.*)/, '$1[]')]))
   return {
     parameters: parameters.map((oid) => names.get(oid) ?? ''),

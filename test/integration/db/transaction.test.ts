@@ -1,4 +1,4 @@
-/** Transactions of Prisma's in which statements by hand run as well. */
+/** Prisma transactions that also run manual statements. */
 import assert from 'node:assert/strict'
 import type { EventEmitter } from 'node:events'
 import { after, before, describe, it } from 'node:test'
@@ -9,7 +9,7 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 const PID = 'SELECT pg_backend_pid() AS pid'
 
-describe("a transaction of Prisma's", () => {
+describe('a Prisma transaction', () => {
   let database: TestDatabase
   let prisma: PrismaClient
   before(async () => {
@@ -19,7 +19,7 @@ describe("a transaction of Prisma's", () => {
   after(() => database.stop())
 
   const nameOf = async (id: string) => (await prisma.workspace.findUniqueOrThrow({ where: { id } })).name
-  /** Writes once by each way; the second one sees the first one's write. */
+  /** Writes once through the model and once by a manual statement, which sees the first write. */
   const rename = async (tx: Transaction, id: string) => {
     await tx.workspace.update({ where: { id }, data: { name: `${id} model` } })
     const { name } = await queryOne<{ name: string }>(
@@ -30,13 +30,13 @@ describe("a transaction of Prisma's", () => {
     assert.equal((await tx.workspace.findUniqueOrThrow({ where: { id } })).name, name)
   }
 
-  it("a transaction of Prisma's commits what was written through a model and what was written by hand", async () => {
+  it('a Prisma transaction commits both model writes and manual writes', async () => {
     const id = await database.createWorkspace()
     await inTransaction(prisma, (tx) => rename(tx, id))
     assert.equal(await nameOf(id), `${id} model hand`)
   })
 
-  it("a transaction of Prisma's rolls both back, and throws what its work has thrown", async () => {
+  it('a Prisma transaction rolls both back and rethrows the error of its callback', async () => {
     const id = await database.createWorkspace()
     const reason = new Error('not to be')
     const work = async (tx: Transaction) => {
@@ -47,7 +47,7 @@ describe("a transaction of Prisma's", () => {
     assert.equal(await nameOf(id), id)
   })
 
-  it("a transaction of Prisma's is another one than one that begins inside of it", async () => {
+  it('a Prisma transaction is separate from one that begins inside it', async () => {
     const id = await database.createWorkspace()
     const inner = await database.createWorkspace()
     const failing = inTransaction(prisma, async (tx) => {
@@ -62,7 +62,7 @@ describe("a transaction of Prisma's", () => {
     assert.deepEqual([await nameOf(id), await nameOf(inner)], [id, `${inner} model hand`])
   })
 
-  it("a transaction of Prisma's lets no statement run on its connection when it has ended, and gives that back", async () => {
+  it('a Prisma transaction that has ended rejects statements and returns its connection', async () => {
     const pool = createPool(database.url, 1, database.log)
     const own = createPrisma(pool)
     const kept: Transaction[] = []
@@ -78,11 +78,11 @@ describe("a transaction of Prisma's", () => {
   })
 
   for (const [name, act] of [
-    ['a statement by hand', (tx) => tx.query('SELECT 1')],
+    ['a manual statement', (tx) => tx.query('SELECT 1')],
     ['a model', (tx) => tx.workspace.count()],
     ['the commit', async () => {}],
   ] satisfies [string, (tx: Transaction) => Promise<unknown>][]) {
-    it(`a transaction of Prisma's fails, and the process lives, when the connection drops before ${name}`, async () => {
+    it(`a Prisma transaction fails without ending the process if its connection drops before ${name}`, async () => {
       const failed = inTransaction(prisma, async (tx) => {
         const { pid, dropped } = await watch(tx)
         await database.pool.query('SELECT pg_terminate_backend($1)', [pid])
@@ -94,7 +94,7 @@ describe("a transaction of Prisma's", () => {
     })
   }
 
-  /** Fires when its connection has dropped. */
+  /** Resolves when its connection has dropped. */
   async function watch(tx: Transaction): Promise<{ pid: number; dropped: Promise<unknown> }> {
     const { pid } = await queryOne<{ pid: number }>(tx, PID)
     const { _clients: clients } = database.pool as unknown as {
@@ -102,11 +102,11 @@ describe("a transaction of Prisma's", () => {
     }
     const client = clients.find(({ processID }) => processID === pid)
     assert.ok(client)
-    // Not `once` of node:events, which would listen for the error as well.
+    // Not `once` of node:events, which would also listen for the error.
     return { pid, dropped: new Promise((resolve) => client.once('end', resolve)) }
   }
 
-  it("a transaction of Prisma's says that the pool has no connection to give", async () => {
+  it('a Prisma transaction reports that the pool has no free connection', async () => {
     const pool = createPool(database.url, 1, database.log)
     const own = createPrisma(pool)
     const only = await pool.connect()
@@ -117,7 +117,7 @@ describe("a transaction of Prisma's", () => {
     await pool.end()
   })
 
-  it("a transaction of Prisma's says through a model what PostgreSQL has said: a lock that is not to be had, a name that is taken", async () => {
+  it('a Prisma transaction reports PostgreSQL’s error through a model: a lock timeout, a taken name', async () => {
     const id = await database.createWorkspace()
     const taken = await database.createWorkspace()
     const update = (tx: Transaction, name: string) => tx.workspace.update({ where: { id }, data: { name } })

@@ -1,4 +1,4 @@
-/** A process that gives events their ids is killed at every step of a batch. */
+/** A process that assigns ids to events is killed at every step of a batch. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -42,9 +42,9 @@ const published = async () =>
     )
   ).rows
 
-describe('a sequencer that is killed', () => {
+describe('a killed sequencer', () => {
   for (const point of POINTS)
-    it(`a sequencer that is killed at ${point} leaves each event once, with what follows from it`, async () => {
+    it(`a sequencer killed at ${point} publishes each event once, with its fan-out`, async () => {
       await note(1, EVENTS)
       const killed = start({ BERTH_CRASH_AT: `${point}@${join(dir, point)}` })
       await until('it is killed', () => killed.process.signalCode === 'SIGKILL')

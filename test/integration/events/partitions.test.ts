@@ -1,4 +1,4 @@
-/** The partitions of events come before they are needed, and go when their days are over. */
+/** Event partitions are created before they are needed and dropped after their retention. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { transaction } from '../../../src/db/pool.ts'
@@ -27,7 +27,7 @@ const drop = (days: number) => dropOldPartitions(database.pool, days, NEVER)
 const note = () =>
   database.pool.query(`SELECT note_event('file.created', $1, 'file', 'x', '{}')`, [workspaceId])
 
-/** A partition of so many days ago, with an event in it. */
+/** A partition from `days` days ago, with one event. */
 async function addOld(days: number): Promise<string> {
   const start = Date.now() - (Date.now() % DAY_MS) - days * DAY_MS
   const name = `event_${new Date(start).toISOString().slice(0, 10).replaceAll('-', '')}`
@@ -39,8 +39,8 @@ async function addOld(days: number): Promise<string> {
   return name
 }
 
-describe('partitions of events', () => {
-  it('partitions begin now, follow each other without a gap, and are made once', async () => {
+describe('event partitions', () => {
+  it('event partitions start now, leave no gap, and are created once', async () => {
     const began = BigInt(Date.now()) * 1024n
     await Promise.all([addPartitions(database.pool), addPartitions(database.pool)])
     const made = await partitions()
@@ -52,7 +52,7 @@ describe('partitions of events', () => {
     assert.deepEqual(await partitions(), made)
   })
 
-  it('a partition behind days without Berth has all of them', async () => {
+  it('an event partition after days without Berth covers all of them', async () => {
     const old = await addOld(5)
     await addPartitions(database.pool)
     const made = await partitions()
@@ -62,7 +62,7 @@ describe('partitions of events', () => {
     assert.equal(await publish(database.pool), 1)
   })
 
-  it('a partition goes when all of its days are over, and what is asked for begins behind it', async () => {
+  it('an event partition is dropped after its days, and the readable events begin after it', async () => {
     const [, kept] = [await addOld(9), await addOld(7)]
     await addPartitions(database.pool)
     assert.equal(await drop(7), 1)
@@ -73,7 +73,7 @@ describe('partitions of events', () => {
     assert.equal(await drop(6), 0)
   })
 
-  it('a partition stays for its days where the clock of a process is ahead', async (t) => {
+  it('an event partition is kept for its days even if a process has a fast clock', async (t) => {
     const kept = await addOld(5)
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 100 * DAY_MS })
     assert.equal(await drop(7), 0)
@@ -83,10 +83,10 @@ describe('partitions of events', () => {
     )
   })
 
-  it('a partition that a killed process has half taken off goes with the next pass', async () => {
+  it('an event partition that a killed process half detached is dropped in the next pass', async () => {
     const [detached, leaving] = [await addOld(9), await addOld(8)]
     await database.pool.query(`ALTER TABLE event DETACH PARTITION ${detached}`)
-    // Broken off while it waits for a reader.
+    // Interrupted while it waits for a reader.
     await transaction(database.pool, async (reader) => {
       await reader.query('SELECT FROM event')
       const breakOff = new AbortController()
@@ -109,7 +109,7 @@ describe('partitions of events', () => {
     assert.deepEqual(rows, [])
   })
 
-  it('events are published and read while a partition that somebody reads is taken off', async () => {
+  it('events are published and read while a partition with a reader is detached', async () => {
     await addOld(9)
     await addPartitions(database.pool)
     const dropping = await transaction(database.pool, async (reader) => {

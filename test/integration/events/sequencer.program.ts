@@ -1,4 +1,4 @@
-/** Publishes events until it is killed, and writes down which: `sequencer.program.ts <database URL>`. */
+/** Publishes events until it is killed, and records which ones: `sequencer.program.ts <database URL>`. */
 import { createPool } from '../../../src/db/pool.ts'
 import { Sequencer } from '../../../src/events/sequencer.ts'
 import { createLogger } from '../../../src/log.ts'

@@ -1,4 +1,4 @@
-/** Events get their ids in the order in which they are visible, by whichever process has the lock. */
+/** The process that holds the lock assigns ids to events in the order in which they become visible. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { transaction } from '../../../src/db/pool.ts'
@@ -18,11 +18,11 @@ before(async () => {
 after(() => database?.stop())
 beforeEach(() => database.pool.query('TRUNCATE event_pending, event'))
 
-/** Leaves an event, as a trigger does. */
+/** Inserts an event, as a trigger does. */
 const NOTE = `SELECT note_event('file.created', $1, 'file', $2, '{}')`
 const note = (name: string) => database.pool.query(NOTE, [workspaceId, name])
 
-/** Events after an id, in the order of ids, as a reader gets them. */
+/** Events after an id, in id order, as a reader gets them. */
 const readAfter = async (id = '0') =>
   (
     await database.pool.query<{ id: string; name: string }>(
@@ -31,7 +31,7 @@ const readAfter = async (id = '0') =>
     )
   ).rows
 
-describe('the ids of events', () => {
+describe('event ids', () => {
   it('an event that commits late is not skipped by a reader who has seen later ones', async () => {
     await transaction(database.pool, async (late) => {
       await late.query(NOTE, [workspaceId, 'late'])
@@ -47,7 +47,7 @@ describe('the ids of events', () => {
     )
   })
 
-  it('an event of a transaction that is rolled back is none', async () => {
+  it('an event of a rolled-back transaction is not published', async () => {
     const undone = transaction(database.pool, async (tx) => {
       await tx.query(NOTE, [workspaceId, 'undone'])
       throw new Error('undone')
@@ -56,7 +56,7 @@ describe('the ids of events', () => {
     assert.equal(await publish(database.pool), 0)
   })
 
-  it('a batch has the oldest events, in the order in which they were written', async () => {
+  it('a batch has the oldest events in the order in which they were written', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e']) await note(name)
     assert.equal(await publish(database.pool, undefined, 3), 3)
     assert.equal(await publish(database.pool, undefined, 3), 2)
@@ -64,7 +64,7 @@ describe('the ids of events', () => {
     assert.equal((await readAfter()).map(({ name }) => name).join(''), 'abcde')
   })
 
-  it('an id that a clock of the future has given is followed by greater ones', async () => {
+  it('events after an id from a fast clock get greater ids', async () => {
     await database.pool.query(
       `INSERT INTO event SELECT ((extract(epoch FROM now()) + 3600) * 1000)::bigint * 1024, 'file.created', now(), $1,
         'file', 'future', '{}'`,
@@ -78,7 +78,7 @@ describe('the ids of events', () => {
     )
   })
 
-  it('two processes publish in turn: every event once, none before an earlier one', async () => {
+  it('two processes publish every event once and in order', async () => {
     const names = Array.from({ length: 400 }, (_, i) => String(i))
     const both = [1, 2].map(() => new Sequencer({ pool: database.pool, log: database.log }))
     for (const sequencer of both) sequencer.start()
@@ -94,7 +94,7 @@ describe('the ids of events', () => {
     )
   })
 
-  it('a process that has the lock keeps others from publishing, which do not wait for it', async () => {
+  it('a process with the lock keeps others from publishing, and they do not wait for it', async () => {
     await note('a')
     await publish(database.pool, async () => {
       await note('b')
@@ -104,8 +104,8 @@ describe('the ids of events', () => {
   })
 })
 
-describe('what follows from events', () => {
-  it('what a fan-out writes is there with its events, or not at all', async () => {
+describe('the fan-out of events', () => {
+  it('the fan-out is written together with its events or not at all', async () => {
     await database.pool.query('CREATE TABLE followed (id bigint)')
     const seen: StoredEvent[] = []
     const fanOut = (fails: boolean) => async (tx: typeof database.pool | object, events: StoredEvent[]) => {
@@ -133,7 +133,7 @@ describe('what follows from events', () => {
     )
   })
 
-  it('a sequencer makes the partition that it lacks', async () => {
+  it('a sequencer creates a missing partition', async () => {
     await database.pool.query(
       `DO $$ DECLARE name text; BEGIN
         FOR name IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'event'::regclass LOOP

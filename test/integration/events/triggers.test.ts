@@ -1,4 +1,4 @@
-/** Each change of a row that is an event leaves one, in its transaction; nothing else does. */
+/** Each row change that is an event leaves one event in its transaction; other changes leave none. */
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { after, before, beforeEach, describe, it } from 'node:test'
@@ -15,7 +15,7 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 let database: TestDatabase
 let workspaceId: string
 const userId = uuidv7()
-/** Types that any test of this file has met. */
+/** Types that any test of this file has seen. */
 const met = new Set<string>()
 before(async () => {
   database = await startDatabase()
@@ -33,7 +33,7 @@ interface Left {
   data: Record<string, unknown>
 }
 
-/** Events left since the last look, oldest first, of the shape that the type of each declares. */
+/** Events left since the last call, oldest first, checked against the declared shape of their type. */
 async function left(): Promise<Left[]> {
   const { rows } = await database.pool.query<Left & { workspace: string }>(
     `WITH taken AS (DELETE FROM event_pending RETURNING *)
@@ -63,7 +63,7 @@ async function insertFile(
 }
 
 describe('events of files', () => {
-  it('a pin leaves an event when it is accepted, gets its first block, and is kept', async () => {
+  it('a pin leaves an event when it is accepted, gets its first block, and is pinned', async () => {
     const id = await insertFile('prechecking')
     for (const status of ['backfilled', 'searching', 'retrieving', 'retrieving', 'pinned', 'pinned'])
       await run('UPDATE file SET status = $2 WHERE id = $1', id, status)
@@ -76,7 +76,7 @@ describe('events of files', () => {
     assert.equal(events[0]?.data.status, 'prechecking')
   })
 
-  it('a pin that fails leaves an event, and one more where the plan is the reason', async () => {
+  it('a failed pin leaves an event, and one more if the plan is the reason', async () => {
     for (const status of ['expired', 'over_max_size', 'invalid_object', 'bad_host_node']) {
       const id = await insertFile('searching')
       await run('UPDATE file SET status = $2 WHERE id = $1', id, status)
@@ -87,7 +87,7 @@ describe('events of files', () => {
     assert.deepEqual(await leftTypes(), ['file.created', 'pin.failed', 'quota.reached'])
   })
 
-  it('a file leaves an event of what is changed, and once when it is deleted', async () => {
+  it('a file leaves an event for each change, and one when it is deleted', async () => {
     const group = uuidv7()
     await run(
       `INSERT INTO file_group (id, workspace_id, network, name) VALUES ($1, $2, 'public', 'g')`,
@@ -112,7 +112,7 @@ describe('events of files', () => {
     assert.deepEqual(await leftTypes(), ['file.created', 'file.deleted'])
   })
 
-  it('files that one statement inserts leave an event each', async () => {
+  it('each file that one statement inserts leaves an event', async () => {
     await run(
       `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes)
        SELECT gen_random_uuid(), $1, 'private', 'pinned', 'c', 'c', '{}', '{}' FROM generate_series(1, 3)`,
@@ -163,7 +163,7 @@ describe('events of operations', () => {
 })
 
 describe('events of accounts', () => {
-  it('a key leaves an event when it is made and when it is revoked, without what opens anything', async () => {
+  it('a key leaves events without its secrets when it is created and when it is revoked', async () => {
     const insert = (id: string) =>
       run(
         `INSERT INTO api_key (id, workspace_id, user_id, name, public_key, secret_hash, scopes)
@@ -188,7 +188,7 @@ describe('events of accounts', () => {
     assert.deepEqual(events[0]?.data, { name: 'ci', userId, scopes: ['org:files:read'] })
   })
 
-  it('a member leaves events, and an invitation', async () => {
+  it('a member and an invitation leave events', async () => {
     await run(`INSERT INTO membership VALUES ($1, $2, 'viewer')`, workspaceId, userId)
     for (const role of ['viewer', 'member'])
       await run('UPDATE membership SET role = $2 WHERE user_id = $1', userId, role)
@@ -211,7 +211,7 @@ describe('events of accounts', () => {
 })
 
 describe('events of webhooks', () => {
-  it('a webhook leaves an event when it is disabled, without its secret, and its deliveries leave none', async () => {
+  it('a disabled webhook leaves an event without its secret, and its deliveries leave none', async () => {
     const id = uuidv7()
     await run(
       `INSERT INTO webhook (id, workspace_id, url, events, secret) VALUES ($1, $2, 'https://example.com/', '{*}', 'hidden')`,
@@ -234,7 +234,7 @@ describe('events of webhooks', () => {
 })
 
 describe('events of agents', () => {
-  it('an agent leaves an event for each change of its status, and when it is deleted', async () => {
+  it('an agent leaves an event for each status change and when it is deleted', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId, status: 'starting' })
     for (const status of ['running', 'running', 'starting', 'not_running', 'starting', 'running'])
       await run('UPDATE agent SET status = $2 WHERE id = $1', id, status)
@@ -249,7 +249,7 @@ describe('events of agents', () => {
       assert.deepEqual([resource, data.agentId], [`agent:${agentId}`, agentId])
   })
 
-  it('what belongs to an agent leaves events that name it, and of a channel no token', async () => {
+  it('an agent’s resources leave events with its id, and without the token of a channel', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId })
     await left()
     await run(
@@ -286,8 +286,8 @@ describe('events of agents', () => {
   })
 })
 
-describe('events of what is no change', () => {
-  it('an upload that the plan refuses leaves an event, and so does a pin, of the workspace', async () => {
+describe('events without a row change', () => {
+  it('uploads and pins that exceed the plan leave an event of the workspace', async () => {
     for (let times = 0; times < 2; times++) await publishQuotaReached(database.pool, workspaceId)
     const id = await insertFile('retrieving')
     await run(`UPDATE file SET status = 'over_free_limit' WHERE id = $1`, id)
@@ -299,7 +299,7 @@ describe('events of what is no change', () => {
     ])
   })
 
-  it('a custom domain that is given up, or that another one has, leaves one event', async () => {
+  it('a custom domain leaves one event when it expires or is taken by another agent', async () => {
     const { id: agent, agentId } = await insertAgentRow(database.pool, { workspaceId })
     const add = async (age: string) => {
       const id = uuidv7()
@@ -327,7 +327,7 @@ describe('events of what is no change', () => {
     ])
   })
 
-  it('a run of a task leaves an event once, whatever the clock of its agent says, and none of an agent that is deleted', async () => {
+  it('a task run leaves one event whatever its agent’s clock shows, and none of a deleted agent', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId })
     await left()
     const times = { startedAt: '2026-11-25T08:00:00.000Z', endedAt: '9999-01-01T00:00:00.000Z' }
@@ -347,7 +347,7 @@ describe('events of what is no change', () => {
     assert.deepEqual(await leftTypes(), ['agent.deleted'])
   })
 
-  it('a disk that is low leaves an event where an admin of the instance is an owner, once for each state', async () => {
+  it('a low disk leaves one event per state if an owner is an admin of the instance', async () => {
     const folders = { data: tmpdir() }
     const look = () => tellLowDisks(database.pool, { folders, reserveBytes: Number.MAX_SAFE_INTEGER })
     await look()
@@ -365,7 +365,7 @@ describe('events of what is no change', () => {
 })
 
 describe('a change and its event', () => {
-  it('a change that is rolled back leaves no event', async () => {
+  it('a rolled-back change leaves no event', async () => {
     const id = await insertFile('pinned')
     await left()
     const undone = transaction(database.pool, async (tx) => {
@@ -376,7 +376,7 @@ describe('a change and its event', () => {
     assert.deepEqual(await left(), [])
   })
 
-  it('what a restore brings leaves no event', async () => {
+  it('a restore leaves no events', async () => {
     await transaction(database.pool, async (tx) => {
       await tx.query("SET LOCAL berth.without_events = 'on'")
       await tx.query(
@@ -390,7 +390,7 @@ describe('a change and its event', () => {
     assert.deepEqual(await leftTypes(), ['file.created'])
   })
 
-  it('every type of event is left by some change', () => {
+  it('every event type is left by some change', () => {
     assert.deepEqual([...met].sort(), [...EVENT_TYPES].sort())
   })
 })

@@ -1,4 +1,4 @@
-/** Files that end by themselves: which ones, once, and what becomes of their content. */
+/** Files that expire: which ones are removed, that they are removed once, and what happens to their content. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ import { insertOperation, readOperation } from '../operations/rows.ts'
 const NETWORKS: Network[] = ['public', 'private']
 const { signal } = new AbortController()
 
-describe('files whose time has come', () => {
+describe('expired files', () => {
   let dir: string
   let database: TestDatabase
   let storages: Storages
@@ -94,7 +94,7 @@ describe('files whose time has come', () => {
   }
   const removeExpired = () => removeExpiredFiles(database.pool, signal)
 
-  it('files whose time has come are removed, of both networks and every workspace, and no others', async () => {
+  it('expired files of both networks and all workspaces are removed, and no others', async () => {
     const kept = [await addFile(null), await addFile(60, { network: 'private' })]
     const ended = [
       await addFile(-1),
@@ -111,7 +111,7 @@ describe('files whose time has come', () => {
     assert.equal(await removeExpired(), 0)
   })
 
-  it('files whose time has come are removed once, however many workers come for them, and however many they are', async () => {
+  it('expired files are removed once by concurrent workers, in any number', async () => {
     const count = 1203
     await database.pool.query(
       `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, expires_at)
@@ -126,14 +126,14 @@ describe('files whose time has come', () => {
     assert.equal((await removals()).length, count)
   })
 
-  it('files whose time has come stay when their end was put off, or taken away, after a worker had seen them', async () => {
+  it('files stay if their expiry changes after a worker has selected them', async () => {
     for (const [ends, expected] of [
       [Math.floor(Date.now() / 1000) + 3600, false],
       [null, false],
       [undefined, true],
     ] as const) {
       const id = await addFile(-1)
-      // A client may do this between the worker's look at the files and its removal of this one.
+      // A client may do this after the worker has selected the files and before it removes this one.
       await changeFile(database.pool, mine, 'public', id, { name: 'seen', expires_at: ends })
       const operation = await removeFile(database.pool, {
         workspaceId: mine,
@@ -148,7 +148,7 @@ describe('files whose time has come', () => {
   })
 
   for (const network of NETWORKS) {
-    it(`files whose time has come release their ${network} content with its last file, and leave it to others until then`, async () => {
+    it(`expired files release their ${network} content with its last file`, async () => {
       const storage = storages[network]
       const [shared, single] = [
         await addContent(network, `${network}, two files`),
@@ -166,7 +166,7 @@ describe('files whose time has come', () => {
       assert.deepEqual(rows, [{ id: kept }])
       assert.equal(await storage.isPinned(single, { signal }), false)
       assert.equal(await storage.isPinned(shared, { signal }), true)
-      assert.equal((await storage.stat(shared, { signal })).files, 1, 'all of it is still there')
+      assert.equal((await storage.stat(shared, { signal })).files, 1, 'all of it still exists')
 
       await database.pool.query(`UPDATE file SET expires_at = now()`)
       assert.equal(await removeExpired(), 1)
@@ -175,7 +175,7 @@ describe('files whose time has come', () => {
     })
   }
 
-  it('files of one network whose time has come leave the same content on the other alone', async () => {
+  it('expired files of one network leave the same content on the other network alone', async () => {
     const [cid, same] = [await addContent('public', 'on both'), await addContent('private', 'on both')]
     assert.ok(cid.equals(same))
     await addFile(-1, { cid, network: 'private' })
@@ -186,7 +186,7 @@ describe('files whose time has come', () => {
     assert.equal(await storages.public.isPinned(cid, { signal }), true)
   })
 
-  it('files whose time has come and whose repair is under way are removed after it was told to stop', async () => {
+  it('expired files under repair are removed after the repair was told to stop', async () => {
     const id = await addFile(-1)
     const repair = await insertOperation(database.pool, mine, {
       kind: 'pin.repair',

@@ -1,4 +1,4 @@
-/** Gateways by host: found, kept in mind for a moment, and made for every workspace. */
+/** Gateways by host: how they are found and cached, and that every workspace gets one. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
@@ -36,7 +36,7 @@ describe('the gateway of a host', () => {
     assert.deepEqual(await gateways.findByName('First'), found)
   })
 
-  it('the gateway of a host is asked for once by all who come at once, and again when it changed here', async () => {
+  it('the gateway of a host is queried once by concurrent requests, and again after a local change', async () => {
     const gateways = newService()
     const [found, same] = await Promise.all([1, 2].map(() => gateways.findByHost('first.gateway.test')))
     assert.equal(found, same)
@@ -44,7 +44,7 @@ describe('the gateway of a host', () => {
     assert.notEqual(await gateways.findByHost('first.gateway.test'), found)
   })
 
-  it('the gateway of a custom domain is found once it is proven, and a refused look is not remembered', async () => {
+  it('the gateway of a custom domain is found once verified, and a refused lookup is not cached', async () => {
     const gateways = newService()
     const first = (await gateways.findByHost('first.gateway.test')) ?? assert.fail()
     const add = (name: string, status: string) =>
@@ -61,12 +61,12 @@ describe('the gateway of a host', () => {
       assert.deepEqual(await gateways.findCustom(host), first, host)
     assert.deepEqual(await gateways.findByName('files.example.test'), first)
     assert.equal(await gateways.findCustom('pending.example.test'), undefined)
-    // A host that can be no custom domain costs no query.
+    // A host that cannot be a custom domain needs no query.
     for (const host of ['localhost', '127.0.0.1', 'first.gateway.test', 'x.localhost', ''])
       assert.equal(await gateways.findCustom(host, refuse), undefined, host)
   })
 
-  it('the gateway of a host is known as it is soon after a change elsewhere', async () => {
+  it('the gateway of a host is refreshed soon after a change in another process', async () => {
     const gateways = newService()
     const read = () => gateways.findByHost('first.gateway.test')
     const { id } = (await read()) ?? assert.fail()
@@ -102,7 +102,7 @@ describe('every workspace', () => {
     return rows
   }
 
-  it('every workspace has a gateway of its name where that is a free one, and of its id where not', async () => {
+  it('every workspace has a gateway with its own name if that is free, or else with its id', async () => {
     for (const name of names) await newWorkspace(name)
     const found = await domains()
     assert.deepEqual(
@@ -119,7 +119,7 @@ describe('every workspace', () => {
     )
   })
 
-  it('every workspace that was there before gateways were gets the same', async () => {
+  it('every workspace from before gateways existed gets the same', async () => {
     const made = await domains()
     const migration = await readFile(MIGRATION, 'utf8')
     const backfill = /^WITH named[\s\S]*?;$/m.exec(migration)?.[0] ?? assert.fail()

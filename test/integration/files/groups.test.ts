@@ -1,4 +1,4 @@
-/** Groups whose files are many, or come while the group goes. */
+/** Groups with many files, or with files that arrive during the deletion. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
@@ -38,7 +38,7 @@ describe('deleting a group', () => {
     return (rowCount ?? 0) > 0
   }
 
-  it('deleting a group takes its files out of it in statements of a bounded size', async () => {
+  it('deleting a group removes its files from it in statements of limited size', async () => {
     const { pool } = database
     const id = await createGroup()
     await pool.query(
@@ -53,7 +53,8 @@ describe('deleting a group', () => {
       END $$;
       CREATE TRIGGER refuse_many AFTER UPDATE ON file REFERENCING NEW TABLE AS changed
         FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`)
-    // A statement alone is refused before its locks are released, and the next one passes over locked rows.
+    // In a transaction, because a statement without one reports its error before it releases its locks, and the next
+    // statement would skip the locked rows.
     const atOnce = transaction(pool, (tx) => tx.query('DELETE FROM file_group WHERE id = $1', [id]))
     await assert.rejects(atOnce, /too many rows/)
     await deleteGroup({ pool, prisma }, id)
@@ -64,7 +65,7 @@ describe('deleting a group', () => {
     assert.equal((await pool.query('SELECT FROM file_group')).rowCount, 0)
   })
 
-  it('deleting a group while a pin is accepted into it is a 404 for the pin', async () => {
+  it('deleting a group while a pin is accepted into it returns 404 for the pin', async () => {
     const { pool } = database
     const groupId = await createGroup()
     const pins = new PinService(pool)
@@ -81,7 +82,7 @@ describe('deleting a group', () => {
     assert.equal((await pool.query('SELECT FROM operation')).rowCount, 0)
   })
 
-  it('deleting a group while a file is put into it leaves the file where it was', async () => {
+  it('deleting a group while a file is moved into it leaves the file where it was', async () => {
     const { pool } = database
     const [from, to] = [await createGroup(), await createGroup()]
     const fileId = uuidv7()

@@ -1,4 +1,4 @@
-/** Files by a part of their name: the same pages whether their names are in an index or not. */
+/** Files by a part of their name: the same pages with and without an index of names. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeIndexes } from '../../../src/db/late-indexes.ts'
@@ -56,7 +56,7 @@ describe(`files by a part of their name among ${FILES}`, () => {
     ['FILE middle No1234.txt', 1],
     ['dle no120', 10],
     ['middle no123_.txt', 0],
-    // Fewer than three letters or digits in a row find the beginning.
+    // Fewer than three letters or digits in a row match only the beginning of a name.
     ['报告', 2],
     ['报', 2],
     ['FI', 2598],
@@ -64,7 +64,7 @@ describe(`files by a part of their name among ${FILES}`, () => {
     ['. _', 0],
   ] as const)
     for (const order of ['ASC', 'DESC'] as const)
-      it(`files by the part ${name} of their name are ${count}, ${order}, with an index and without`, async () => {
+      it(`files with ${name} in their name are ${count}, ${order}, with and without an index`, async () => {
         for (const keyvalues of [null, '{"even":"true"}']) {
           const without = await all(name, order, keyvalues, false)
           assert.deepEqual(await all(name, order, keyvalues, true), without)
@@ -73,7 +73,7 @@ describe(`files by a part of their name among ${FILES}`, () => {
         }
       })
 
-  it('of a part of a name, words that most names have are not looked up', async () => {
+  it('words that most names contain are not looked up in the name index', async () => {
     const sample = await readNameIndex(database.pool)
     assert.ok(sample)
     assert.deepEqual(wordsToLookUp('file middle no1234.txt', sample), ['no1234'])

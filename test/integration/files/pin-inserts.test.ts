@@ -1,4 +1,4 @@
-/** Pins that come at the same time, and share statements. */
+/** Pins that arrive at the same time and share statements. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
@@ -9,9 +9,9 @@ import { until } from '../../support/processes.ts'
 
 const PINS = 200
 
-describe('pins that come at the same time', () => {
+describe('concurrent pins', () => {
   let database: TestDatabase
-  /** With the connections of the inserts alone. */
+  /** Has only the connections of the inserts. */
   let pool: Pool
   let inserts: PinInserts
   before(async () => {
@@ -37,7 +37,7 @@ describe('pins that come at the same time', () => {
   const insertAll = (callers: Awaited<ReturnType<typeof caller>>[]) =>
     Array.from({ length: PINS }, (_, n) => inserts.insert(callers[n % callers.length] as never, pin(n)))
 
-  it('pins of several workspaces that come at the same time are each written for their own, in few statements', async () => {
+  it('concurrent pins of several workspaces are written in few statements, each for its workspace', async () => {
     const callers = [await caller(), await caller()]
     const accepted = await Promise.all(insertAll(callers))
     const { rows: transactions } = await database.pool.query('SELECT DISTINCT xmin::text FROM file')
@@ -62,7 +62,7 @@ describe('pins that come at the same time', () => {
     }
   })
 
-  it('a pin that PostgreSQL does not take is refused, and those that came with it are not', async () => {
+  it('a pin that PostgreSQL rejects fails without failing the concurrent pins', async () => {
     const owner = await caller()
     const outcomes = await Promise.allSettled(
       Array.from({ length: 20 }, (_, n) => inserts.insert(owner, pin(n, n === 9 ? 'a NUL: \0' : 'a name'))),
@@ -77,11 +77,11 @@ describe('pins that come at the same time', () => {
     assert.equal(rows.length, 19)
   })
 
-  it('pins that wait for a statement fail with it where nothing could be written', async () => {
+  it('concurrent pins that wait for a statement fail with it if nothing could be written', async () => {
     const owner = await caller()
     await transaction(database.pool, async (client) => {
       await client.query('LOCK TABLE file IN EXCLUSIVE MODE')
-      /** A statement that is slow to end is canceled again. */
+      /** A statement that is slow to end is cancelled again. */
       const canceled = new Set<string>()
       let haveEnded = false
       const outcomes = Promise.allSettled(insertAll([owner])).finally(() => {

@@ -12,7 +12,7 @@ import { type Stack, type StackKind, startStack } from '../../support/stack.ts'
 
 const run = promisify(execFile)
 const ALL = '--status=queued,pinning,pinned,failed'
-/** Where nobody listens, as far as a pin can know. */
+/** A peer id without a node behind it, which a pin cannot know. */
 const NOBODY = '/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
 
 const skip = kuboBinary ? false : 'BERTH_TEST_KUBO is not set'
@@ -28,7 +28,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       ipfs('pin', 'remote', command, '--service=berth', ...args)
     const list = async (...args: string[]) => (await remote('ls', ...args)).split('\n').filter(Boolean)
 
-    /** Calls `/psa/pins<path>` as a client without a node does. */
+    /** Calls `/psa/pins<path>` like a client without a node. */
     async function psa(path: string, body?: object): Promise<any> {
       const answer = await fetch(`${berth.url}/psa/pins${path}`, {
         method: body ? 'POST' : 'GET',
@@ -50,7 +50,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       await Promise.all([kubo?.stop(), berth?.stop()])
     })
 
-    it(`Kubo with Berth as its pinning service (${kind}) pins what the node has, and waits for it`, async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) pins the node’s content and waits for it`, async () => {
       const cid = await addFile(kubo)
       const printed = await remote('add', '--name=x', cid)
       assert.match(printed, new RegExp(`CID: +${cid}\nName: +x\nStatus: +pinned`))
@@ -58,7 +58,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       assert.deepEqual(await list('--name=x', ALL), [`${cid}\tpinned\tx`])
       assert.deepEqual(await list('--name=x', '--status=queued,pinning,failed'), [])
     })
-    it(`Kubo with Berth as its pinning service (${kind}) gives the node an address to connect to`, async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) gets an address to connect to`, async () => {
       const { results } = await psa('?limit=1')
       const [delegate] = results[0].delegates
       assert.match(delegate, /^\/ip4\/127\.0\.0\.1\/tcp\/\d+\/p2p\/12D3KooW\w+$/)
@@ -70,23 +70,23 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       await until('it is pinned', async () => (await list('--name=later')).length === 1)
       assert.deepEqual(await list(`--cid=${cid}`, ALL), [`${cid}\tpinned\tlater`])
     })
-    it(`Kubo with Berth as its pinning service (${kind}) pins what it can only have from a node that connects to it`, async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) pins content from a node that must dial Berth`, async () => {
       const cid = await addFile(kubo)
       await ipfs('swarm', 'disconnect', (await psa('?limit=1')).results[0].delegates[0]).catch(() => {})
       const origins = [`/ip4/127.0.0.1/tcp/${await freePort()}${NOBODY}`]
       const { requestid, delegates } = await psa('', { cid, origins })
-      await until('it is searched for', async () => (await psa(`/${requestid}`)).status === 'pinning')
+      await until('the content is searched for', async () => (await psa(`/${requestid}`)).status === 'pinning')
       await ipfs('swarm', 'connect', delegates[0])
       await until('it is pinned', async () => (await psa(`/${requestid}`)).status === 'pinned')
     })
-    it(`Kubo with Berth as its pinning service (${kind}) lists page by page`, async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) lists pins in pages`, async () => {
       const cid = await addFile(kubo)
       for (let i = 0; i < 23; i++) await psa('', { cid, name: 'many' })
       await until('all are pinned', async () => (await psa('?name=many&status=pinned')).count === 23)
       assert.equal((await list('--name=many')).length, 23)
       assert.match(await ipfs('pin', 'remote', 'service', 'ls', '--stat'), /0\/0\/\d+\/0$/)
     })
-    it(`Kubo with Berth as its pinning service (${kind}) removes`, async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) removes pins`, async () => {
       await remote('rm', '--name=x')
       assert.deepEqual(await list('--name=x', ALL), [])
       await assert.rejects(remote('rm', '--name=many'), /multiple remote pins/)
@@ -102,7 +102,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
 }
 
 describe('Kubo and a Berth that nobody can dial', { skip }, () => {
-  it('Kubo with a Berth that nobody can dial pins what the node has: Berth dials the node', async () => {
+  it('Kubo with a Berth that nobody can dial pins its content, because Berth dials the node', async () => {
     const kubo = await startKubo()
     const berth = await startStack({ kind: 'embedded' }).catch(async (error) => {
       await kubo.stop()
@@ -126,7 +126,7 @@ function client(kubo: KuboNode) {
     (await run(kuboBinary ?? '', args, { env, timeout: 180_000 })).stdout.trim()
 }
 
-/** Adds a file of new content to a node. */
+/** Adds a file with new content to a node. */
 async function addFile(kubo: KuboNode): Promise<string> {
   const file = join(kubo.repo, 'content')
   await writeFile(file, randomBytes(300_000))

@@ -57,7 +57,7 @@ describe('reconciling pins', () => {
   const reconcile = () => reconcilePins(database.pool, storage, signal)
   const isPinned = (cid: CID) => storage.isPinned(cid, { signal })
 
-  it('reconciling pins leaves alone what files and pins agree on', async () => {
+  it('reconciling pins leaves consistent files and pins alone', async () => {
     const cid = await addPin('kept')
     await addFile(cid)
     const pending = await addPin('pinned, and the row not yet written')
@@ -67,7 +67,7 @@ describe('reconciling pins', () => {
     assert.ok(await isPinned(pending))
   })
 
-  it('reconciling pins releases a pin that nothing keeps', async () => {
+  it('reconciling pins releases a pin without a file', async () => {
     const cid = await addPin('orphan')
     await addFile(cid, { status: 'over_free_limit' })
     assert.deepEqual(await reconcile(), { missing: 0, orphaned: 1 })
@@ -76,7 +76,7 @@ describe('reconciling pins', () => {
     assert.deepEqual(rows, [{ loop: 'pins', reason: 'pin that nothing keeps', target: `${cid}` }])
   })
 
-  it('reconciling pins leaves the pin of a deleted file to the operation that will release it', async () => {
+  it('reconciling pins leaves the pin of a deleted file to its pending operation', async () => {
     const cid = await addPin('deleted a moment ago')
     const fileId = await addFile(cid, { removed: true })
     await insertOperation(database.pool, workspace, {
@@ -88,7 +88,7 @@ describe('reconciling pins', () => {
     assert.ok(await isPinned(cid))
   })
 
-  it('reconciling pins releases the pin of a deleted file whose operation is over', async () => {
+  it('reconciling pins releases the pin of a deleted file whose operation has ended', async () => {
     const cid = await addPin('deleted in vain')
     const fileId = await addFile(cid, { removed: true })
     await insertOperation(database.pool, workspace, {

@@ -15,7 +15,7 @@ describe('removing a file', () => {
 
   const accepts = { pinned: ['pinned'], unpinned: ['searching', 'expired'], pending: ['searching'] } as const
   for (const [only, accepted] of Object.entries(accepts)) {
-    it(`removing a file takes no other than ${only} ones where it is told to`, async () => {
+    it(`removing a file removes only ${only} files if told to`, async () => {
       const removed: string[] = []
       for (const status of ['pinned', 'searching', 'expired']) {
         const id = uuidv7()

@@ -1,4 +1,7 @@
-/** Counts of requests at gateways, in memory and in rows: bounded, by several processes, without a database for a while. */
+/**
+ * Counts of gateway requests, in memory and in rows: bounded, from several processes, and during an outage of the
+ * database.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -61,8 +64,8 @@ const rowsOf = async (gatewayId: string) =>
 const totalOf = async (gatewayId: string) =>
   (await rowsOf(gatewayId)).reduce((sum, { requests }) => sum + requests, 0)
 
-describe('requests of a gateway', () => {
-  it('requests of a gateway are one row for all that are alike, and added to it again and again', async () => {
+describe('gateway requests', () => {
+  it('gateway requests that are alike share one row, which grows with each write', async () => {
     const id = await newGateway()
     const counts = newCounts()
     for (let i = 0; i < 3; i++) counts.add(answer(id))
@@ -80,7 +83,7 @@ describe('requests of a gateway', () => {
     ])
   })
 
-  it('requests of a gateway keep no more of names, programs and pages than the row has room for', async () => {
+  it('gateway requests keep names, programs and pages cut to the size of their columns', async () => {
     const id = await newGateway()
     const counts = newCounts()
     counts.add(
@@ -100,7 +103,7 @@ describe('requests of a gateway', () => {
     assert.equal(cut?.referrer, 'https://example.com:8443')
   })
 
-  it('requests of a gateway take no more memory than there is for them, and none is lost', async () => {
+  it('gateway requests stay within their memory limit, and all are counted', async () => {
     const id = await newGateway()
     const counts = newCounts(10)
     for (let i = 0; i < 1000; i++) counts.add(answer(id, { userAgent: `robot ${i}` }))
@@ -111,7 +114,7 @@ describe('requests of a gateway', () => {
     assert.equal(await totalOf(id), 1000)
   })
 
-  it('requests of a gateway take 2,000 rows of a day at most, and known ones are told apart beyond them', async () => {
+  it('gateway requests use at most 2,000 rows a day, and known ones stay separate beyond that', async () => {
     const id = await newGateway()
     const counts = newCounts()
     for (let round = 0; round < 3; round++) {
@@ -128,7 +131,7 @@ describe('requests of a gateway', () => {
     assert.equal(await totalOf(id), 4503)
   })
 
-  it('requests of a gateway are summed up of all processes, also when they write at once', async () => {
+  it('gateway requests of all processes are summed, even if they write at once', async () => {
     const id = await newGateway()
     const processes = Array.from({ length: 4 }, () => newCounts())
     for (let round = 0; round < 5; round++) {
@@ -141,7 +144,7 @@ describe('requests of a gateway', () => {
     assert.equal(rows.length, 50)
   })
 
-  it('requests of a gateway that is deleted meanwhile are dropped, and those of others are not', async () => {
+  it('requests of a deleted gateway are dropped, and those of other gateways are kept', async () => {
     const [gone, id] = [await newGateway(), await newGateway()]
     const counts = newCounts()
     for (const one of [gone, id]) counts.add(answer(one))
@@ -150,10 +153,10 @@ describe('requests of a gateway', () => {
     assert.deepEqual([counts.size, await totalOf(gone), await totalOf(id)], [0, 0, 1])
   })
 
-  it('requests of a gateway that no row can hold are dropped, and do not keep others from being written', async () => {
+  it('gateway requests that no row can hold are dropped and do not block others', async () => {
     const id = await newGateway()
     const counts = newCounts()
-    // NaN is null in JSON, which no row takes.
+    // NaN becomes null in JSON, which no row accepts.
     counts.add(answer(id, { bytes: Number.NaN }))
     await counts.flush()
     assert.equal(counts.size, 0)
@@ -162,7 +165,7 @@ describe('requests of a gateway', () => {
     assert.equal(await totalOf(id), 1)
   })
 
-  it('requests of a gateway go on being counted while a statement waits', async () => {
+  it('gateway requests are still counted while a statement waits', async () => {
     const id = await newGateway()
     const counts = newCounts()
     const holder = await database.pool.connect()
@@ -180,7 +183,7 @@ describe('requests of a gateway', () => {
     assert.equal(await totalOf(id), 2)
   })
 
-  it('requests of a gateway stay in memory while there is no database, within the same bound', async () => {
+  it('gateway requests stay in memory during a database outage, within the same limit', async () => {
     const id = await newGateway()
     const wire = await startWire(new URL(database.url))
     const pool = createPool(wire.url, 1, database.log)
@@ -205,7 +208,7 @@ describe('requests of a gateway', () => {
     }
   })
 
-  it('requests of a gateway are forgotten when their days are over', async () => {
+  it('gateway requests are forgotten after their retention', async () => {
     const id = await newGateway()
     await database.pool.query(
       `INSERT INTO gateway_request_count
@@ -217,7 +220,7 @@ describe('requests of a gateway', () => {
   })
 })
 
-/** A way to the database that can be cut. */
+/** A connection to the database that can be cut. */
 async function startWire({ hostname, port }: URL) {
   const sockets = new Set<Socket>()
   let server: Server | undefined

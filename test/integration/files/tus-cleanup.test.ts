@@ -56,7 +56,7 @@ describe('removing abandoned uploads', () => {
     return { rows: rows.map(({ id }) => id), files: (await readdir(dir)).sort() }
   }
 
-  it('removing abandoned uploads takes the rows and bytes of those that have expired, unless somebody is at work on one', async () => {
+  it('removing abandoned uploads removes expired uploads that nobody is using, with their bytes', async () => {
     const open = await addUpload()
     await addUpload({ expires_at: inSeconds(-1) })
     await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(-1) })
@@ -66,17 +66,17 @@ describe('removing abandoned uploads', () => {
     await database.pool.query('DELETE FROM upload')
   })
 
-  it('removing abandoned uploads takes bytes that no unfinished upload has, and nothing else', async () => {
+  it('removing abandoned uploads removes only bytes without an unfinished upload', async () => {
     const open = await addUpload()
     const ended = await addUpload({ cid: 'cid', file_id: uuidv7() })
     const refused = await addUpload({ refusal: { status: 400, code: 'bad_request', message: 'no' } })
-    await writeFile(join(dir, uuidv7()), 'of a process that died')
+    await writeFile(join(dir, uuidv7()), 'left by a process that died')
     await writeFile(join(dir, 'README'), 'not ours')
     await removeAbandonedUploads({ pool: database.pool, prisma }, dir, signal)
     assert.deepEqual(await left(), { rows: [open, ended, refused], files: [open, 'README'] })
   })
 
-  it('removing abandoned uploads takes signed URLs a day after their end', async () => {
+  it('removing abandoned uploads removes signed URLs a day after their expiry', async () => {
     const add = (expires: Date) =>
       database.pool.query(
         `INSERT INTO signed_upload (id, key_id, fixed, expires_at) VALUES ($1, $2, '{}', $3)`,

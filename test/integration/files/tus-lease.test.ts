@@ -11,7 +11,7 @@ before(async () => {
 })
 after(() => database?.stop())
 
-it('a request whose client has gone stops waiting for an upload, and asks for it no more', async () => {
+it('a disconnected client stops waiting for its upload', async () => {
   const { pool } = database
   const [id, keyId, workspaceId] = [uuidv7(), uuidv7(), await database.createWorkspace()]
   await pool.query(

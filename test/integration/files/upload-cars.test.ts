@@ -9,11 +9,11 @@ import { Bounds } from '../../../src/lib/bounds.ts'
 import { createLogger } from '../../../src/log.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 
-test('a bounded number of CARs is imported at a time, of a workspace and of all, and the next ones when those have ended', async () => {
+test('CAR imports at a time are limited for a workspace and in total, until running ones end', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-cars-'))
   const storage = createEmbeddedStorage({ dir, network: 'public', offline: true })
   await storage.start()
-  // Never connected to: nothing is pinned here that would have to be released.
+  // Never connected to, because nothing is pinned here that must be released.
   const keepPool = createPool('postgres://127.0.0.1:1/none', 1, createLogger('test', 'silent'))
   const services = { keepPool, storages: { public: storage, private: storage }, bounds: new Bounds() }
   const ending = new AbortController()
@@ -40,7 +40,7 @@ test('a bounded number of CARs is imported at a time, of a workspace and of all,
   }
 })
 
-/** A client that sends nothing until it goes. */
+/** A client that sends nothing until it leaves. */
 async function* silence(signal: AbortSignal): AsyncGenerator<Uint8Array> {
   await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 }

@@ -1,4 +1,4 @@
-/** The bounds of an upload's form: whoever stands still ends it, and what is let go of stays so. */
+/** The limits of an upload form: whichever side stalls ends it, and it stays ended. */
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { describe, it, mock } from 'node:test'
@@ -11,7 +11,7 @@ import { until } from '../../support/processes.ts'
 const MINUTE = 60_000
 const ABSENT = new AbortController().signal
 
-/** A request of which the test writes the body. */
+/** A request whose body the test writes. */
 function openForm(gone = ABSENT) {
   const body = Object.assign(new PassThrough(), { headers: { 'content-type': CONTENT_TYPE } })
   return { body, form: new UploadForm(body as unknown as Request, gone) }
@@ -23,8 +23,8 @@ const reasonOf = ({ signal }: UploadForm) => {
   return [signal.reason.status, signal.reason.message]
 }
 
-describe('a form', () => {
-  it('a form ends when the client sends nothing for a minute, and not before', async (t) => {
+describe('an upload form', () => {
+  it('an upload form ends after a minute without data from the client, and not earlier', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const { body, form } = openForm()
@@ -41,7 +41,7 @@ describe('a form', () => {
     await assert.rejects(reading, form.signal.reason)
     form.close()
   })
-  it('a form is the fault of the store when it is the store that takes nothing', async (t) => {
+  it('an upload form fails with 503 if the store accepts nothing', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const { body, form } = openForm()
@@ -52,7 +52,7 @@ describe('a form', () => {
     assert.deepEqual(reasonOf(form), [503, 'IPFS node unreachable'])
     await assert.rejects(content.toArray(), form.signal.reason)
   })
-  it('a form of many small files is read no faster than they are taken', async (t) => {
+  it('an upload form of many small files is read no faster than they are consumed', async (t) => {
     const { body, form } = openForm()
     t.after(() => form.close())
     const files = Array.from({ length: 500 }, (_, i) => file(Buffer.alloc(10_000), `${i}`))
@@ -72,7 +72,7 @@ describe('a form', () => {
     }
     assert.equal(taken, 500)
   })
-  it('a form goes on for as long as files of it are taken, however long ago it came', async (t) => {
+  it('an upload form stays open while its files are consumed, however early it arrived', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const { body, form } = openForm()
@@ -86,7 +86,7 @@ describe('a form', () => {
     assert.equal(taken, 5)
     form.close()
   })
-  it('a form is the fault of the store when it does not take what has come whole', async (t) => {
+  it('an upload form fails with 503 if the store does not consume a complete form', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const { body, form } = openForm()
@@ -97,7 +97,7 @@ describe('a form', () => {
     mock.timers.tick(MINUTE)
     assert.deepEqual(reasonOf(form), [503, 'IPFS node unreachable'])
   })
-  it('a form ends when the client has gone, for whoever waits for a part or for bytes', async () => {
+  it('an upload form ends for all its readers when the client leaves', async () => {
     const gone = new AbortController()
     const { body, form } = openForm(gone.signal)
     body.write(begin(10))
@@ -108,13 +108,13 @@ describe('a form', () => {
     for (const each of waiting) await assert.rejects(each, form.signal.reason)
     assert.deepEqual(reasonOf(form), [400, 'body: cut off'])
   })
-  it('a form keeps its first reason', () => {
+  it('an upload form keeps its first error', () => {
     const { form } = openForm()
     form.fail(new ApiError(413, 'a', 'first'))
     form.fail(new ApiError(400, 'b', 'second'))
     assert.deepEqual(reasonOf(form), [413, 'first'])
   })
-  it('a form throws away what comes after its end, so that the client can go on', async () => {
+  it('an upload form discards the rest after its end, so that the client can continue', async () => {
     const { body, form } = openForm()
     body.write(begin(10))
     await firstFile(form)
@@ -122,7 +122,7 @@ describe('a form', () => {
     for (let i = 0; i < 50; i++) body.write(Buffer.alloc(2 ** 20))
     await until('all of it is read', async () => body.readableLength + body.writableLength === 0)
   })
-  it('a form reads no faster than its files are read', async () => {
+  it('an upload form is read no faster than its files are read', async () => {
     const { body, form } = openForm()
     body.write(begin(10))
     const { content } = await firstFile(form)
@@ -133,7 +133,7 @@ describe('a form', () => {
     }
     assert.ok(written < 2 ** 20, `${written} bytes went in`)
     content.resume()
-    await until('it goes on', async () => body.writableLength === 0)
+    await until('it continues', async () => body.writableLength === 0)
     form.close()
   })
 })

@@ -1,4 +1,4 @@
-/** Each check meets what it is there for, and says to the public nothing but that. */
+/** Each check detects its fault, and tells the public nothing else. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -29,7 +29,7 @@ before(async () => {
 })
 after(() => rm(dir, { recursive: true, force: true }))
 
-/** Runs `work` as somebody who is not let in everywhere, as root is. */
+/** Runs `work` as a user without access to everything, unlike root. */
 async function asNobody<T>(work: () => Promise<T>): Promise<T> {
   if (process.geteuid?.() !== 0) return work()
   process.seteuid?.(65_534)
@@ -50,7 +50,7 @@ describe('the database', () => {
   it('the database is ok while it answers', async () => {
     assert.deepEqual(await checkDatabase(database.pool), { status: 'ok' })
   })
-  it('the database that is away is down, and its address is for the operator only', async () => {
+  it('the database is down if unreachable, and only the operator sees its address', async () => {
     const port = await freePort()
     const pool = createPool(`postgres://berth:hunter2@127.0.0.1:${port}/berth`, 2, log)
     const { status, detail, cause } = await checkDatabase(pool)
@@ -58,13 +58,13 @@ describe('the database', () => {
     assert.deepEqual([status, detail], ['down', 'does not answer'])
     assert.match(cause ?? '', new RegExp(`ECONNREFUSED.*${port}`))
   })
-  it('the database that refuses the password says so', async () => {
+  it('the database reports a refused password', async () => {
     const pool = createPool(database.url.replace(/:[^:@/]*@/, ':wrong@'), 2, log)
     const { status, detail } = await checkDatabase(pool)
     await pool.end()
     assert.deepEqual([status, detail], ['down', 'refuses the user or the password'])
   })
-  it('the schema of the database is as far as this process, further, or not as far', async () => {
+  it('the database schema is ok if current, degraded if newer and down if older', async () => {
     const { pool } = database
     const state = async () => (await checkSchema(pool)).status
     assert.equal(await state(), 'ok')
@@ -76,7 +76,7 @@ describe('the database', () => {
     await pool.query('DROP TABLE _prisma_migrations')
     assert.equal(await state(), 'down')
   })
-  it('the database has a clock that is compared with ours', async (t) => {
+  it('the database’s clock is compared with ours', async (t) => {
     assert.equal((await checkClock(database.pool)).status, 'ok')
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 50_000 })
     const { status, detail } = await checkClock(database.pool)
@@ -86,7 +86,7 @@ describe('the database', () => {
 })
 
 describe('the agent proxy', () => {
-  it('the agent proxy is ok with our key, and down with another one or with nobody there', async (t) => {
+  it('the agent proxy is ok with our key, and down with another key or if it does not answer', async (t) => {
     const way = await startTunnelServer(t)
     const at = (key: string, url = way.url) =>
       loadAgentProxy(loadConfig({ AGENT_PROXY_KEY: key, BERTH_AGENT_PROXY_URL: url }))
@@ -113,10 +113,10 @@ describe('Docker', () => {
     }
   }
 
-  // The driver imports dockerode when it is first used. Nobody cannot, if the checkout is in the home of root.
+  // The driver imports dockerode on first use. The user nobody cannot, if the checkout is in root's home.
   before(() => check('unix:///nowhere', (work) => work()))
 
-  it('Docker whose socket this process may not open is down, and DOCKER_GID is named', async (t) => {
+  it('Docker is down if this process may not open its socket, and the check names DOCKER_GID', async (t) => {
     const path = join(dir, 'refused.sock')
     const server = createServer().listen(path)
     await once(server, 'listening')
@@ -126,7 +126,7 @@ describe('Docker', () => {
     assert.deepEqual([status, detail], ['down', 'refuses this process: check DOCKER_GID'])
     assert.match(advice ?? '', new RegExp(`stat -c %g ${path}`))
   })
-  it('Docker that is not there is down, and DOCKER_HOST is named', async () => {
+  it('Docker is down if it is not running, and the check names DOCKER_HOST', async () => {
     const nowhere = await check(`unix://${join(dir, 'nothing.sock')}`)
     assert.deepEqual([nowhere.status, nowhere.detail], ['down', 'is not at DOCKER_HOST'])
     const refused = await check(`tcp://127.0.0.1:${await freePort()}`)
@@ -136,7 +136,7 @@ describe('Docker', () => {
 
 describe('the disk', () => {
   const GiB = 1024 ** 3
-  it('the disk is judged by its share on a small one, by its bytes on a large one', () => {
+  it('the disk is judged by its free share if it is small and by its free bytes if it is large', () => {
     assert.equal(judgeRoom({ free: 2 * GiB, size: 10 * GiB }), 'ok')
     assert.equal(judgeRoom({ free: 0.9 * GiB, size: 10 * GiB }), 'degraded')
     assert.equal(judgeRoom({ free: 0.4 * GiB, size: 10 * GiB }), 'down')
@@ -144,22 +144,22 @@ describe('the disk', () => {
     assert.equal(judgeRoom({ free: 9 * GiB, size: 4000 * GiB }), 'degraded')
     assert.equal(judgeRoom({ free: 1.9 * GiB, size: 4000 * GiB }), 'down')
   })
-  it('the disk is judged by the reserve that is set', () => {
+  it('the disk is judged by the configured reserve', () => {
     assert.equal(judgeRoom({ free: 19 * GiB, size: 4000 * GiB }, 20 * GiB), 'down')
     assert.equal(judgeRoom({ free: 1, size: 10 * GiB }, 0), 'degraded')
   })
-  it('the disk below its reserve says so, with the reserve', async () => {
+  it('the disk check reports a disk below its reserve, with the reserve', async () => {
     const { status, detail, cause } = await checkDisk({ folders: { data: dir }, reserveBytes: 2 ** 60 })
     assert.equal(status, 'down')
     assert.match(detail ?? '', /^data: .+ free of .+, below the reserve of 1024 PiB: nothing new is taken$/)
     assert.equal(cause, dir)
   })
-  it('the disk of a folder that is not there yet is that of its parent', async () => {
+  it('the disk of a missing folder is the disk of its parent', async () => {
     const check = (data: string) => checkDisk({ folders: { data }, reserveBytes: undefined })
     const [here, below] = await Promise.all([check(dir), check(join(dir, 'a/b'))])
     assert.equal(below.status, here.status)
   })
-  it('the disk is down where there can be no folder, without the path', async () => {
+  it('the disk is down if no folder can be created, and the public detail omits the path', async () => {
     const file = join(dir, 'file')
     await writeFile(file, '')
     const { status, detail, cause } = await checkDisk({
@@ -172,7 +172,7 @@ describe('the disk', () => {
 })
 
 describe('the machine', () => {
-  it('the machine keeps keys and the data folder from others', async () => {
+  it('the machine keeps keys and the data folder from other users', async () => {
     const data = join(dir, 'data')
     await mkdir(data, { mode: 0o711 })
     await writeFile(join(data, 'jwt.key'), 'x', { mode: 0o600 })
@@ -183,7 +183,7 @@ describe('the machine', () => {
     await chmod(data, 0o777)
     assert.match((await checkPermissions(data)).detail ?? '', /has mode 777$/)
   })
-  it('the machine knows the names of Berth, or says which it does not know', async () => {
+  it('the machine resolves Berth’s names, or the check lists those that fail', async () => {
     assert.equal((await checkNames(loadConfig({ PUBLIC_URL: 'http://127.0.0.1:3000' }))).status, 'ok')
     const config = loadConfig({
       BERTH_GATEWAY_DOMAIN: 'gateway.invalid',
@@ -194,7 +194,7 @@ describe('the machine', () => {
   })
 })
 
-describe('a process', () => {
+describe('the readiness of a process', () => {
   const ok = { status: 'ok' } as const
   const down = { status: 'down', detail: 'away', cause: '10.0.0.1' } as const
   const read = (parts: Record<string, typeof ok | typeof down>, essential = 'database') => {
@@ -207,12 +207,12 @@ describe('a process', () => {
     return new Readiness({ checks, log }).read()
   }
 
-  it('a process is down only without a part that it cannot work without', async () => {
+  it('a process is down only if an essential part is down', async () => {
     assert.equal((await read({ database: ok, ipfs: ok })).status, 'ok')
     assert.equal((await read({ database: ok, ipfs: down })).status, 'degraded')
     assert.equal((await read({ database: down, ipfs: ok })).status, 'down')
   })
-  it('a process keeps the cause to itself', async () => {
+  it('a process keeps the cause of a fault private', async () => {
     assert.deepEqual((await read({ ipfs: down })).parts, { ipfs: { status: 'down', detail: 'away' } })
   })
   it('a process does not wait for a part that hangs', async () => {
@@ -220,7 +220,7 @@ describe('a process', () => {
     const { status, parts } = await new Readiness({ checks, log }).read()
     assert.deepEqual([status, parts.queue], ['down', { status: 'down', detail: 'does not answer' }])
   })
-  it('a process asks a part that hangs once, however many look', async (t) => {
+  it('a process checks a hanging part once for any number of requests', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     let asked = 0
     const find = () => {
@@ -236,7 +236,7 @@ describe('a process', () => {
     }
     assert.equal(asked, 1)
   })
-  it('a process logs what two looks in a row have found, once, with the reason', async (t) => {
+  it('a process logs a fault once, with its cause, after two consecutive checks', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const lines: { msg: string; cause?: string }[] = []
     const logged = createLogger('test', 'info', {

@@ -1,4 +1,4 @@
-/** Figures from the database: right after every change, and as cheap over many rows as over none. */
+/** Metrics from the database are correct right after every change, and as cheap over many rows as over none. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Registry } from 'prom-client'
@@ -18,7 +18,7 @@ before(async () => {
 })
 after(() => database?.stop())
 
-/** A fresh registry each time: what it has read is kept for a moment. */
+/** A new registry each time, because a registry caches what it has read for a moment. */
 async function read(name: string): Promise<Map<string, number>> {
   const registry = new Registry()
   addDatabaseMetrics(registry, database.pool)
@@ -36,7 +36,7 @@ const addFile = async (network: string, status: string, size: number | null) => 
   return id
 }
 
-describe('files that are kept', () => {
+describe('pinned files', () => {
   const assertKept = async (expected: { files: number; bytes: number }) => {
     assert.equal((await read('berth_kept_files')).get('private'), expected.files)
     assert.equal((await read('berth_kept_bytes')).get('private'), expected.bytes)
@@ -45,7 +45,7 @@ describe('files that are kept', () => {
     assert.equal(used, expected.bytes)
   }
 
-  it('files that are kept are counted through their whole life, before and after the changes are added up', async () => {
+  it('pinned files are counted through their whole life, before and after the sums are merged', async () => {
     await assertKept({ files: 0, bytes: 0 })
     const id = await addFile('private', 'searching', null)
     await assertKept({ files: 0, bytes: 0 })
@@ -75,10 +75,10 @@ describe('files that are kept', () => {
 })
 
 describe('repairs', () => {
-  it('repairs are counted from zero, so that the increase by the first ones is seen', async () => {
+  it('repairs are counted from zero, so that the first increase is visible', async () => {
     assert.equal((await read('berth_reconcile_repairs_total')).get('pins pin missing'), 0)
   })
-  it('repairs are counted when their rows are long forgotten', async () => {
+  it('repairs are counted long after their rows were deleted', async () => {
     await recordRepairs(database.pool, 'operations', 'lease expired', ['a', 'b'])
     await recordRepairs(database.pool, 'operations', 'lease expired', ['c'])
     await database.pool.query('DELETE FROM repair')
@@ -91,7 +91,7 @@ describe('over 200,000 finished operations, 100,000 queued ones and 100,000 pins
     const { pool } = database
     const client = await pool.connect()
     try {
-      // Without a look at the workspace for each row.
+      // Without a query for the workspace of each row.
       await client.query('SET statement_timeout = 0; SET session_replication_role = replica')
       const fill = (from: number, count: number, kind: string, queue: string, state: string) =>
         client.query({
@@ -106,7 +106,7 @@ describe('over 200,000 finished operations, 100,000 queued ones and 100,000 pins
       await fill(2_000_000, 100_000, 'pin.add', 'pins', 'queued')
       await fill(3_000_000, 3, 'agent.provision', 'agents', 'queued')
       await client.query('SET session_replication_role = origin')
-      // In parts, as the worker's loop sums them up: one sum of all may take longer than a statement has.
+      // In batches, as the worker's loop sums them: one sum over all rows may exceed the statement's time limit.
       for (let from = 1; from < 100_000; from += 10_000) {
         await client.query({
           text: `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, size)
@@ -123,7 +123,7 @@ describe('over 200,000 finished operations, 100,000 queued ones and 100,000 pins
     }
   })
 
-  it('a scrape over 200,000 finished operations, 100,000 queued ones and 100,000 pins says what there is', async () => {
+  it('a scrape over 200,000 finished operations, 100,000 queued ones and 100,000 pins is correct', async () => {
     const operations = await read('berth_operations')
     assert.equal(operations.get('pin.add queued'), COUNT_LIMIT)
     assert.equal(operations.get('agent.provision queued'), 3)
@@ -135,7 +135,7 @@ describe('over 200,000 finished operations, 100,000 queued ones and 100,000 pins
   })
 
   for (const [name, { text, values }] of Object.entries(STATEMENTS))
-    it(`a scrape over 200,000 finished operations, 100,000 queued ones and 100,000 pins reads few rows and no whole table of operations or files: ${name}`, async (t) => {
+    it(`a scrape over 200,000 finished operations, 100,000 queued ones and 100,000 pins reads few rows: ${name}`, async (t) => {
       const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`
       await database.pool.query(explain, values)
       const { 'QUERY PLAN': plans } = await queryOne<{

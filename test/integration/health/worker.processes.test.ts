@@ -1,4 +1,4 @@
-/** A worker that cannot reach Docker: what it says itself, what `web` says of it, and what a health check makes of it. */
+/** A worker that cannot reach Docker: its own report, the report of `web` about it, and the health check. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -51,9 +51,9 @@ for (const { queues, status, code } of [
 
     const ask = (path: string) => fetch(`http://127.0.0.1:${env.BERTH_HEALTH_PORT}${path}`)
 
-    it(`a worker of ${queues || 'all queues'} without Docker runs, and is not ready where it can do nothing else`, async () => {
-      // A part that does not answer in time, on a busy machine, is down for a moment.
-      await until('it has looked at its nodes, and all parts have answered', async () => {
+    it(`a worker of ${queues || 'all queues'} without Docker runs, and is not ready if it needs Docker`, async () => {
+      // On a busy machine, a part that does not answer in time is down for a moment.
+      await until('it has checked its nodes, and all parts have answered', async () => {
         const answer = await ask('/readyz')
         const body = (await answer.json()) as Report
         assert.equal(body.parts.ipfs?.status, 'ok')
@@ -63,17 +63,17 @@ for (const { queues, status, code } of [
       })
       assert.equal((await ask('/healthz')).status, 200)
     })
-    it(`a worker of ${queues || 'all queues'} without Docker tells the others`, async () => {
+    it(`a worker of ${queues || 'all queues'} without Docker reports it to the others`, async () => {
       const advice = 'See the log of the worker.'
-      await until('it has written so into its row', async () => {
+      await until('it has written it into its row', async () => {
         const { docker } = await observeWorkers(new WorkerStatus(database.pool))
         assert.deepEqual(docker, { status: 'down', detail: 'is not at DOCKER_HOST', advice })
         return true
       })
     })
-    it(`a worker of ${queues || 'all queues'} without Docker is told from a healthy one by \`berth health\`, and by \`berth health docker\``, async () => {
+    it(`\`berth health\` and \`berth health docker\` detect a worker of ${queues || 'all queues'} without Docker`, async () => {
       // As above.
-      await until('`berth health` and its like say so', async () => {
+      await until('`berth health` and its variants report it', async () => {
         const plain = await runCli(env, 'health')
         assert.deepEqual([plain.code, plain.stdout.split('\n')[0]], [code, status])
         const named = await runCli(env, 'health', 'docker')
@@ -83,7 +83,7 @@ for (const { queues, status, code } of [
         return true
       })
     })
-    it(`a worker of ${queues || 'all queues'} without Docker is not taken for \`web\` by \`berth doctor\``, async () => {
+    it(`\`berth doctor\` does not mistake a worker of ${queues || 'all queues'} without Docker for \`web\``, async () => {
       const { stdout } = await runCli(
         { ...env, PUBLIC_URL: `http://127.0.0.1:${env.BERTH_HEALTH_PORT}` },
         'doctor',
@@ -92,7 +92,7 @@ for (const { queues, status, code } of [
     })
   })
 
-it('`berth health` fails where nothing answers', async () => {
+it('`berth health` fails if nothing answers', async () => {
   const { code, stdout } = await runCli({ PATH: process.env.PATH, PORT: String(await freePort()) }, 'health')
   assert.equal(code, 1)
   assert.match(stdout, /does not answer: .*ECONNREFUSED/)
