@@ -1,4 +1,4 @@
-/** `npm start` whose npm gets a signal that no other process of it gets, as a service manager or a script sends it. */
+/** `npm start` whose npm gets a signal that none of its other processes gets, as from a service manager or a script. */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -16,7 +16,7 @@ const database = await startDatabase()
 after(() => database.stop())
 const port = await freePort()
 
-/** `npm start` in a process group of its own. */
+/** `npm start` in a new process group. */
 async function startByNpm(dataDir: string): Promise<Running> {
   return run('npm', ['start'], {
     cwd: ROOT,

@@ -1,4 +1,4 @@
-/** Packages that each role loads, and so keeps in memory and open to attack: none that it does not use. */
+/** Packages that each role loads, and so keeps in memory and exposes to attacks: only those that it uses. */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

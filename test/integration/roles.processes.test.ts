@@ -1,4 +1,4 @@
-/** Roles that cannot start, or hardly: what they say, and whether to start them again helps. */
+/** Roles that cannot start, or only in part: what they report, and whether a restart can help. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -14,7 +14,7 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 describe('without PostgreSQL', () => {
   for (const role of ['web', 'worker', 'prepare'])
-    it(`${role} without PostgreSQL says so in one line, and ends in a way that a supervisor starts it again`, async () => {
+    it(`${role} without PostgreSQL reports it in one line, and exits so that a supervisor restarts it`, async () => {
       const DATABASE_URL = `postgres://berth:hunter2@127.0.0.1:${await freePort()}/berth`
       const started = run(process.execPath, [MAIN, role], { env: { PATH: process.env.PATH, DATABASE_URL } })
       const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(180_000) })
@@ -45,7 +45,7 @@ describe('on the schema of another version', () => {
   })
   beforeEach(() => database.pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '9999_next'`))
 
-  /** A migration of a version after this one has been applied. */
+  /** A migration of the next version has been applied. */
   const applyNext = (needs: string | null) =>
     database.pool.query(
       `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, logs)
@@ -58,13 +58,13 @@ describe('on the schema of another version', () => {
     })
 
   for (const role of ['web', 'worker']) {
-    it(`${role} says that a newer schema is used, in one line of its log, and starts`, async () => {
+    it(`${role} logs in one line that it uses a newer schema, and starts`, async () => {
       await applyNext(null)
       const port = await freePort()
       const started = startRole(role, port)
       try {
-        // A part that does not answer in time, on a busy machine, is down for a moment.
-        await until('it says of the schema that it is degraded', async () => {
+        // On a busy machine, a part that does not answer in time is down for a moment.
+        await until('it reports the schema as degraded', async () => {
           const answer = await fetch(`http://127.0.0.1:${port}/readyz`)
           const { parts } = (await answer.json()) as { parts: Record<string, { status: string }> }
           return parts.schema?.status === 'degraded'
@@ -82,7 +82,7 @@ describe('on the schema of another version', () => {
       )
     })
 
-    it(`${role} refuses a schema that needs a newer version, and says which`, async () => {
+    it(`${role} rejects a schema that needs a newer version, and names the version`, async () => {
       await applyNext('99.0.0')
       const started = startRole(role)
       const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(120_000) })
@@ -93,7 +93,7 @@ describe('on the schema of another version', () => {
       assert.equal(code, 78)
     })
 
-    it(`${role} refuses an older schema, and says what to run`, async () => {
+    it(`${role} rejects an older schema, and names the command to run`, async () => {
       const { rows } = await database.pool.query<{ migration_name: string }>(
         'SELECT max(migration_name) AS migration_name FROM _prisma_migrations',
       )

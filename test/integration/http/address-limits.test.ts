@@ -1,4 +1,4 @@
-/** Limits of an address without a good key, on a web process behind a trusted proxy. */
+/** Limits of an address without a valid key, on a web process behind a trusted proxy. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -49,7 +49,7 @@ const { id: workspaceId, ownerId: userId } = await createWorkspace(prisma, {
 const keys = new KeyService(prisma, loadSigningKey(undefined, dataDir))
 const newKey = async () => keys.create({ workspaceId, userId, name: 'test', scopes: ['admin'] })
 
-/** An agent that is a row only. */
+/** An agent that exists only as a row. */
 async function newAgent() {
   const { agentId, gatewayToken } = await insertAgentRow(database.pool, {
     workspaceId,
@@ -59,7 +59,7 @@ async function newAgent() {
 }
 
 let last = 0
-/** An address that was not seen yet. */
+/** An address that has not been seen yet. */
 const newAddress = () => `203.0.113.${++last}`
 
 async function ask(
@@ -95,7 +95,7 @@ describe('requests without a key', () => {
     'a route that needs a key': { path: FILES, status: 401 },
   }
   for (const [what, { status, path, ...more }] of Object.entries(kinds))
-    it(`requests without a key are bounded for each address: ${what}`, async () => {
+    it(`requests without a key are limited per address: ${what}`, async () => {
       const address = newAddress()
       for (let i = 0; i < REQUESTS; i++) assert.equal((await ask(address, path, more)).status, status)
       const refused = await ask(address, path, more)
@@ -107,12 +107,12 @@ describe('requests without a key', () => {
       assert.equal((await ask(newAddress(), path, more)).status, status)
     })
 
-  it('requests without a key are counted together, and by the /64 of IPv6', async () => {
+  it('requests without a key are counted together, and per /64 of IPv6', async () => {
     for (let i = 0; i < REQUESTS; i++) await ask(`2001:db8:0:7::${i + 1}`, i % 2 ? '/docs' : FILES)
     assert.equal((await ask('2001:db8:0:7:ffff::1', '/docs')).status, 429)
     assert.equal((await ask('2001:db8:0:8::1', '/docs')).status, 200)
   })
-  it('requests without a key take nothing from those with one', async () => {
+  it('requests without a key use none of the quota of requests with a key', async () => {
     const address = newAddress()
     for (let i = 0; i <= REQUESTS; i++) await ask(address, '/docs')
     const { token } = await newKey()
@@ -126,7 +126,7 @@ describe('requests without a key', () => {
 describe('failed logins', () => {
   const MESSAGE = '{"error":"Too many requests without a good key from your address: 3 a minute"}'
 
-  it('failed logins are bounded for each address, whatever token is tried', async () => {
+  it('failed logins are limited per address, whatever token is tried', async () => {
     const address = newAddress()
     const { token, id } = await newKey()
     await keys.revoke(id)
@@ -139,7 +139,7 @@ describe('failed logins', () => {
     assert.equal((await ask(address, '/v1/models', { host, token: randomUUID() })).status, 429)
     assert.equal((await ask(newAddress(), FILES, { token: 'nonsense' })).status, 401)
   })
-  it('refused sign-ins are failed logins, whatever the way, and a good one waits as well', async () => {
+  it('refused sign-ins of all kinds count as failed logins, and block a valid sign-in too', async () => {
     const address = newAddress()
     const signIn = async (path: string, body: object) => {
       const response = await fetch(`${url}${path}`, {
@@ -160,7 +160,7 @@ describe('failed logins', () => {
     const token = link.split('#token=')[1]
     assert.deepEqual(await signIn('/v0/login', { token }), { status: 429, text: MESSAGE })
   })
-  it('failed logins leave good keys of the same address alone', async () => {
+  it('failed logins do not affect valid keys of the same address', async () => {
     const address = newAddress()
     const known = await newAgent()
     const path = `${AGENT}/${known.agentId}`
@@ -170,14 +170,14 @@ describe('failed logins', () => {
     assert.equal((await ask(address, FILES, { token })).status, 200)
     assert.equal((await ask(address, path, known)).status, 200)
   })
-  it('failed logins cost no query any more: a gateway token that was not good before is not looked up', async () => {
+  it('beyond the limit of failed logins, an unknown gateway token is not looked up', async () => {
     const address = newAddress()
     for (let i = 0; i <= FAILURES; i++) await ask(address, FILES, { token: randomUUID() })
     const other = await newAgent()
     const path = `${AGENT}/${other.agentId}`
     assert.equal((await ask(address, path, other)).status, 429)
     assert.equal((await ask(newAddress(), path, other)).status, 200)
-    // From then on it is known, at this address too.
+    // The token is known from then on, including at this address.
     assert.equal((await ask(address, path, other)).status, 200)
   })
 })

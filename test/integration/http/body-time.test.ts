@@ -44,7 +44,7 @@ const { port } = server.address() as AddressInfo
 after(() => server.close())
 
 describe('a JSON body', () => {
-  it('a JSON body that is not there does not count as one that is late', async (t) => {
+  it('a missing JSON body does not count as late', async (t) => {
     for (const head of ['', 'Content-Type: application/json\r\n', 'Content-Length: 0\r\n']) {
       t.after(() => mock.timers.reset())
       mock.timers.enable({ apis: ['setTimeout'] })
@@ -60,7 +60,7 @@ describe('a JSON body', () => {
       socket.destroy()
     }
   })
-  it('a late JSON body without a key fails with 408 after ten seconds, and runs nothing', async (t) => {
+  it('a late JSON body without a key fails with 408 after ten seconds and runs nothing', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     handled = Promise.withResolvers()
@@ -75,7 +75,7 @@ describe('a JSON body', () => {
     mock.timers.tick(10_000)
     assert.match(`${await once(socket, 'data')}`, /^HTTP\/1.1 408 [\s\S]*did not arrive within 10 seconds/)
     socket.write('       }')
-    // The next request on the connection is read once the body of this one has been.
+    // The connection's next request is read once the body of this one has been read.
     socket.write('GET /test/none HTTP/1.1\r\nHost: x\r\n\r\n')
     assert.match(`${await once(socket, 'data')}`, /^HTTP\/1.1 404 /)
     assert.equal(isHandled, false)

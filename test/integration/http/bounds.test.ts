@@ -1,4 +1,4 @@
-/** Work that clients pile up, on a web process with low bounds: each kind of the table over HTTP. */
+/** Work that clients can pile up, on a web process with low limits: each kind of the table over HTTP. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ import { AGENT_PROXY_KEY, openTunnelServer } from '../../support/tunnel-server.t
 
 const MiB = 1024 * 1024
 const LOW = { workspace: 2, process: 3 }
-/** A CAR is an upload as well, and so needs a place of both. */
+/** A CAR is an upload as well, so it takes a place in both. */
 const FEW = { caller: 4, workspace: 6, process: 8 }
 
 const low = Object.fromEntries(
@@ -66,9 +66,9 @@ const web = await openWeb(
 )
 const port = Number(new URL(web.url ?? '').port)
 const open = new Set<ClientRequest>()
-/** Connections of those that were upgraded. */
+/** Connections of upgraded requests. */
 const upgraded = new WeakMap<ClientRequest, Duplex>()
-/** The client dies. */
+/** Kills the client. */
 const kill = (req: ClientRequest) => (upgraded.get(req) ?? req).destroy()
 after(async () => {
   for (const one of open) kill(one)
@@ -79,7 +79,7 @@ after(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** A workspace with something of each kind that work is done on. */
+/** A workspace with one of everything that the work needs. */
 async function makeSpace() {
   const { pool } = database
   const prisma = createPrisma(pool)
@@ -120,7 +120,7 @@ async function makeSpace() {
      VALUES ($1, $2, $3, $4, $5, 3000, 'pending_ownership')`,
     [domainId, agentRow, id, ownerId, `${randomUUID()}.example.com`],
   )
-  /** Resumable uploads, one for each key: one request at a time has an upload. */
+  /** Resumable uploads, one for each key, because an upload accepts one request at a time. */
   const uploads = await Promise.all(
     keys.map(async (key) => {
       const headers = { authorization: `Bearer ${key}`, 'upload-length': '1000' }
@@ -143,11 +143,11 @@ interface Asked {
   path: string
   method?: string
   host?: string
-  /** Not given, as of a page or a gateway, callers are told apart by their addresses. */
+  /** If false, as for a page or a gateway, callers are distinguished by address. */
   withKey?: boolean
   headers?: Record<string, string>
   body?: string
-  /** The request announces more of its body, which never comes. */
+  /** The request announces a longer body and never sends the rest. */
   isCut?: boolean
 }
 
@@ -158,7 +158,7 @@ const json = (path: string, body: object): Asked => ({
   withKey: true,
 })
 
-/** A form of which the end is missing. */
+/** A form without its end. */
 const form = (fields: Record<string, string>): Asked => ({
   path: '/v3/files',
   method: 'POST',
@@ -180,7 +180,7 @@ const UPGRADE = {
   'sec-websocket-key': randomBytes(16).toString('base64'),
 }
 
-/** Requests that start work of each kind, which does not end by itself. */
+/** Requests that start work of each kind that does not end by itself. */
 const WORK: { [kind in BoundKind]?: (space: Space, key: number) => Asked } = {
   eventStreams: ({ operation }) => ({ path: `/v0/operations/${operation}/events`, withKey: true }),
   waits: ({ operation }) => ({ path: `/v0/operations/${operation}?wait=120`, withKey: true }),
@@ -220,7 +220,7 @@ const WORK: { [kind in BoundKind]?: (space: Space, key: number) => Asked } = {
   domainChecks: ({ agent }) => json(`${agent.path}/domains/${agent.domainId}/verify`, {}),
 }
 
-/** Begins a request, which goes on until it is destroyed. */
+/** Begins a request, which stays open until it is destroyed. */
 function begin(
   { path, method = 'GET', host, withKey, headers, body, isCut }: Asked,
   space: Space,
@@ -243,7 +243,7 @@ function begin(
   })
   open.add(req)
   req.on('error', () => {})
-  // Node reads an answer that nobody listens for, to its end: a download would be over before it is counted.
+  // Without a listener, Node reads a response to its end: a download would be over before it is counted.
   req.on('response', () => {})
   req.on('upgrade', (_response, socket) => upgraded.set(req, socket))
   if (isCut) req.write(body)
@@ -269,12 +269,13 @@ async function statusOfDownload(space: Space): Promise<number | undefined> {
   return statusCode
 }
 
-describe('work under way is bounded', () => {
+describe('concurrent work is limited', () => {
   for (const [kind, work] of Object.entries(WORK) as [BoundKind, (space: Space, key: number) => Asked][])
-    it(`work under way is bounded for a caller, a workspace and all, until it ends: ${kind}`, {
+    it(`concurrent work is limited per caller, per workspace and in total, until it ends: ${kind}`, {
       timeout: 60_000,
     }, async (t) => {
-      // Ten seconds end a request to an agent, five a question to DNS: on a busy machine before the last one is under way.
+      // A request to an agent times out after ten seconds and a DNS query after five, which on a busy machine is before
+      // the last one has started.
       neverPass(t, 5000, 10_000)
       askSilentDnsForEver(t)
       const { name } = BOUNDS[kind]
@@ -313,7 +314,7 @@ describe('work under way is bounded', () => {
       if (kept === process) await assertRefused(ask(third, 0), refusal)
       else await assertRefused(ask(second, 1), `${refusal}, which keeps the others for callers with few`)
 
-      // DNS is asked to the end, whether the client is there or not.
+      // DNS is queried to the end even if the client leaves.
       if (kind === 'domainChecks') silent.answerDns(true)
       else for (const one of ours) kill(one)
       taken = kind === 'domainChecks' ? 0 : theirs.length
@@ -325,7 +326,7 @@ describe('work under way is bounded', () => {
       await underWay(0)
       silent.answerDns(false)
     })
-  it('a request that has started an operation does not wait where it must not', async () => {
+  it('a request that has started an operation does not wait if the limit of waiting is reached', async () => {
     const { keys } = spaces[0]
     const waiting = WORK.waits?.(spaces[0], 0) as Asked
     const first = begin(waiting, spaces[0], 0)
@@ -341,7 +342,7 @@ describe('work under way is bounded', () => {
     kill(first)
     await until('nobody waits', () => bounds.underWay('waits') === 0)
   })
-  it('work under way is bounded for a CID, whoever downloads it', async () => {
+  it('concurrent downloads of one CID are limited for all callers together', async () => {
     const [{ content }, other] = spaces
     const cid = content.path.replace('/ipfs/', '')
     const held = Array.from({ length: LOW.workspace }, () => bounds.take('dagDownloads', { cid }))
@@ -353,7 +354,7 @@ describe('work under way is bounded', () => {
     for (const giveBack of held) giveBack()
     await until('nobody downloads', () => bounds.underWay('dagDownloads') === 0)
   })
-  it('downloads of CARs are bounded apart from other downloads', async () => {
+  it('CAR downloads have a separate limit from other downloads', async () => {
     const [space] = spaces
     const held = ['a', 'b', 'c'].map((address) => bounds.take('carDownloads', { address }))
     const car = { ...space.content, path: `${space.content.path}?format=car` }
@@ -361,7 +362,7 @@ describe('work under way is bounded', () => {
     assert.equal(await statusOfDownload(space), 200)
     for (const giveBack of held) giveBack()
   })
-  it('lookups of hosts and names are bounded for an address and for all', async () => {
+  it('lookups of hosts and names are limited per address and in total', async () => {
     const client = await database.pool.connect()
     await client.query('BEGIN; LOCK TABLE domain IN ACCESS EXCLUSIVE MODE')
     const asked: ClientRequest[] = []

@@ -1,4 +1,4 @@
-/** The OpenAPI document and its page, against the routes that a real web process has mounted. */
+/** The OpenAPI document and its page, compared with the routes that a real web process has mounted. */
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -30,7 +30,7 @@ interface Document {
   tags: { name: string }[]
   paths: Record<string, Record<string, Operation>>
 }
-/** The entry that Express 5 keeps of a route, a router or a middleware. */
+/** What Express 5 keeps of a route, a router or a middleware. */
 interface Layer {
   rawPath: string
   route?: { path: string; methods: Record<string, boolean> }
@@ -48,12 +48,12 @@ describe('the document', () => {
   before(async () => {
     database = await startDatabase()
     dataDir = await mkdtemp(join(tmpdir(), 'berth-document-'))
-    // The pages of the dashboard are mounted as well, and are no part of the API.
+    // The dashboard pages are mounted as well, but do not belong to the API.
     const env = { BERTH_DASHBOARD: 'off' }
     const config = loadConfig({ ...env, PORT: '0', DATABASE_URL: database.url, BERTH_DATA_DIR: dataDir })
     const { url = '', stop } = await openWeb(config, database.log)
     web = { url, stop }
-    // The role keeps its application to itself; Node tells which server a request came to.
+    // The role keeps its application private; Node reports which server a request came to.
     const seen = (message: unknown) => {
       app = (message as { server: Server }).server.listeners('request').at(-1) as unknown as Express
     }
@@ -77,7 +77,7 @@ describe('the document', () => {
     assert.equal(validator.version, '3.1')
   })
 
-  it('the OpenAPI document has every route that is mounted, and no other', () => {
+  it('the OpenAPI document lists exactly the mounted routes', () => {
     const documented = operations.flatMap(({ method, path, 'x-aliases': aliases = [] }) =>
       [path, ...aliases].map((each) => `${method.toUpperCase()} ${each}`),
     )
@@ -85,7 +85,7 @@ describe('the document', () => {
     assert.deepEqual(documented.sort(), mounted(stack).sort())
   })
 
-  it('the OpenAPI document names each operation once, under a tag that it describes', () => {
+  it('the OpenAPI document names each operation once, under a described tag', () => {
     const ids = operations.map(({ operationId }) => operationId)
     assert.equal(new Set(ids).size, ids.length)
     const tags = document.tags.map(({ name }) => name)
@@ -119,7 +119,7 @@ describe('the document', () => {
     })
   })
 
-  it('the OpenAPI document has an example of each body and answer, which its own schema accepts', () => {
+  it('the OpenAPI document has an example of each body and response that is valid by its schema', () => {
     for (const { operationId, requestBody, responses } of operations) {
       const answers = Object.entries(responses).map(([status, answer]) => [status, answer.content] as const)
       for (const [what, content] of [['body', requestBody?.content] as const, ...answers]) {
@@ -135,7 +135,7 @@ describe('the document', () => {
     }
   })
 
-  it('the OpenAPI document is also a page that needs nothing else, and forbids itself everything else', async () => {
+  it('the OpenAPI document is also a page that loads nothing else and whose policy forbids it', async () => {
     const answer = await fetch(web.url)
     assert.equal(answer.url, `${web.url}/docs`)
     const page = await answer.text()
@@ -157,7 +157,7 @@ describe('the document', () => {
   })
 
   for (const path of ['/openapi.json', '/docs'])
-    it(`the OpenAPI document is sent compressed where the client takes that, and only once to a client: ${path}`, async () => {
+    it(`the OpenAPI document is compressed if the client accepts that, and cacheable: ${path}`, async () => {
       const ask = (headers: Record<string, string>) => fetch(web.url + path, { headers })
       const compressed = await ask({ 'accept-encoding': 'gzip' })
       const plain = await ask({ 'accept-encoding': 'identity' })
@@ -166,12 +166,12 @@ describe('the document', () => {
       assert.equal(compressed.headers.get('vary'), 'Accept-Encoding')
       assert.equal(await compressed.text(), await plain.text())
       const etag = plain.headers.get('etag') ?? ''
-      // Node adds `no-cache` where a request with If-None-Match says nothing of caches.
+      // Node adds `no-cache` if a request with If-None-Match has no cache directive.
       const again = await ask({ 'if-none-match': etag, 'cache-control': 'max-age=0' })
       assert.deepEqual([again.status, await again.text()], [304, ''])
     })
 
-  it('the OpenAPI document is a page whose links to itself lead somewhere', async () => {
+  it('the internal links of the OpenAPI page lead somewhere', async () => {
     const page = await (await fetch(`${web.url}/docs`)).text()
     const ids = new Set([...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id))
     const leadsTo = [...page.matchAll(/href="#([^"]*)"/g)].map(([, id]) => id)
@@ -182,11 +182,11 @@ describe('the document', () => {
   })
 })
 
-/** Routes as `GET /v3/files/{id}`; a middleware that is mounted on a path of its own counts as `USE /path`. */
+/** Routes as `GET /v3/files/{id}`; a middleware that is mounted on its own path counts as `USE /path`. */
 function mounted(stack: Layer[], prefix = ''): string[] {
   return stack.flatMap(({ route, handle, rawPath }) => {
     const path = `${prefix}${route?.path ?? rawPath}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1')
-    // The handler that refuses methods which the path does not have.
+    // The handler that rejects methods which the path does not support.
     if (route?.methods._all) return []
     if (route) {
       const name = path.replace(/:(\w+)/g, '{$1}').replace(/\*(\w+)/g, '{+$1}')

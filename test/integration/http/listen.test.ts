@@ -1,4 +1,4 @@
-/** Connections to the server: one too many is closed, and one that has ended makes room. */
+/** Connections to the server: a connection beyond the limit is closed, and one that has ended frees its place. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ const server = await listen((_req, res) => void res.end('here'), {
 })
 after(() => server.close())
 
-it('an address has a bounded number of connections', async () => {
+it('an address has a limited number of connections', async () => {
   const open = () => {
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1').on('error', () => {})
     socket.resume()
@@ -30,7 +30,7 @@ it('an address has a bounded number of connections', async () => {
   await once(open(), 'close')
   assert.match(await asks(second), /here/)
   first.destroy()
-  await until('one is left', () => bounds.underWay('connections') === 1)
+  await until('one is free', () => bounds.underWay('connections') === 1)
   const third = open()
   assert.match(await asks(third), /here/)
   for (const socket of [second, third]) socket.destroy()

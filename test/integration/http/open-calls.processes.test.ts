@@ -1,4 +1,4 @@
-/** Open connections end with the key or token by which they were opened, in whichever web process they are. */
+/** Open connections end with the key or token that opened them, in every web process. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it, mock, type TestContext } from 'node:test'
@@ -11,15 +11,15 @@ import { onDemand } from '../../support/clock.ts'
 import { until } from '../../support/processes.ts'
 import { JWT_KEY, startWorld, type World } from '../vhosts/agents/world.ts'
 
-/** How often each process looks at what it has open. */
+/** How often each process checks its open connections. */
 const LOOK_MS = 3000
 
-/** Has both processes look. */
+/** Makes both processes check. */
 let look: () => number
 let world: World
 /** A second web process on the same database. */
 let second: { url: string; stop(): Promise<void> }
-/** The stream of this key ends with nothing of this. */
+/** The stream of this key stays open throughout. */
 let other: Key
 before(async () => {
   look = onDemand({ mock }, LOOK_MS)
@@ -37,8 +37,7 @@ const both = () => [world.url, second.url]
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
 
 /**
- * Waits until a process refuses a token: where it missed the news, it believes its memory of a key for up to five
- * seconds.
+ * Waits until a process rejects a token. A process that missed the news trusts its cached key for up to five seconds.
  */
 const refused = (url: string, token: string) =>
   until('the token is refused', async () => {
@@ -46,7 +45,7 @@ const refused = (url: string, token: string) =>
     return status === 401
   })
 
-/** An operation that nobody runs, about an agent or a file. */
+/** An operation of an agent or a file that nobody runs. */
 async function waiting(workspaceId: string, agentId?: string): Promise<string> {
   const id = uuidv7()
   await world.pool.query(
@@ -57,7 +56,7 @@ async function waiting(workspaceId: string, agentId?: string): Promise<string> {
   return `/v0/operations/${id}`
 }
 
-/** Opens an event stream; resolves once its first event is there, to its end. */
+/** Opens an event stream. Resolves after its first event, to a promise of its end. */
 async function openEvents(url: string, path: string, token: string): Promise<{ ended: Promise<unknown> }> {
   const response = await fetch(`${url}${path}/events`, bearer(token))
   assert.equal(response.status, 200)
@@ -69,11 +68,11 @@ async function openEvents(url: string, path: string, token: string): Promise<{ e
   return { ended: drain().catch(() => {}) }
 }
 
-/** In an hour, to which the test moves the clock: tokens expire in whole seconds. */
+/** In an hour, to which the test moves the clock, because tokens expire in whole seconds. */
 const later = () => new Date(Math.ceil(Date.now() / 1000) * 1000 + 3_600_000)
 const moveClock = (t: TestContext, now: Date) => t.mock.timers.enable({ apis: ['Date'], now })
 
-/** Streams and long polls of a token in both processes: looks end them after `end`, and not before. */
+/** Opens streams and long polls of a token in both processes: checks close them after `end`, and not before. */
 async function endAll(path: string, token: string, end: () => unknown): Promise<void> {
   const streams = await Promise.all(both().map((url) => openEvents(url, path, token)))
   const polls = both().map((url) => fetch(`${url}${path}?wait=60`, bearer(token)))
@@ -88,14 +87,14 @@ async function endAll(path: string, token: string, end: () => unknown): Promise<
   })
   assert.equal(count, 0, 'something was ended too early')
   await end()
-  // More than one look: a poll may be on its way yet, and its key still be remembered.
+  // Several checks, because a poll may still be on its way and its key still be cached.
   await until('all of them have ended', () => look() > 0 && count === streams.length + polls.length)
   for (const poll of polls) assert.equal((await poll).status, 401)
   assert.equal(isOver, false, 'the stream of another key was ended')
   for (const url of both()) await refused(url, token)
 }
 
-/** Without a word to the web processes. */
+/** Changes the database without notifying the web processes. */
 const silently = (text: string, values: unknown[]) => world.pool.query(text, values)
 
 describe('event streams and long polls end', () => {
@@ -103,7 +102,7 @@ describe('event streams and long polls end', () => {
     const key = await world.key()
     await endAll(await waiting(key.workspaceId), key.token, () => world.revoke(key.id))
   })
-  it('event streams and long polls end when their key is revoked, and the news of it is lost', async () => {
+  it('event streams and long polls end when their key is revoked and the notification is lost', async () => {
     const key = await world.key()
     const path = await waiting(key.workspaceId)
     await endAll(path, key.token, () =>
@@ -125,7 +124,7 @@ describe('event streams and long polls end', () => {
       ]),
     )
   })
-  it("event streams and long polls end when their agent's gateway token is rotated, or the agent deleted", async () => {
+  it('event streams and long polls end when the agent is deleted or its gateway token rotated', async () => {
     const { workspaceId } = await world.key()
     for (const how of ['rotated', 'rotated unheard', 'deleted']) {
       const agent = await world.agent()
@@ -134,7 +133,7 @@ describe('event streams and long polls end', () => {
       )
     }
   })
-  it("event streams and long polls end when the agent's gateway token is rotated under which a platform token was minted", async () => {
+  it('event streams and long polls of a platform token end when its gateway token is rotated', async () => {
     const { workspaceId } = await world.key()
     const agent = await world.agent()
     const { body } = await agent.host.post('/v0/platform/token', undefined)
@@ -144,7 +143,7 @@ describe('event streams and long polls end', () => {
 })
 
 describe('a platform token', () => {
-  it('a platform token that expires ends what it has open, on the API and on the agent’s host', async (t) => {
+  it('an expired platform token closes what it has open, on the API and on the agent’s host', async (t) => {
     const { workspaceId } = await world.key()
     const agent = await world.agent()
     const expiresAt = later()
@@ -162,14 +161,14 @@ describe('a platform token', () => {
 })
 
 describe('a request', () => {
-  it('a request that revokes its own key is answered', async () => {
+  it('a request that revokes its own key gets its response', async () => {
     for (const url of both()) {
       const { id, token } = await world.key()
       const response = await fetch(`${url}/v3/api_keys/${id}`, { method: 'DELETE', ...bearer(token) })
       assert.deepEqual([response.status, await response.json()], [200, 'Revoked'])
     }
   })
-  it('a request whose body comes after its key was revoked changes nothing', async () => {
+  it('a request whose body arrives after its key was revoked changes nothing', async () => {
     const { id, token } = await world.key()
     const name = randomUUID()
     const body = new TransformStream<Uint8Array, Uint8Array>()

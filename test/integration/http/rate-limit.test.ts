@@ -1,4 +1,4 @@
-/** Requests a minute of keys and workspaces, in memory and in a real Redis. */
+/** Requests per minute of keys and workspaces, in memory and in a real Redis. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Response } from 'express'
@@ -14,7 +14,7 @@ import { type Server, startRedis, withoutRedis } from '../../support/servers.ts'
 const log = createLogger('test', 'silent')
 const plan = { name: 'free', requestsPerMinute: 10 } as Plan
 
-/** The remainder that the answer shows, of which limit; or the reason for refusing the request. */
+/** The remainder that the response reports and of which limit, or the reason for refusing the request. */
 async function ask(limiter: RateLimiter, keyId: string, workspaceId = 'ours'): Promise<string> {
   const headers = new Map<string, string>()
   const res = { set: (name: string, value: string) => headers.set(name, value) } as unknown as Response
@@ -47,7 +47,8 @@ for (const kind of ['memory', 'Redis'] as const)
       if (kind === 'memory') return
       server = await startRedis()
       redis = createRedis(server.url, log)
-      // A Redis that a busy machine holds up for 2 s counts as away, and the process's own limits as the answer.
+      // A Redis that is blocked for 2 s on a busy machine would count as away, and the process would apply its own
+      // limits.
       redis.options.commandTimeout = 60_000
       await until('Redis is there', () => redis?.status === 'ready')
     })
@@ -56,16 +57,16 @@ for (const kind of ['memory', 'Redis'] as const)
       await server?.stop()
     })
 
-    it(`rate limits in ${kind} are for a key, and for its workspace whatever keys it makes`, async () => {
+    it(`rate limits in ${kind} apply to a key, and to its workspace however many keys it creates`, async () => {
       const limiter = new RateLimiter(redis)
       assert.equal(await ask(limiter, 'a'), '9 of 10')
       assert.equal(await askOften(limiter, 9, 'a'), '0 of 10')
       assert.equal(await ask(limiter, 'a'), OF_KEY)
-      // Refused requests take nothing from the other keys.
+      // Refused requests use none of the other keys' quota.
       assert.equal(await askOften(limiter, 100, 'a'), OF_KEY)
       assert.equal(await askOften(limiter, 10, 'b'), '0 of 10')
       assert.equal(await askOften(limiter, 10, 'c'), '0 of 10')
-      // The headers are of what is nearer to its limit.
+      // The headers report the limit that is closer.
       assert.equal(await askOften(limiter, 5, 'd'), '5 of 10')
       assert.equal(await ask(limiter, 'e'), '4 of 40')
       assert.equal(await askOften(limiter, 4, 'f'), '0 of 40')
@@ -73,15 +74,15 @@ for (const kind of ['memory', 'Redis'] as const)
       assert.equal(await ask(limiter, 'h', 'theirs'), '9 of 10')
     })
 
-    it(`rate limits in ${kind} are none where the plan has none`, async () => {
+    it(`rate limits in ${kind} do not apply if the plan has none`, async () => {
       const limiter = new RateLimiter(redis)
       const unlimited = { keyId: 'u', workspaceId: 'u', plan: { ...plan, requestsPerMinute: null } }
-      const res = { set: () => assert.fail('there is no limit to tell of') } as unknown as Response
+      const res = { set: () => assert.fail('there is no limit to report') } as unknown as Response
       for (let i = 0; i < 50; i++) await limiter.consume(unlimited, res)
     })
 
     if (kind === 'Redis') {
-      it(`rate limits in ${kind} are those of all processes, at one command a request`, async () => {
+      it(`rate limits in ${kind} are shared by all processes, with one command per request`, async () => {
         const commands = async () => {
           const stats = (await redis?.info('commandstats')) ?? ''
           const counts = stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
@@ -99,7 +100,7 @@ for (const kind of ['memory', 'Redis'] as const)
           assert.ok(ms > 0 && ms <= 60_000, `${key} ${ms}`)
         }
       })
-      it(`rate limits in ${kind} are those of the process while Redis is away`, async () => {
+      it(`rate limits in ${kind} fall back to the process while Redis is away`, async () => {
         const limiter = new RateLimiter(redis)
         await server?.kill()
         await until('it is away', async () => redis?.status !== 'ready')

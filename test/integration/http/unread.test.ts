@@ -15,7 +15,7 @@ await once(server, 'listening')
 const { port } = server.address() as AddressInfo
 after(() => server.close())
 
-/** Sends the head of a request of this length, and waits for the answer. */
+/** Sends the head of a request of this length, and waits for the response. */
 async function ask(length: number) {
   const socket = connect(port, '127.0.0.1').on('error', () => {})
   socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`)
@@ -23,8 +23,8 @@ async function ask(length: number) {
   return socket
 }
 
-describe('a body that nobody reads', () => {
-  it('a body that nobody reads is thrown away, and its connection is good for another request', async () => {
+describe('an unread body', () => {
+  it('an unread body is discarded, and its connection accepts another request', async () => {
     const length = 20 * 2 ** 20
     const socket = await ask(length)
     socket.write(Buffer.alloc(length))
@@ -32,7 +32,7 @@ describe('a body that nobody reads', () => {
     assert.match(`${await once(socket, 'data')}`, /^HTTP\/1.1 413 /)
     socket.destroy()
   })
-  it('a body that nobody reads ends with its connection when it goes on for ten seconds', async (t) => {
+  it('an unread body that continues for ten seconds closes its connection', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const socket = await ask(2 ** 40)

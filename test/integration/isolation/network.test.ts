@@ -1,6 +1,6 @@
 /**
- * The network of an agent in Docker, tried from inside while a whole Berth runs beside it: what it reaches of the
- * machine, of Berth and of other agents. `sandboxes/docker-walls.test.ts` has the walls of the container itself.
+ * The network of an agent in Docker, tested from inside while a whole Berth runs: what it can reach of the machine, of
+ * Berth and of other agents. `sandboxes/docker-walls.test.ts` tests the isolation of the container itself.
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
@@ -62,7 +62,7 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     await cleanUp()
   })
 
-  it('the egress proxy is all that an agent in Docker reaches of what Berth listens on', async () => {
+  it('an agent in Docker reaches only the egress proxy of all ports that Berth listens on', async () => {
     const found: Record<string, string> = await script(
       KNOCK,
       ...[...(await portsOf(stack))].map((port) => `${gateway}:${port}`),
@@ -73,20 +73,20 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     allAre('closed', rest)
   })
 
-  it('an agent in Docker reaches no other agent, no metadata, no other network and nothing outside', async () => {
+  it('an agent in Docker cannot reach other agents, metadata, other networks or the internet', async () => {
     const targets = [neighbour, '172.17.0.1:22', '169.254.169.254:80', '192.0.2.1:443', '1.1.1.1:53']
     allAre('closed', await script(KNOCK, ...targets))
   })
 
-  it('the way out of another agent is closed to an agent in Docker', async () => {
-    // Docker lets a container reach the host by any address of it: it is the proxy that lets nobody else in.
+  it('an agent in Docker cannot use the egress address of another agent', async () => {
+    // Docker lets a container reach the host by any of its addresses; the proxy rejects other agents.
     const others = neighbour.replace(/\d+:\d+$/, (end) => String(Number.parseInt(end, 10) - 1))
     const target = `127.0.0.1:${stack.env.PORT}`
     const found = await script(TUNNEL, `http://${others}:${egressPort}`, target)
     assert.match(String(found[target]), /^E[A-Z]+$/)
   })
 
-  it('the egress proxy leads an agent in Docker to no other agent, metadata or network either, by whatever name', async () => {
+  it('the egress proxy gives an agent in Docker no private address, whatever the name', async () => {
     const { PORT, BERTH_AGENT_PROXY_PORT } = stack.env
     const database = new URL((await postgresUrl(stack.dataDir)) ?? '').port
     const targets = [
@@ -110,13 +110,13 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     allAre(403, await script(TUNNEL, `http://${gateway}:${egressPort}`, ...targets))
   })
 
-  it('the egress proxy leads an agent in Docker to Berth’s own address', async () => {
+  it('the egress proxy leads an agent in Docker to Berth’s public address', async () => {
     const { PORT } = stack.env
     const targets = [`127.0.0.1:${PORT}`, `localhost:${PORT}`, `agents.localhost:${PORT}`]
     allAre(200, await script(TUNNEL, `http://${gateway}:${egressPort}`, ...targets))
   })
 
-  it('an agent in Docker sees nothing of the operator’s environment', async () => {
+  it('an agent in Docker cannot see the operator’s environment', async () => {
     const all = await outputIn(
       address,
       "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | cut -d= -f1 | sort -u",
@@ -132,12 +132,12 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
   })
 })
 
-/** The TCP ports on which the processes of a stack listen, PostgreSQL included, wherever on this machine. */
+/** The TCP ports on which the processes of a stack listen, including PostgreSQL, on any address. */
 async function portsOf(stack: Stack): Promise<Set<string>> {
   const { port } = new URL((await postgresUrl(stack.dataDir)) ?? '')
   const { PORT = '', BERTH_AGENT_PROXY_PORT = '', BERTH_EGRESS_PORT = '' } = stack.env
   const known = new Set([port, PORT, BERTH_AGENT_PROXY_PORT, BERTH_EGRESS_PORT])
-  // The kernel's own list of listeners: nothing that was forgotten above may listen for everybody.
+  // The kernel's list of listeners: nothing that is missing above may listen on all addresses.
   const listening = await readFile('/proc/net/tcp', 'utf8')
   for (const value of known) {
     const hex = Number(value).toString(16).toUpperCase().padStart(4, '0')

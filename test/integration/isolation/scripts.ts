@@ -1,6 +1,6 @@
-/** Scripts that agents run in tests of their walls, with `node -e`. */
+/** Scripts that agents run with `node -e` in isolation tests. */
 
-/** Prints, for each `host:port` of its arguments, whether a connection is made. */
+/** Prints whether a connection succeeds, for each `host:port` in its arguments. */
 export const KNOCK = `
   const { connect } = require('node:net')
   const knock = (target) => new Promise((resolve) => {
@@ -14,7 +14,7 @@ export const KNOCK = `
   Promise.all(process.argv.slice(1).map(async (target) => [target, await knock(target)]))
     .then((found) => console.log(JSON.stringify(Object.fromEntries(found))))`
 
-/** Prints, for each target of its arguments but the first, the status with which the proxy there answers a CONNECT. */
+/** Prints the status that the proxy in the first argument returns for a CONNECT to each of the other arguments. */
 export const TUNNEL = `
   const { request } = require('node:http')
   const [proxy, ...targets] = process.argv.slice(1)

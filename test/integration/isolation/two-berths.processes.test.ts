@@ -1,4 +1,4 @@
-/** Two whole Berths on one machine, of which only PORT and the data folder differ: neither meets the other. */
+/** Two whole Berths on one machine that differ only in PORT and data folder do not affect each other. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ interface Berth {
   runtime: SandboxRuntime
   agentId: string
   address: string
-  /** The address of its egress proxy, as its agent has it. */
+  /** The address of its egress proxy, as its agent sees it. */
   proxy: URL
 }
 
@@ -51,7 +51,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
         BERTH_BASE_IMAGE: await testImages(),
         BERTH_AGENT_SUBNETS: SUBNETS,
         BERTH_AGENT_RECONCILE_SECONDS: '0.5',
-        // Not set, so that each chooses one and keeps it. No other Berth of the tests takes one that way.
+        // Not set, so that each chooses a port and keeps it. No other Berth of the tests gets a port this way.
         BERTH_EGRESS_PORT: undefined,
       },
     })
@@ -60,7 +60,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     const agentId = newAgent()
     const berth = { stack, env, runtime, agentId, address: '', proxy: new URL('http://none') }
     berths.push(berth)
-    // A row that the reconciler leaves alone, and a container beside it that stands in for the real one.
+    // A row that the reconciler leaves alone, and a container that stands in for the agent's.
     const pool = createPool((await postgresUrl(stack.dataDir)) ?? '', 1, createLogger('test', 'silent'))
     await insertAgentRow(pool, { agentId, workspaceId: uuidv7(), status: 'not_running' })
     await pool.end()
@@ -83,13 +83,13 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     await cleanUp()
   })
 
-  it('an agent gets out by the proxy of its own Berth, and reaches no agent of the other one', async () => {
+  it('an agent gets out by its own Berth’s proxy and cannot reach agents of the other Berth', async () => {
     for (const berth of berths) {
       const { proxy } = other(berth)
       const api = `127.0.0.1:${berth.stack.env.PORT}`
       const way = () => script(berth, TUNNEL, berth.proxy.origin, api)
       await until('the way out is open', async () => (await way())[api] === 200)
-      // The API of the other one is a private address to this one's proxy.
+      // The other Berth's API is a private address to this proxy.
       const others = `127.0.0.1:${other(berth).stack.env.PORT}`
       assert.deepEqual(await script(berth, TUNNEL, berth.proxy.origin, others), { [others]: 403 })
       const doors = [
@@ -102,11 +102,11 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
         Object.fromEntries(doors.map((door) => [door, 'closed'])),
       )
       const [found] = Object.values(await script(berth, TUNNEL, proxy.origin, api))
-      assert.match(String(found), /^E[A-Z]+$/, 'the other proxy lets nobody of this one in')
+      assert.match(String(found), /^E[A-Z]+$/, 'the other proxy rejects everyone from this Berth')
     }
   })
 
-  it('an agent proxy leads to the agents of its own Berth, and to no other one', async () => {
+  it('an agent proxy leads only to agents of its own Berth', async () => {
     for (const berth of berths) {
       const way = loadAgentProxy(loadConfig(berth.env))
       const socket = await openTunnel(way, berth.address)
@@ -121,7 +121,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     }
   })
 
-  it('a reconciler leaves the agents of the other Berth alone, and ports stay when both start anew in the other order', async () => {
+  it('reconcilers ignore the other Berth, and ports stay if both restart in the opposite order', async () => {
     const before = await Promise.all(berths.map(runOf))
     const ports = () =>
       Promise.all(berths.map(({ stack }) => readFile(join(stack.dataDir, 'egress.port'), 'utf8')))
@@ -133,7 +133,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     await Promise.all(berths.map(({ stack }) => stack.kill()))
     for (const { stack } of [...berths].reverse()) await stack.restart()
     for (const { runtime, agentId } of berths) {
-      // A container of no agent: when it is gone, that one's reconciler has looked at all there is.
+      // A container that belongs to no agent: once it is gone, that reconciler has checked all containers.
       const stray = newAgent()
       await runtime.create(specOf(stray))
       await until('the stray one is removed', async () => !(await runtime.inspect(stray)))

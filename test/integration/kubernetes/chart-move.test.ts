@@ -1,4 +1,4 @@
-/** A Berth with an agent moves into a cluster, by the commands of docs/kubernetes.md. */
+/** Moves a Berth with an agent into a cluster, with the commands of docs/kubernetes.md. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ const skip = whyNotKubernetes || withoutHelm || withoutS3 || (kuboBinary ? false
 const CID = 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi'
 const BACKUPS = 's3://moves/berth'
 
-test('an agent that ran elsewhere goes on as a pod, with its home, token and content', {
+test('an agent that ran elsewhere continues as a pod, with its home, token and content', {
   skip,
 }, async (t) => {
   await loadBerthImages({ engines: true })
@@ -83,7 +83,7 @@ test('an agent that ran elsewhere goes on as a pod, with its home, token and con
   await helm('uninstall', 'berth', '--namespace', NAMESPACE, '--wait')
 })
 
-/** A Berth of this machine with an agent and a pin, until it is backed up. */
+/** A Berth on this machine with an agent and a pin, until it is backed up. */
 async function fillAndBackUp(bucket: Record<string, string>) {
   const source = await startShared(bucket)
   try {

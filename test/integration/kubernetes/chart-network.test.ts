@@ -1,11 +1,14 @@
-/** Who reaches the roles of the chart, and by which hosts: network policies, the ingress, and the port of a TLS proxy. */
+/**
+ * Who can reach the roles of the chart, and by which hosts: network policies, the ingress, and the port for a TLS
+ * proxy.
+ */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { environmentOf, find, made, namesOf, policyOf } from '../../support/chart.ts'
 import { withoutHelm } from '../../support/helm.ts'
 
 describe('the network of the chart', { skip: withoutHelm }, () => {
-  it('only those reach a role that have to, and the agent proxy nothing private but agents', async () => {
+  it('the network policies let in only necessary traffic, and the proxy out only to agents', async () => {
     const model = [{ ipBlock: { cidr: '10.1.2.3/32' } }]
     const monitors = [{ namespaceSelector: { matchLabels: { name: 'monitors' } } }]
     const dns = [{ ipBlock: { cidr: '169.254.20.10/32' } }]
@@ -29,7 +32,7 @@ describe('the network of the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(namesOf(none, 'NetworkPolicy'), ['berth-nothing'])
   })
 
-  it('an ingress leads each host of Berth to web, with a certificate for each', async () => {
+  it('the ingress routes each host of Berth to web, with a certificate for each', async () => {
     const domains = {
       BERTH_GATEWAY_DOMAIN: 'gateway.example.org',
       BERTH_AGENT_DOMAIN: 'agents.example.org',
@@ -79,7 +82,7 @@ describe('the network of the chart', { skip: withoutHelm }, () => {
     assert.equal(find(plain, 'Ingress', 'berth').spec.tls, undefined)
   })
 
-  it('a TLS proxy with certificates on demand asks at a Service of its own', async () => {
+  it('a TLS proxy with on-demand certificates asks at a separate Service', async () => {
     assert.equal(environmentOf(await made(), 'web').BERTH_TLS_ASK_PORT, '')
     const caddy = [{ podSelector: { matchLabels: { app: 'caddy' } } }]
     const all = await made({ tlsAsk: { enabled: true }, networkPolicy: { tlsAsk: caddy } })

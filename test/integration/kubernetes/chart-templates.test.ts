@@ -1,4 +1,4 @@
-/** The objects that the chart makes of each of its values. */
+/** The objects that the chart renders from its values. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,17 +26,17 @@ import { CHART, helm, lint, type Made, render, type Values, withoutHelm } from '
 const ROOT = new URL('../../../', import.meta.url)
 
 describe('the chart', { skip: withoutHelm }, () => {
-  it('the chart passes the lint of helm', async () => {
+  it('the chart passes helm lint', async () => {
     assert.match(await lint(NEEDED), /1 chart\(s\) linted, 0 chart\(s\) failed/)
   })
 
-  it('the chart has the version of Berth', async () => {
+  it('the chart has Berth’s version', async () => {
     const chart = parse(await readFile(`${CHART}/Chart.yaml`, 'utf8'))
     assert.deepEqual([chart.version, chart.appVersion], [packageJson.version, packageJson.version])
     assert.equal(containerOf(await made(), 'web').image, `registry.example.org/berth:${packageJson.version}`)
   })
 
-  it('values that the chart does not know, or are wrong, are refused by name', async () => {
+  it('unknown and invalid values are rejected by name', async () => {
     await refused({}, /image[./]repository|publicUrl/)
     await refused({ ...NEEDED, agents: {} }, /agents\.engineImage/)
     await refused(withNeeded({ publicUrl: 'berth.example.org' }), /publicUrl/)
@@ -47,7 +47,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     await refused(withNeeded({ ingress: { tls: { issuer: 'a', clusterIssuer: 'b' } } }), /ingress\.tls/)
   })
 
-  it('secrets and what the chart sets itself cannot be set beside it', async () => {
+  it('values cannot set secrets or settings that the chart sets itself', async () => {
     const all = await made()
     const own = new Set(ROLES.flatMap((role) => containerOf(all, role).env.map((one: any) => one.name)))
     const secrets = [...SECRETS, ...own].filter((name) => name in settings.shape)
@@ -59,7 +59,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     )
   })
 
-  it('each role starts with settings that Berth takes, and no other secrets than it needs', async () => {
+  it('each role starts with valid settings and only the secrets that it needs', async () => {
     const all = await made({ settings: { BERTH_GATEWAY_DOMAIN: 'gateway.example.org' } })
     const secretsOf = (role: string) =>
       containerOf(all, role)
@@ -88,7 +88,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(image.valueFrom, { secretKeyRef: { name: 'berth', key: 'JWT_KEY' } })
   })
 
-  it('pods run as nobody, on a read-only root, and only the worker has a token', async () => {
+  it('pods run as nobody on a read-only root, and only the worker has a token', async () => {
     const all = await made()
     const pods = [
       ...ROLES.map((role) => podOf(all, role)),
@@ -113,7 +113,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.equal(podOf(all, 'worker').serviceAccountName, 'berth-worker')
   })
 
-  it('each role is asked for /healthz and /readyz', async () => {
+  it('each role has probes for /healthz and /readyz', async () => {
     const all = await made()
     for (const role of ROLES) {
       const { livenessProbe, readinessProbe, startupProbe, ports } = containerOf(all, role)
@@ -121,13 +121,13 @@ describe('the chart', { skip: withoutHelm }, () => {
         [livenessProbe, readinessProbe, startupProbe].map(({ httpGet }) => httpGet),
         ['/healthz', '/readyz', '/healthz'].map((path) => ({ path, port: 'health' })),
       )
-      // Policies of others let it in by then.
+      // By then the network policies of others let it in.
       assert.equal(readinessProbe.initialDelaySeconds, 5)
       assert.ok(ports.some((one: any) => one.name === 'health' && one.containerPort === 3000))
     }
   })
 
-  it('pods that end have time for what they have begun', async () => {
+  it('pods that stop have time to finish their work', async () => {
     const all = await made({ web: { stopSeconds: 7 }, agentProxy: { stopSeconds: 3, drainSeconds: 4 } })
     assert.deepEqual(containerOf(all, 'web').lifecycle.preStop.exec.command, ['sleep', '7'])
     assert.equal(podOf(all, 'web').terminationGracePeriodSeconds, 67)
@@ -136,13 +136,13 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.equal(environmentOf(all, 'agent-proxy').BERTH_AGENT_PROXY_DRAIN_SECONDS, '4')
   })
 
-  it('the schema is brought up to date before anything else', async () => {
+  it('the schema is migrated before anything else', async () => {
     const { metadata, spec } = find(await made(), 'Job', 'berth-migrate')
     assert.equal(metadata.annotations?.['helm.sh/hook'], 'pre-install,pre-upgrade')
     assert.deepEqual(spec.template.spec.containers[0].command, ['node', 'bin/berth.mjs', 'migrate'])
   })
 
-  it('what the namespace of agents has, and what the worker may do in it, is deploy/kubernetes/agents.yaml', async () => {
+  it('the agents’ namespace and the worker’s rights match deploy/kubernetes/agents.yaml', async () => {
     const text = await readFile(new URL('deploy/kubernetes/agents.yaml', ROOT), 'utf8')
     const objects = parseAllDocuments(text).map((document) => document.toJS() as Made)
     const all = await made({ agents: { ...NEEDED.agents, namespace: 'others' } })
@@ -163,7 +163,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(namesOf(known, 'Role'), ['berth-worker'])
   })
 
-  it('another release has other names, and rights of its own', async () => {
+  it('another release has different names and separate rights', async () => {
     const all = await render(NEEDED, { release: 'second-one', namespace: 'second' })
     for (const { kind, metadata } of all.filter(({ kind }) => kind !== 'Namespace'))
       if (!['berth-agent', 'berth-nothing'].includes(metadata.name))
@@ -175,7 +175,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.ok(env.some((one: any) => one.value === 'http://second-one-agent-proxy:3128'))
   })
 
-  it('without agents there is neither an agent proxy nor a right', async () => {
+  it('a chart without agents has no agent proxy and no rights', async () => {
     const all = await made({ agents: { enabled: false, engineImage: '' } })
     for (const kind of ['Namespace', 'Role', 'RoleBinding']) assert.deepEqual(namesOf(all, kind), [])
     assert.deepEqual(namesOf(all, 'Deployment').sort(), ['berth-web', 'berth-worker'])
@@ -193,7 +193,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     }
   })
 
-  it('web scales with its processors or with requests, and workers with the age of what waits, where that is asked for', async () => {
+  it('web scales by CPU or requests, and workers by queue age, if enabled', async () => {
     assert.deepEqual(namesOf(await made(), 'HorizontalPodAutoscaler'), [])
     const uploads = { existingClaim: 'uploads' }
     const all = await made({
@@ -219,7 +219,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     })
   })
 
-  it('uploads are where all web processes reach them', async () => {
+  it('all web processes share the upload volume', async () => {
     const volume = async (values: Values) =>
       podOf(await made(values), 'web').volumes.find((one: any) => one.name === 'uploads')
     assert.deepEqual((await volume({})).emptyDir, {})
@@ -228,7 +228,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.equal(find(await made(shared), 'Deployment', 'berth-web').spec.replicas, 3)
   })
 
-  it('Prometheus gets each role by the job that the alert rules know, and these rules', async () => {
+  it('Prometheus gets the alert rules, and each role under the job name that they use', async () => {
     const all = await made({
       metrics: {
         serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
@@ -253,7 +253,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.equal(environmentOf(none, 'worker').BERTH_METRICS_PORT, '')
   })
 
-  it('a pod for backups has all keys and the rights of the worker, where it is asked for', async () => {
+  it('a pod for backups has all keys and the worker’s rights, if enabled', async () => {
     assert.equal(namesOf(await made(), 'Deployment').includes('berth-tools'), false)
     const all = await made({ tools: { enabled: true, environmentSecret: 'bucket' } })
     const { serviceAccountName, containers } = podOf(all, 'tools')
@@ -265,7 +265,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.ok(JSON.stringify(tunnels).includes('"app.kubernetes.io/component":"tools"'))
   })
 
-  it('the values of a role reach its pods', async () => {
+  it('a role’s values reach its pods', async () => {
     const placement = {
       nodeSelector: { disk: 'fast' },
       tolerations: [{ key: 'berth', operator: 'Exists' }],
@@ -292,7 +292,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.match(JSON.stringify(podOf(all, 'worker')), /"secretKeyRef":\{"name":"mine"/)
   })
 
-  it('the package of the chart has the files that others keep', async (t) => {
+  it('the chart package includes the files outside its folder', async (t) => {
     const dir = await mkdtemp(join(tmpdir(), 'berth-package-'))
     t.after(() => rm(dir, { recursive: true }))
     await helm('package', CHART, '--destination', dir)

@@ -1,6 +1,6 @@
 /**
- * A whole Berth in a cluster, as docs/kubernetes.md brings it there: an agent with the real engine lives in it, through an
- * update, until nothing is left of it.
+ * A whole Berth in a cluster, installed as docs/kubernetes.md describes. An agent with the real engine lives in it,
+ * through an update, until the uninstall.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
@@ -71,12 +71,12 @@ describe('a Berth in a cluster', { skip }, () => {
 
   it('the ten commands of docs/kubernetes.md lead from an empty cluster to an agent', async (t) => {
     const { machine } = await addresses()
-    // Where the node asks for images; by plain HTTP they are pushed to this machine alone.
+    // The registry that the node pulls from. Plain HTTP pushes are possible only to this machine.
     await startRegistry(t, 'none', `${machine}:5000`)
     registry = await forward('127.0.0.1', 0, { host: machine, port: 5000 })
     const dir = await mkdtemp(join(tmpdir(), 'berth-chart-'))
     t.after(() => rm(dir, { recursive: true }))
-    // Looks like the checkout, but what is made in it leaves no trace there.
+    // Looks like the checkout, but files created in it leave no trace there.
     for (const name of await readdir(ROOT))
       if (name !== '.git') await symlink(join(ROOT, name), join(dir, name))
     await ensureEngines()
@@ -111,7 +111,7 @@ describe('a Berth in a cluster', { skip }, () => {
     await client.running(agent)
   })
 
-  it('an agent in the cluster answers by the model, through the egress of the agent proxy', async () => {
+  it('an agent in the cluster gets model replies through the egress of the agent proxy', async () => {
     assert.match(await client.chat(agent, 'hello'), /pong: .*hello/)
     assert.ok(model.requests.some((one) => one.text.includes('hello')))
   })
@@ -126,7 +126,7 @@ describe('a Berth in a cluster', { skip }, () => {
     assert.equal(snapshots[0].snapshotCid, snapshotCid)
   })
 
-  it('an agent in the cluster calls Berth, whose public URL is on localhost, and runs tasks by a model at a private address', async () => {
+  it('an agent in the cluster calls Berth at localhost and uses a model at a private address', async () => {
     const command = 'node skills/@berth/platform/berth.mjs whoami'
     const { stdout, stderr } = await client.ofAgent(agent, '/console/exec', { command })
     assert.equal(JSON.parse(stdout || '{}').agentId, agent.agentId, stderr)
@@ -149,25 +149,25 @@ describe('a Berth in a cluster', { skip }, () => {
     assert.match(await client.chat(agent, 'again'), /pong: .*again/)
   })
 
-  it('all that Berth needs is there, as its doctor sees it', async () => {
+  it('the doctor finds everything that Berth needs', async () => {
     const inside = ['--namespace', NAMESPACE, 'exec', 'deployment/berth-worker', '--']
-    // A check that takes two seconds on a busy machine finds its part down.
+    // On a busy machine, a check that takes two seconds reports its part as down.
     await until('the doctor finds all well', () => kubectl(...inside, 'node', 'bin/berth.mjs', 'doctor'))
-    await until('/readyz has it so', async () => {
+    await until('/readyz agrees', async () => {
       const ready = (await client.call('/readyz')).body
       assert.equal(ready.parts.kubernetes.status, 'ok', JSON.stringify(ready))
       return true
     })
   })
 
-  it('an update of Berth fails no request, and agents run on', async () => {
+  it('an update of Berth fails no request, and agents keep running', async () => {
     const before = await podOfAgent()
     const failures: unknown[] = []
     let goesOn = true
     let count = 0
     const path = `/v0/agents/${agent.agentId}`
     const note = `${path}/files?path=workspace/note.txt`
-    // By web alone, through the agent proxy to agentd, and to the engine.
+    // Through web only, through the agent proxy to agentd, and to the engine.
     const ways: [asked: string, isGood: (answer: Answer) => boolean][] = [
       [path, ({ body }) => body.agent.status === 'running'],
       [note, ({ body }) => JSON.stringify(body).includes('kept')],
@@ -183,7 +183,7 @@ describe('a Berth in a cluster', { skip }, () => {
       }),
     )
     const release = ['berth', CHART, '--namespace', NAMESPACE, '--reuse-values', '--wait', '--timeout', '4m']
-    // The node is small: agents to come reserve less of it.
+    // The node is small, so new agents reserve less of it.
     const changes = `image.tag=${BERTH_IMAGE.next},settings.BERTH_KUBERNETES_REQUEST_PERCENT=10`
     await helm('upgrade', ...release, '--set-string', changes).finally(() => {
       goesOn = false
@@ -203,7 +203,7 @@ describe('a Berth in a cluster', { skip }, () => {
     assert.match(await client.chat(agent, 'updated'), /pong: .*updated/)
   })
 
-  it('agents live on while a worker, an agent proxy and programs of the cluster are killed at each step', async () => {
+  it('agents survive kills of workers, agent proxies and cluster programs at each step', async () => {
     const inBerth = ['--namespace', NAMESPACE]
     const podsOf = async (role: string) => {
       const pods = ['get', 'pods', `--selector=app.kubernetes.io/component=${role}`, '--output=name']
@@ -247,12 +247,12 @@ describe('a Berth in a cluster', { skip }, () => {
     await client.running(agent)
   })
 
-  it('nothing is left of an agent that is deleted', async () => {
+  it('a deleted agent leaves nothing behind', async () => {
     await client.call(`/v0/agents/${agent.agentId}`, { method: 'DELETE' })
     await nothingIsLeftOf(agent)
   })
 
-  it('an uninstall leaves the namespace of agents, and nothing else', async () => {
+  it('an uninstall leaves only the agents’ namespace', async () => {
     await helm('uninstall', 'berth', '--namespace', NAMESPACE, '--wait')
     const kinds = 'deployments,services,jobs,networkpolicies,poddisruptionbudgets'
     assert.deepEqual(await namesOf(NAMESPACE, kinds), [])

@@ -1,4 +1,7 @@
-/** The cluster of scripts/ci/kubernetes has what tests of agents on it build on: else these would show nothing. */
+/**
+ * The cluster of scripts/ci/kubernetes has the properties that the agent tests rely on; without them those tests would
+ * prove nothing.
+ */
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -18,7 +21,7 @@ import { until } from '../../support/processes.ts'
 
 const DENY_ALL = 'walled'
 
-describe('a cluster of tests', { skip: whyNotKubernetes }, () => {
+describe('a test cluster', { skip: whyNotKubernetes }, () => {
   let namespace: string
   let machine: Server
   /** Addresses that an agent must not reach, as `host port`. */
@@ -110,18 +113,18 @@ describe('a cluster of tests', { skip: whyNotKubernetes }, () => {
   })
 
   it('a pod that no policy selects reaches pods, Services, names, the node and this machine', async () => {
-    await until('all are there', async () => {
+    await until('all are reachable', async () => {
       assert.deepEqual(await reached('open', forbidden), forbidden)
       return true
     })
     assert.equal(await inside('open', `wget -q -O - http://page.${namespace}.svc.cluster.local/`), 'kept')
   })
 
-  it('a pod that a policy walls in reaches nothing', async () => {
+  it('a pod isolated by a policy reaches nothing', async () => {
     await until('the policy is enforced', async () => (await reached('walled', forbidden)).length === 0)
   })
 
-  it('a pod that a policy walls in is reached by no other', async () => {
+  it('a pod isolated by a policy cannot be reached by others', async () => {
     const walled = `${await read(namespace, 'pod/walled', '.status.podIP')} 8080`
     await until('the policy is enforced', async () => (await reached('open', [walled])).length === 0)
   })
@@ -145,7 +148,7 @@ describe('a cluster of tests', { skip: whyNotKubernetes }, () => {
     }
   })
 
-  it('a cluster whose programs are killed goes on, and its pods with it', async () => {
+  it('a cluster whose programs are killed recovers, and its pods keep running', async () => {
     for (const program of ['etcd', 'kube-apiserver', 'kubelet']) {
       await killPrograms(program)
       const restarts = await until('the API server answers', () =>

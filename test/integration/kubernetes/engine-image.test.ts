@@ -1,4 +1,4 @@
-/** An image of the engine that was built without Docker, as a pod of a cluster pulls and runs it. */
+/** An engine image that was built without Docker, pulled and run as a pod of a cluster. */
 import assert from 'node:assert/strict'
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -35,7 +35,7 @@ test('a pod runs the engine and agentd of an image that was pushed without Docke
   const base = join(dir, 'base.tar')
   await pipeline(await docker.getImage(BASE_IMAGE).get(), createWriteStream(base))
 
-  // Where the node asks for images; by plain HTTP they are pushed to this machine alone.
+  // The registry that the node pulls from. Plain HTTP pushes are possible only to this machine.
   const { machine } = await addresses()
   await startRegistry(t, 'none', `${machine}:5000`)
   const port = await listen(

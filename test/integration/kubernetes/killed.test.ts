@@ -1,4 +1,4 @@
-/** A worker that is killed while any of its calls is under way leaves nothing that the next one does not put right. */
+/** Whatever call a worker is killed in, the next worker repairs what it left. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -13,17 +13,17 @@ import { newAgent, outputIn, runIn, specOf, VERSIONS } from '../sandboxes/subjec
 import { type Ground, makeGround, newOptions } from './subject.ts'
 
 const PROGRAM = join(import.meta.dirname, 'worker.program.ts')
-/** A run kills at each fourth call, others in each run. */
+/** A run kills at every fourth call, with a different offset in each run. */
 const STEP = 4
 const AT_ONCE = 4
 const STEP_MS = 180_000
 const KINDS = 'pod,configmap,networkpolicy,persistentvolumeclaim'
 
-/** The objects of an agent that the cluster has, a line each. */
+/** The objects of an agent in the cluster, one per line. */
 const leftOf = ({ namespace }: Ground, agentId: string) =>
   kubectl('--namespace', namespace, 'get', KINDS, `--selector=berth.agent=${agentId}`, '--output=name')
 
-describe('a worker of agents in a cluster that is killed', { skip: whyNotKubernetes }, () => {
+describe('a killed worker of agents in a cluster', { skip: whyNotKubernetes }, () => {
   let ground: Ground
   let runtime: KubernetesRuntime
   let instance: string
@@ -40,7 +40,7 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
     await ground?.remove()
   })
 
-  /** Runs a life that is killed at a call; resolves to its calls where it came to its end before. */
+  /** Runs a life that is killed at a call; resolves to its number of calls if it ended before that. */
   const live = async (agentId: string, dieAt?: number): Promise<number | undefined> => {
     const { kubeconfig, namespace } = ground
     const input = { options, kubeconfig, namespace, instance, agentId, dieAt }
@@ -52,7 +52,7 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
   }
   const left = (agentId: string) => leftOf(ground, agentId)
 
-  it('its agent has one sandbox after the next attempt, and nothing of it is left after its removal', async () => {
+  it('an agent has one sandbox after its worker’s next attempt, and none after its removal', async () => {
     const calls = (await live(newAgent())) ?? 0
     let next = 1 + Math.floor(Math.random() * STEP)
     const place = () => {
@@ -63,7 +63,8 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
       for (let dieAt = place(); dieAt <= calls; dieAt = place()) {
         const agentId = newAgent()
         const ended = await live(agentId, dieAt)
-        // What is there at the first look needs no watch, so that a life may have some calls less than the first one.
+        // An object that exists at the first check needs no watch, so a life may have a few calls fewer than the first
+        // one.
         if (ended) assert(ended > calls - STEP, `it has ${ended} calls and not ${calls}`)
         await runtime.create(specOf(agentId))
         const { address, state } = await runtime.start(agentId)
@@ -72,7 +73,7 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
         await outputIn(address, 'touch ~/mine')
         assert.equal((await left(agentId)).split('\n').length, 4)
         await runtime.remove(agentId, { volume: true })
-        // Policies are collected by the cluster itself.
+        // The cluster itself collects the policies.
         await until(`nothing is left, killed at call ${dieAt}`, async () => (await left(agentId)) === '')
       }
     })
@@ -80,12 +81,12 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
     assert(calls > 20, `a life has ${calls} calls`)
   })
 
-  it('a sandbox that it left half removed is found by its claim, and removed with it', async () => {
+  it('a half-removed sandbox is found by its claim and removed with it', async () => {
     const agentId = newAgent()
     await runtime.create(specOf(agentId))
     await runtime.start(agentId)
     await kubectl('--namespace', ground.namespace, 'delete', 'configmap', nameOf(agentId))
-    // The pod goes with its record, the claim does not.
+    // The pod is deleted with its record, the claim is not.
     await until('it is listed', async () => (await runtime.list()).volumes.includes(agentId))
     await until('its pod is collected', async () => !(await left(agentId)).includes('pod/'))
     assert.match(await left(agentId), /persistentvolumeclaim/)
@@ -95,7 +96,7 @@ describe('a worker of agents in a cluster that is killed', { skip: whyNotKuberne
   })
 })
 
-describe('programs of a cluster that are killed', { skip: whyNotKubernetes }, () => {
+describe('killed programs of a cluster', { skip: whyNotKubernetes }, () => {
   let ground: Ground
   let runtime: KubernetesRuntime
   before(async () => {
@@ -108,11 +109,11 @@ describe('programs of a cluster that are killed', { skip: whyNotKubernetes }, ()
   })
 
   for (const program of ['kubelet', 'containerd', 'kube-apiserver', 'etcd'])
-    it(`${program} is killed at each step of an agent’s life, and the agent has one sandbox and one home`, async () => {
+    it(`an agent keeps one sandbox and one home while ${program} is killed at each step of its life`, async () => {
       const agentId = newAgent()
       const spec = specOf(agentId)
       const newer = specOf(agentId, { engineVersion: VERSIONS[1] })
-      /** Kills as the step runs, which is then tried until it is done, as a worker tries it. */
+      /** Kills while the step runs, and then repeats the step until it succeeds, as a worker does. */
       const underFire = async (what: string, step: () => Promise<unknown>) => {
         const first = step().catch(() => {})
         await sleep(Math.random() * 1500)

@@ -1,4 +1,4 @@
-/** Pods whose network is open, or opens: no instruction of an agent runs in them. */
+/** Pods whose network is open, or becomes open: they run no instruction of an agent. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type KubernetesOptions, KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
@@ -11,7 +11,7 @@ import { BACK_MS, type Ground, makeGround, newOptions } from './subject.ts'
 const REFUSAL = /the network of the cluster does not enforce its NetworkPolicy/
 
 describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
-  it('a namespace in which another policy opens what must be shut starts no agent and no worker', async () => {
+  it('a namespace that another policy opens starts no agent and no worker', async () => {
     const ground = await makeGround()
     try {
       await openUp(ground)
@@ -27,7 +27,7 @@ describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
     }
   })
 
-  it('an agent whose guard did not see that the network is open is ended, and starts once it is shut', async () => {
+  it('an agent whose guard missed an open network is stopped, and starts once the network is closed', async () => {
     const ground = await makeGround()
     try {
       await openUp(ground)
@@ -43,7 +43,7 @@ describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
       await kubectl('--namespace', ground.namespace, 'delete', 'networkpolicy', 'open')
       const { address } = await driver({}).start(agentId)
       await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
-      // Asked once for each pod: a start of one that runs must not need a command in it.
+      // The network is checked once per pod: a start of a running pod must not need a command in it.
       await openUp(ground)
       assert.equal((await hasty.start(agentId)).address, address)
     } finally {
@@ -51,12 +51,13 @@ describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
     }
   })
 
-  it('an agent whose guard took an API server that is down for a shut network is ended', async () => {
+  it('an agent whose guard mistook a dead API server for a closed network is stopped', async () => {
     const ground = await makeGround()
     const given = await newOptions(ground)
     const driver = (guardSeconds: number) =>
       new KubernetesRuntime({ ...given, pods: { ...given.pods, guardSeconds } })
-    // The guard has the time of the driver that made the agent: it still knocks when the API server is killed.
+    // The guard uses the timeout of the driver that created the agent, so it is still probing when the API server is
+    // killed.
     const maker = driver(120)
     const runtime = driver(20)
     const agentId = newAgent()
@@ -72,7 +73,7 @@ describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
       const isOpen = ({ message }: Error) => REFUSAL.test(message) && 'refused'
       const start = () => runtime.start(agentId).then(() => 'runs', isOpen)
       const outcome = until('its start ends', start, BACK_MS)
-      await until('its guard knocks', () => guard('running'))
+      await until('its guard probes', () => guard('running'))
       await killPrograms('kube-apiserver')
       assert.equal(await until('its guard has ended', () => guard('terminated.exitCode'), BACK_MS), '0')
       assert.equal(await outcome, 'refused')

@@ -1,4 +1,7 @@
-/** The states of an agent in a cluster: evicted, drained, out of memory, without an image; and what its row says of each. */
+/**
+ * The states of an agent in a cluster (evicted, drained, out of memory, without an image), and how its row reports
+ * them.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -47,7 +50,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
       const sandbox = await runtime.inspect(agentId)
       return sandbox?.state === 'exited' && sandbox
     })
-  /** The error of a start in a cluster that is set otherwise. */
+  /** The error of a start in a cluster that is configured otherwise. */
   const failureOf = async (
     changes: Partial<KubernetesOptions>,
     pods: Partial<KubernetesOptions['pods']> = {},
@@ -59,8 +62,8 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     })
     const agentId = newAgent()
     await other.create(specOf(agentId))
-    // A cluster that is slow to answer is unreachable at first: a worker starts the agent again, too.
-    const error = await until('it says why', async () => {
+    // A slow cluster is unreachable at first; a worker would retry the start as well.
+    const error = await until('it reports the reason', async () => {
       const error = await other.start(agentId).then(
         () => null,
         (error) => error,
@@ -72,14 +75,14 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     return error
   }
 
-  it('an agent whose image cannot be pulled is no_image, with the name of the image', async () => {
-    // A registry that refuses connections: to look for one by its name may take minutes, as the network's DNS has it.
+  it('an agent whose image cannot be pulled is no_image, and the error names the image', async () => {
+    // A registry that refuses connections: looking one up by name may take minutes, depending on the network's DNS.
     const error = await failureOf({}, { image: '127.0.0.1:1/nowhere:{version}' })
     assert.equal(error.code, 'no_image', error.message)
     assert.match(error.message, /127\.0\.0\.1:1\/nowhere:2026\.1\.1 cannot be pulled/)
   })
 
-  it('an agent that no node takes is no_room, in the words of the cluster', async () => {
+  it('an agent that no node accepts is no_room, with the cluster’s message', async () => {
     const error = await failureOf({ startMs: 8000 }, { nodeSelector: ['disk=golden'] })
     assert.equal(error.code, 'no_room')
     assert.match(error.message, /no node of the cluster takes the agent: 0\/1 nodes are available/)
@@ -91,7 +94,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     assert.match(error.message, /persistentvolumeclaim|PersistentVolumeClaim/)
   })
 
-  it('an agent that drains with its node has ended, and starts again with its home', async () => {
+  it('an agent drained with its node is exited, and starts again with its home', async () => {
     const { agentId, address } = await running()
     await outputIn(address, 'echo kept > ~/note')
     const uid = await inNamespace('get', 'pod', nameOf(agentId), '--output=jsonpath={.metadata.uid}')
@@ -124,7 +127,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     )
   })
 
-  it('an agent that was killed for want of memory says so', async () => {
+  it('an agent killed for lack of memory reports it', async () => {
     const { agentId, address } = await running()
     const hog = `node -e 'const a=[];for(;;)a.push(Buffer.alloc(16777216,1))'`
     assert.notEqual((await runIn(address, hog)).code, 0)
@@ -132,7 +135,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     assert.equal((await exited(agentId)).oomKilled, true)
   })
 
-  it('an agent that the cluster ends says why', async () => {
+  it('an agent that the cluster ends reports the reason', async () => {
     const { agentId } = await running()
     await inNamespace('patch', 'pod', nameOf(agentId), '--patch', '{"spec":{"activeDeadlineSeconds":1}}')
     const { cause } = await exited(agentId)
@@ -142,7 +145,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     )
   })
 
-  it('a pod that has an agent’s name and is somebody else’s stays', async () => {
+  it('a foreign pod with an agent’s name is left alone', async () => {
     const agentId = newAgent()
     const metadata = { name: nameOf(agentId), namespace: ground.namespace }
     const spec = {
@@ -163,7 +166,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     await inNamespace('get', 'pod', nameOf(agentId))
   })
 
-  it('a namespace whose quota is used up is no_room, and says so', async () => {
+  it('a namespace whose quota is used up is no_room, and reports it', async () => {
     const other = await makeGround()
     try {
       const quota = { hard: { pods: '0' } }
@@ -171,7 +174,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
       await apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: quota })
       const { cluster } = await newOptions(other)
       await until(
-        'the cluster counts by it',
+        'the cluster counts it',
         async () => (await read(other.namespace, 'resourcequota/none', '.status.hard.pods')) === '0',
       )
       const error = await failureOf({ cluster })
@@ -182,14 +185,14 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
     }
   })
 
-  it('workers that ask at once whether agents are walled in here are told that they are', async () => {
+  it('concurrent workers learn that agents are isolated here', async () => {
     const again = new KubernetesRuntime(options)
     assert.deepEqual(await Promise.all([runtime.findObstacle(), again.findObstacle()]), [null, null])
   })
 })
 
 describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () => {
-  it('an agent starts and its events go on while etcd and the API server are killed', async () => {
+  it('agents start and events arrive while etcd and the API server are killed', async () => {
     const ground = await makeGround()
     const runtime = new KubernetesRuntime(await newOptions(ground))
     const listening = new AbortController()
@@ -200,7 +203,7 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
     try {
       const agentId = newAgent()
       await runtime.create(specOf(agentId))
-      // The attempt that is under way may be lost; the next one goes on from what is there.
+      // The current attempt may be lost; the next one resumes from what exists.
       const starting = runtime.start(agentId).catch(() => {})
       await killPrograms('kube-apiserver', 'etcd')
       await starting
@@ -208,17 +211,17 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       assert.equal(sandbox.state, 'running')
       const isTold = (type: string) => () =>
         seen.some((event) => event.agentId === agentId && event.type === type)
-      await until('its start is told', isTold('started'), BACK_MS)
+      await until('its start is reported', isTold('started'), BACK_MS)
       await killPrograms('kube-apiserver')
       await until('it is removed', () => runtime.remove(agentId, { volume: true }).then(() => true), BACK_MS)
-      await until('its removal is told', isTold('removed'), BACK_MS)
+      await until('its removal is reported', isTold('removed'), BACK_MS)
     } finally {
       listening.abort()
       await listener
       await ground.remove()
     }
   })
-  it('what ends while the driver is cut off is told when it is back, though the API server has forgotten it', async () => {
+  it('events during a disconnection are reported later, even if the API server forgot them', async () => {
     const ground = await makeGround()
     const path = await makeBreakable(ground)
     const runtime = new KubernetesRuntime(await newOptions(ground))
@@ -241,7 +244,7 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       path.cut()
       const objects = ['pod', 'configmap'].map((kind) => `${kind}/${nameOf(agentId)}`)
       await kubectl('--namespace', ground.namespace, 'delete', '--grace-period=1', ...objects)
-      // A new one knows nothing of what came before it: 410.
+      // A new API server knows nothing of earlier events: 410.
       await killPrograms('kube-apiserver')
       await until('it is back', () => kubectl('get', '--raw', '/readyz').then(Boolean), BACK_MS)
       assert.deepEqual(seen.slice(1), [])
@@ -258,7 +261,7 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
 })
 
 describe('an agent whose node is lost', { skip: whyNotKubernetes }, () => {
-  it('nobody starts the agent elsewhere before the cluster knows that it has ended', async () => {
+  it('an agent is not started elsewhere before the cluster knows that it has ended', async () => {
     const ground = await makeGround()
     const runtime = new KubernetesRuntime(await newOptions(ground))
     const taint = ['taint', 'nodes', 'node', 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute']
@@ -272,9 +275,9 @@ describe('an agent whose node is lost', { skip: whyNotKubernetes }, () => {
       await signalProgram('STOP', 'kubelet')
       await assert.rejects(runtime.stop(agentId, { graceMs: 1000 }), /it may be lost/)
       assert.equal(await pods(), `pod/${nameOf(agentId)}`)
-      // As an operator does who knows that the machine is off.
+      // Like an operator who knows that the machine is off.
       await kubectl(...taint)
-      await until('the cluster gives it up', async () => (await pods()) === '', 180_000)
+      await until('the cluster gives the pod up', async () => (await pods()) === '', 180_000)
       assert.equal((await runtime.inspect(agentId))?.state, 'exited')
     } finally {
       await signalProgram('CONT', 'kubelet')
@@ -282,7 +285,7 @@ describe('an agent whose node is lost', { skip: whyNotKubernetes }, () => {
     }
     const again = await until('it starts', () => runtime.start(agentId), BACK_MS)
     await until(
-      'its home is there',
+      'its home is kept',
       async () => (await runIn(again.address, 'cat ~/note')).output === 'kept\n',
     )
     await runtime.close()

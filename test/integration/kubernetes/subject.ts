@@ -1,4 +1,4 @@
-/** A namespace of the tests' own for agents, as deploy/kubernetes makes it, and the driver with the worker's own rights. */
+/** A test namespace for agents, created as in deploy/kubernetes, and the driver with the worker's own rights. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const run = promisify(execFile)
 const RIGHTS = new URL('../../../deploy/kubernetes/agents.yaml', import.meta.url)
 const IMAGE = 'berth.test/openclaw'
 
-/** For a node to go on after programs of the cluster were killed, which a test of before may have done. */
+/** The time for a node to recover after programs of the cluster were killed, possibly by an earlier test. */
 export const BACK_MS = 180_000
 
 export interface Ground {
@@ -28,7 +28,7 @@ export interface Ground {
   remove(): Promise<void>
 }
 
-/** Makes a namespace with all that an operator applies, and a token of the worker's account. */
+/** Creates a namespace with everything that an operator applies, and a token of the worker's account. */
 export async function makeGround(): Promise<Ground> {
   await testImages()
   const namespace = `agents-${randomBytes(4).toString('hex')}`
@@ -73,7 +73,7 @@ async function withToken(token: string): Promise<string> {
   return JSON.stringify(config)
 }
 
-/** Options of a driver with an instance of its own. */
+/** Options of a driver with a new instance. */
 export async function newOptions(
   { namespace, kubeconfig }: Ground,
   changes: Partial<KubernetesOptions> = {},
@@ -118,7 +118,7 @@ export async function openSubject(): Promise<Subject> {
 
 let made: Promise<void> | undefined
 
-/** Puts images of the stand-in for agentd on the node, once. */
+/** Puts images of the agentd stand-in on the node, once. */
 function testImages(): Promise<void> {
   made ??= buildImages()
   return made

@@ -1,4 +1,4 @@
-/** The network and the rights of an agent in a cluster, seen from inside, from its first instruction on. */
+/** The network and the rights of an agent in a cluster, seen from inside, starting with its first instruction. */
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +11,9 @@ import { until } from '../../support/processes.ts'
 import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
 import { type Ground, makeGround, newOptions } from './subject.ts'
 
-/** Node runs it before the agent's own first line: it knocks at each target for some seconds and writes down who opened. */
+/**
+ * Node runs it before the agent's own first line: it probes each target for some seconds and records those that accept.
+ */
 const KNOCK = `
 import { connect } from 'node:net'
 import { appendFileSync, writeFileSync } from 'node:fs'
@@ -26,7 +28,7 @@ await Promise.all(targets.map(async (target) => { while (Date.now() < end) await
 writeFileSync('/home/node/knocked', 'yes')
 `
 
-describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () => {
+describe('isolation of an agent in a cluster', { skip: whyNotKubernetes }, () => {
   const [agentId, neighbour] = [newAgent(), newAgent()]
   let ground: Ground
   let runtime: KubernetesRuntime
@@ -78,7 +80,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     await ground?.remove()
   })
 
-  it('an agent gets out nowhere in the first seconds of its life, nor in those of its later starts', async () => {
+  it('an agent reaches nothing in the first seconds of its first and later starts', async () => {
     for (let start = 0; start < 3; start++) {
       assert.equal(await inside('cat ~/knocked'), 'yes')
       assert.equal(await inside('cat ~/reached 2>/dev/null; rm ~/knocked; true'), '')
@@ -89,7 +91,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     }
   })
 
-  it('an agent reaches the egress of the agent proxy, and by it alone the outside', async () => {
+  it('an agent reaches the agent proxy’s egress, and the internet only through it', async () => {
     const fetched = `node -e 'require("http").get(process.env.HTTP_PROXY, (r) => r.pipe(process.stdout))'`
     assert.equal(await inside(`unset NODE_OPTIONS; ${fetched}`), 'from the outside')
     await until('names fail fast', async () => {
@@ -99,7 +101,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     })
   })
 
-  it('an agent is nobody, without capabilities, a token or a way to become more', async () => {
+  it('an agent runs as nobody, without capabilities, a token or a way to gain more', async () => {
     assert.equal(await inside('id -u; id -g; hostname'), `1000\n1000\n${agentId}-0`)
     const status = await inside('cat /proc/self/status')
     for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
@@ -111,7 +113,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     assert.equal(await inside('cat /proc/1/comm'), 'tini')
   })
 
-  it('an agent writes into its home and /tmp only, and not without end', async () => {
+  it('an agent can write only to its home and /tmp, within limits', async () => {
     await inside('touch ~/mine /tmp/mine')
     const tries =
       'for d in / /etc /opt /opt/agentd /usr /var/tmp /run; do touch $d/mine 2>/dev/null && echo $d; done; true'
@@ -123,7 +125,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     assert.match(full.output, /No space left/)
   })
 
-  it('memory and processors of an agent are bounded, and a part of them is reserved', async () => {
+  it('memory and CPU of an agent are limited and partly reserved', async () => {
     const path = '--output=jsonpath={.spec.containers[0].resources}'
     const text = await kubectl('--namespace', ground.namespace, 'get', 'pod', nameOf(agentId), path)
     assert.deepEqual(JSON.parse(text), {
@@ -132,7 +134,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     })
   })
 
-  it('no secret is in what the cluster keeps of an agent', async () => {
+  it('no object that the cluster keeps of an agent has a secret', async () => {
     const record = await kubectl(
       '--namespace',
       ground.namespace,
@@ -157,7 +159,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
       'no_proxy',
     ])
   })
-  it('a connection of an agent does not outlive the change of the policy that let it out', async () => {
+  it('an agent’s connection ends when the policy that allowed it changes', async () => {
     const { machine } = await addresses()
     const port = (server: Server) => (server.address() as AddressInfo).port
     const hold = `require("net").connect(${port(egress)}, "${machine}", () => console.log("open"))`
@@ -166,7 +168,7 @@ describe('walls around an agent in a cluster', { skip: whyNotKubernetes }, () =>
     )
     const connections = () =>
       new Promise<number>((resolve) => egress.getConnections((_, count) => resolve(count)))
-    await until('its connection is there', async () => (await connections()) === 1)
+    await until('its connection exists', async () => (await connections()) === 1)
 
     const options = await newOptions(ground, { owner })
     const egressUrl = `http://${machine}:${port(other)}`

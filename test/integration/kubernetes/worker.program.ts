@@ -1,4 +1,4 @@
-/** A worker that takes an agent through its life in a cluster, and kills itself while the nth call is under way. */
+/** A worker that takes an agent through its life in a cluster, and kills itself during the nth call. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster } from '../../../src/sandboxes/kubernetes/cluster.ts'
 import { KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
@@ -12,7 +12,7 @@ class MortalCluster extends Cluster {
     return (await super.call(what, bounds, async (...parts) => {
       const answer = work(...parts)
       if (++calls === dieAt) {
-        // It may have arrived by then, or not.
+        // The call may or may not have arrived by then.
         await sleep(Math.random() * 10)
         process.kill(process.pid, 'SIGKILL')
       }

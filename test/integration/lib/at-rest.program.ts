@@ -5,7 +5,7 @@ releaseMemoryAtRest()
 const kept: Buffer[] = []
 const make = {
   objects: () => Array.from({ length: 2_000_000 }, (_, n) => ({ n })),
-  // Buffers as those of uploads: between small pieces that stay, so that the C library cannot give them back by itself.
+  // Buffers like those of uploads: between small ones that stay, so that the C library cannot return them by itself.
   buffers: () =>
     Array.from({ length: 2000 }, () => {
       const buffer = Buffer.allocUnsafeSlow(65_536).fill(1)

@@ -1,4 +1,4 @@
-/** The lock of processes that share a folder and cannot see each other, as workers in two containers. */
+/** The lock of processes that share a folder and cannot see each other, like workers in two containers. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { chown, stat } from 'node:fs/promises'
@@ -12,14 +12,14 @@ import { newFolder } from '../standalone/helpers.ts'
 
 const PROGRAM = fileURLToPath(new URL('./hold-file-lock.program.ts', import.meta.url))
 
-/** Another process that takes the lock; in a pid namespace of its own unless told. */
+/** Another process that takes the lock, in a new pid namespace unless told otherwise. */
 function contender(t: TestContext, path: string, command = inPidNamespace(PROGRAM, path)) {
   const child = spawn(...command, { stdio: ['pipe', 'pipe', 'inherit'] })
   t.after(() => child.kill('SIGKILL'))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
     child,
-    /** The next message of the process: undefined when it has ended. */
+    /** The next message of the process; undefined when it has ended. */
     async next(): Promise<unknown> {
       const { value } = await lines.next()
       return value && JSON.parse(value)
@@ -33,7 +33,7 @@ test('a process in another pid namespace waits for the lock, and gets it when it
   const path = join(await newFolder(), 'lock')
   let holder = contender(t, path)
   assert.deepEqual(await holder.next(), { event: 'holds', pid: 1 })
-  // Each time with the very pid of its predecessor, as in a container that is started again.
+  // Each time with the same pid as its predecessor, as in a restarted container.
   for (const _ of [1, 2]) {
     const waiting = contender(t, path)
     assert.deepEqual(await waiting.next(), { event: 'waits', pid: 1 })
@@ -48,13 +48,13 @@ test('a process in another pid namespace waits for the lock, and gets it when it
   await withLock(path, {}, async () => {})
 })
 
-test('one holder at a time has the lock within a process, and who tries in vain does not give it up', async (t) => {
+test('one holder at a time has the lock within a process, and failed attempts keep it', async (t) => {
   const path = join(await newFolder(), 'lock')
   const release = tryLock(path)
   assert.ok(release)
   assert.equal((await stat(path)).mode & 0o777, 0o600)
   assert.equal(tryLock(path), null)
-  // The kernel takes all locks of a process on a file for given up when any of its descriptors is closed.
+  // When any descriptor of a file is closed, the kernel releases all locks that the process has on it.
   const other = contender(t, path, [process.execPath, [PROGRAM, path]])
   assert.deepEqual(await other.next(), { event: 'waits', pid: other.child.pid })
   release()
@@ -71,7 +71,7 @@ test('one holder at a time has the lock within a process, and who tries in vain 
   assert.deepEqual(order, ['a begins', 'a ends', 'b begins', 'b ends'])
 })
 
-test('root leaves a file that the owner of the folder can lock', {
+test('root creates a lock file that the owner of the folder can lock', {
   skip: process.getuid?.() === 0 ? false : 'this is not root',
 }, async () => {
   const folder = await newFolder()
@@ -81,7 +81,7 @@ test('root leaves a file that the owner of the folder can lock', {
   assert.equal((await stat(path)).uid, 1000)
 })
 
-test('an abort ends the wait for a lock; a folder that is not there is named', async () => {
+test('an abort ends the wait for a lock, and the error for a missing folder names it', async () => {
   const folder = await newFolder()
   const path = join(folder, 'lock')
   const release = tryLock(path)

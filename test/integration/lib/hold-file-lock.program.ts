@@ -1,4 +1,4 @@
-/** Waits for a file's lock, says so, and holds it until its input ends. */
+/** Waits for a file's lock, reports it, and holds it until its input ends. */
 import { once } from 'node:events'
 import { withLock } from '../../../src/lib/process/file-lock.ts'
 

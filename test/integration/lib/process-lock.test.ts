@@ -11,7 +11,7 @@ import { newFolder, runProgram } from '../standalone/helpers.ts'
 
 const startedAt = '2020-01-01T00:00:00.000Z'
 
-test('the second holder is told who the first is', async () => {
+test('the second process learns who holds the lock', async () => {
   const path = join(await newFolder(), 'lock')
   const first = await acquireLock(path)
   await first.announce('http://127.0.0.1:3000')
@@ -29,7 +29,7 @@ test('the second holder is told who the first is', async () => {
   await second.release()
 })
 
-test('the lock of a killed process is taken over, also after many such deaths', async (t) => {
+test('the lock of a killed process is taken over, even after many such deaths', async (t) => {
   const folder = await newFolder()
   const path = join(folder, 'lock')
   for (const _ of [1, 2, 3]) {
@@ -43,7 +43,7 @@ test('the lock of a killed process is taken over, also after many such deaths', 
   assert.deepEqual(await readdir(folder), [])
 })
 
-test('the pid of a dead holder may belong to another program now', async (t) => {
+test('a lock is taken over if its pid now belongs to another program', async (t) => {
   const path = join(await newFolder(), 'lock')
   const stranger = spawn('sleep', ['60'], { stdio: 'ignore' })
   t.after(() => stranger.kill())
@@ -52,7 +52,7 @@ test('the pid of a dead holder may belong to another program now', async (t) => 
   await (await acquireLock(path)).release()
 })
 
-test('a start that died while it took over a lock is no obstacle', async () => {
+test('a start that died during a takeover of the lock blocks nobody', async () => {
   const path = join(await newFolder(), 'lock')
   const dead = JSON.stringify({ pid: 1, birth: 'another boot:1', startedAt, url: null })
   await writeFile(path, dead)
@@ -61,7 +61,7 @@ test('a start that died while it took over a lock is no obstacle', async () => {
   await (await acquireLock(path)).release()
 })
 
-test('exactly one of many starts at once gets the lock of a dead process', async (t) => {
+test('exactly one of many concurrent starts gets the lock of a dead process', async (t) => {
   const folder = await newFolder()
   for (let round = 0; round < 50; round++) {
     const path = join(folder, `lock-${round}`)
@@ -82,7 +82,7 @@ test('exactly one of many starts at once gets the lock of a dead process', async
   assert.equal(lines.filter((line) => line.held).length, 1)
 })
 
-test('an identity outlives neither its process nor a zombie of it', async (t) => {
+test('an identity ends with its process, even if that stays as a zombie', async (t) => {
   const child = spawn('sleep', ['60'], { stdio: 'ignore' })
   t.after(() => child.kill())
   await once(child, 'spawn')

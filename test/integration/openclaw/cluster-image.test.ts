@@ -13,7 +13,7 @@ import { BASE_FILES, writeHollowBase } from '../../support/image-archive.ts'
 import { LOGIN, startRegistry, withoutRegistry } from '../../support/registry.ts'
 
 const skip = withoutRegistry
-/** A version of a year in which there was no engine. */
+/** A version from a year without an engine release. */
 const version = '2001.1.1'
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64'
 const platform = { os: 'linux', cpu: process.arch, libc: 'glibc' as const }
@@ -52,7 +52,7 @@ async function logIn(registry: string, login = LOGIN): Promise<void> {
   await writeFile(join(process.env.DOCKER_CONFIG, 'config.json'), JSON.stringify({ auths }))
 }
 
-test('the same engine on the same base is the same image, wherever and whenever it lies on a disk', async () => {
+test('the same engine on the same base gives the same image, wherever and whenever it is built', async () => {
   const [first, second] = [join(dir, 'first.tar'), join(dir, 'second.tar')]
   const digest = await build({ archive: first })
   const elsewhere = join(dir, 'elsewhere')
@@ -68,11 +68,11 @@ test('the same engine on the same base is the same image, wherever and whenever 
   )
 })
 
-test('an image is a base for another one, from an archive and from a registry', { skip }, async (t) => {
+test('an image can be the base of another one, from an archive and from a registry', { skip }, async (t) => {
   const registry = await startRegistry(t)
   const name = `${registry}/berth/openclaw:${version}`
   const digest = await build('registry', { name })
-  assert.equal(await build('registry', { name }), digest, 'twice is once')
+  assert.equal(await build('registry', { name }), digest, 'a second build gives the same image')
   const archive = join(dir, 'base-of-another.tar')
   assert.equal(await build({ archive }, { name }), digest, 'the same in an archive')
   const onRegistry = await build('registry', { baseImage: name, name: `${name}-a` })
@@ -97,7 +97,7 @@ test('an image is a base for another one, from an archive and from a registry', 
   ])
 })
 
-test('a registry that asks for a password gets the one that Docker keeps', { skip }, async (t) => {
+test('a registry that requires a password gets the one that Docker stores', { skip }, async (t) => {
   const registry = await startRegistry(t, 'password')
   const name = `${registry}/berth/openclaw:${version}`
   await logIn(registry, 'tester:another')
@@ -106,7 +106,7 @@ test('a registry that asks for a password gets the one that Docker keeps', { ski
   assert.match(await build('registry', { name }), /^sha256:/)
 })
 
-test('a registry that asks for a token gets one of the server that it names', { skip }, async (t) => {
+test('a registry that requires a token gets one from the server that it names', { skip }, async (t) => {
   const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true })
   const jwks = join(dir, 'jwks.json')
   await writeFile(
@@ -141,7 +141,7 @@ test('a registry that asks for a token gets one of the server that it names', { 
   assert.match(await build('registry', { name: `${registry}/berth/openclaw:${version}` }), /^sha256:/)
 })
 
-test('a base that lacks something is refused by what it lacks, before anything is written', async () => {
+test('a base that lacks something is rejected with what is missing, before anything is written', async () => {
   const poor = join(dir, 'poor.tar')
   const archive = join(dir, 'never.tar')
   await writeHollowBase(
@@ -154,7 +154,7 @@ test('a base that lacks something is refused by what it lacks, before anything i
   )
   await writeHollowBase(poor, BASE_FILES, ['NODE_VERSION=22.1.0'])
   await assert.rejects(build({ archive }, { baseImage: poor }), /has Node 22\.1, older than 24\.16/)
-  await writeFile(poor, 'no archive at all')
+  await writeFile(poor, 'not an archive at all')
   await assert.rejects(build({ archive }, { baseImage: poor }), { code: 'no_base_image' })
   await assert.rejects(
     build({ archive }, { architecture: architecture === 'arm64' ? 'amd64' : 'arm64' }),
@@ -163,7 +163,7 @@ test('a base that lacks something is refused by what it lacks, before anything i
   await assert.rejects(readFile(archive), { code: 'ENOENT' })
 })
 
-test('an engine that needs another Node than its base has is refused before anything is written', async () => {
+test('an engine that needs another Node than its base has is rejected before anything is written', async () => {
   const unfit = '2001.1.2'
   const archive = join(dir, 'never.tar')
   const engine = join(engineFolder(enginesDir, unfit, platform), 'node_modules/openclaw')
@@ -176,7 +176,7 @@ test('an engine that needs another Node than its base has is refused before anyt
     message: `OpenClaw 2001.1.2 needs Node >=99.1.0, and would run on Node 24.21.0 in ${older}`,
   })
   await writeFile(join(engine, '.openclaw-lifecycle-pending'), '')
-  // A base that does not say which Node it has counts as fit; Berth's own Node has to launch the engine once.
+  // A base that does not declare its Node counts as fit, and Berth's own Node has to launch the engine once.
   await assert.rejects(build({ archive }, { version: unfit }), {
     code: 'unfit_node',
     message: /needs Node >=99\.1\.0, also to be installed, and Berth runs on Node \d/,
@@ -184,6 +184,6 @@ test('an engine that needs another Node than its base has is refused before anyt
   await assert.rejects(readFile(archive), { code: 'ENOENT' })
 })
 
-test('a registry elsewhere is asked by https alone', async () => {
+test('a remote registry is contacted only by https', async () => {
   await assert.rejects(build('registry', { name: 'registry.invalid/berth/openclaw:1' }), { code: 'offline' })
 })

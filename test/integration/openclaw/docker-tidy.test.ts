@@ -1,4 +1,4 @@
-/** Engine images that nobody needs are removed, on a Docker engine that two Berths share. */
+/** Unused engine images are removed on a Docker engine that two Berths share. */
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -13,10 +13,10 @@ import { until } from '../../support/processes.ts'
 const GRACE_MS = 3_600_000
 const version = `2002.${randomInt(100)}.${randomInt(1000)}`
 const old = `2003.${randomInt(100)}.${randomInt(1000)}`
-/** Two Berths that build from another base. */
+/** Two Berths with different base images. */
 const [ours, theirs] = [`berth-test-a${version}`, `berth-test-b${version}`]
 
-/** The real engine, of which nothing is seen but the images of these versions: others use it beside this test. */
+/** The real Docker engine, restricted to the images of these versions, because others use it at the same time. */
 const seen: typeof docker = Object.assign(Object.create(docker), {
   listImages: async (options: object) =>
     (await docker.listImages(options)).filter(({ RepoTags }) =>
@@ -57,7 +57,7 @@ after(async () => {
       .catch(() => {})
 })
 
-test('an image that no Berth needs and no container is made of goes after the time of grace', {
+test('an image that no Berth needs and no container uses is removed after the grace period', {
   skip: !(await dockerAnswers()),
 }, async (t) => {
   const [agent = '', engine = ''] = await imageNames(version, ours)
@@ -69,12 +69,12 @@ test('an image that no Berth needs and no container is made of goes after the ti
   t.after(() => container.remove({ force: true }).catch(() => {}))
   const tidy = (baseImage: string) => tidyImages(seen, { keep: [version], graceMs: GRACE_MS, baseImage })
 
-  assert.deepEqual(await tidy(ours), [], 'all are young')
+  assert.deepEqual(await tidy(ours), [], 'all are recent')
   const built = Date.now()
   await until('a moment has passed', () => Date.now() > built)
-  // The other Berth needs its own image, and says so.
+  // The other Berth needs its image, and marks it.
   await tidy(theirs)
-  // The others are old, and that one is not yet.
+  // The others are old enough, and that one is not yet.
   t.mock.timers.enable({ apis: ['Date'], now: built + GRACE_MS })
   assert.deepEqual(await tidy(ours), [stale])
   for (const name of [...needed, others, used]) assert.ok(await isThere(name), name)

@@ -18,7 +18,7 @@ import { BASE_IMAGE, docker, dockerAnswers } from '../../support/docker.ts'
 const skip = (await dockerAnswers())
   ? false
   : 'no Docker engine with a base image: scripts/ci/{docker,base-image}.sh'
-/** A version of a year in which there was no engine, and another one than that of a run beside this one. */
+/** A version from a year without an engine release, different from the version of a concurrent run. */
 const version = `2001.${randomInt(100)}.${randomInt(1000)}`
 
 let enginesDir: string
@@ -28,7 +28,7 @@ const images = async () =>
   (await listEngineImages(docker, BASE_IMAGE)).filter((image) => image.version === version)
 
 before(async () => {
-  // A stand-in that is installed already; readable for its owner only, as with a strict umask.
+  // A stand-in that is already installed, readable only by its owner, as with a strict umask.
   enginesDir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
   const engine = join(enginesDir, version, 'node_modules/openclaw')
   await mkdir(engine, { recursive: true })
@@ -51,18 +51,18 @@ test('an abort ends a build, and leaves no image', { skip }, async () => {
   assert.deepEqual(await images(), [])
 })
 
-test('builds of one version agree on one image, with the engine and agentd in it', { skip }, async () => {
+test('concurrent builds of one version give one image, with the engine and agentd in it', { skip }, async () => {
   const lines: string[] = []
   let tidied: Promise<string[]> | undefined
   const onLine = (line: string) => {
     lines.push(line)
-    // Another worker may do this, for which the version was out of use a moment ago.
+    // Another worker, for which the version was unused a moment ago, may do this.
     if (line.startsWith('Building')) tidied ??= tidyInstalled(enginesDir, { keep: [], graceMs: 0 })
   }
   const [name, again] = await Promise.all([build({ onLine }), build({ onLine })])
   assert.equal(name, await engineImageName(version, BASE_IMAGE))
   assert.equal(again, name)
-  assert.deepEqual(await tidied, [], 'the folder that an image is made of stays')
+  assert.deepEqual(await tidied, [], 'the folder that an image is built from stays')
   assert.ok(lines.some((line) => line.includes('COPY agentd')))
   const [image, ...more] = await images()
   assert.deepEqual([image?.name, image?.current, more.length], [name, true, 0])
@@ -76,7 +76,7 @@ test('builds of one version agree on one image, with the engine and agentd in it
   assert.equal(Config.Labels['berth.engine-version'], version)
 })
 
-test('the files of the image can be read by the user that runs it', { skip }, async () => {
+test('the user that runs the image can read its files', { skip }, async () => {
   const check =
     'openclaw && [ -r /opt/agentd/main.ts ] && ! ls /opt/agentd/*.test.ts 2>/dev/null && id -u && git --version'
   const chunks: Buffer[] = []
@@ -93,7 +93,7 @@ test('the files of the image can be read by the user that runs it', { skip }, as
     const output = Buffer.concat(chunks).toString()
     assert.equal(StatusCode, 0, output)
     assert.match(output, /engine[\s\S]*1000[\s\S]*git version/)
-    // Docker keeps what a container is made of.
+    // Docker keeps an image while a container uses it.
     await removeEngineImages(docker, version)
     assert.equal((await images()).length, 1)
   } finally {
@@ -103,7 +103,7 @@ test('the files of the image can be read by the user that runs it', { skip }, as
   assert.deepEqual(await images(), [])
 })
 
-test('an engine that needs another Node than its base has is refused, until it has that', {
+test('an engine that needs another Node than its base has is rejected until the base has it', {
   skip,
 }, async (t) => {
   const unfit = `2002.${randomInt(100)}.${randomInt(1000)}`
@@ -148,7 +148,7 @@ test('an engine that needs another Node than its base has is refused, until it h
   assert.ok(!existsSync(join(engine, pending)))
 })
 
-test('a base that is nowhere is told before anything is downloaded', { skip }, async () => {
+test('a missing base is reported before anything is downloaded', { skip }, async () => {
   const baseImage = 'localhost:9/berth-nowhere:1'
   assert.equal(await canBuild(docker, BASE_IMAGE), true)
   assert.equal(await canBuild(docker, baseImage), false)

@@ -1,4 +1,4 @@
-/** Installs the stand-in into the folder of the first argument, as another process of Berth would. */
+/** Installs the stand-in into the folder in the first argument, like another process of Berth. */
 import { installEngine } from '../../../src/openclaw/install.ts'
 import { VERSION } from './registry.ts'
 

@@ -39,10 +39,10 @@ function another(command: [string, string[]] = [process.execPath, [PROGRAM, dir]
   return started
 }
 
-/** Entries of the folder of engines, but for locks. */
+/** Entries of the engines folder, except locks. */
 const entries = async () => (await readdir(dir)).filter((name) => !name.includes('.lock'))
 
-test('an installation has what running the engine needs, and no more', async () => {
+test('an installation has exactly what the engine needs to run', async () => {
   const folder = await installEngine({ version: VERSION, dir })
   const engine = join(folder, 'node_modules/openclaw')
   for (const kept of ['openclaw.mjs', 'dist/entry.js', 'dist/hooks/HOOK.md', 'skills/mail/SKILL.md'])
@@ -57,7 +57,7 @@ test('an installation has what running the engine needs, and no more', async () 
   assert.deepEqual(await entries(), [])
 })
 
-test('processes that install at once agree on one installation', async () => {
+test('concurrent processes agree on one installation', async () => {
   const others = [another(), another()]
   await installEngine({ version: VERSION, dir })
   for (const other of others) await until('it has ended', () => other.process.exitCode !== null, 180_000)
@@ -70,7 +70,7 @@ test('processes that install at once agree on one installation', async () => {
   assert.deepEqual(await entries(), [VERSION])
 })
 
-test('a kill in the middle of an installation leaves nothing half made', async () => {
+test('a kill in the middle of an installation leaves nothing half done', async () => {
   let release = () => {}
   registry.hold(
     new Promise<void>((resolve) => {
@@ -86,7 +86,7 @@ test('a kill in the middle of an installation leaves nothing half made', async (
   assert.deepEqual(await entries(), [VERSION])
 })
 
-test('a worker in another container waits, and goes on when the first is killed', {
+test('a worker in another container waits, and continues when the first is killed', {
   skip: NO_PID_NAMESPACES,
 }, async () => {
   let release = () => {}
@@ -101,7 +101,7 @@ test('a worker in another container waits, and goes on when the first is killed'
   const [draft = ''] = (await entries()).filter((name) => name.startsWith(`${VERSION}.new-`))
   const second = inContainer()
   await until('the other waits', () => second.output().includes('Waiting for another process'), 60_000)
-  assert.ok(existsSync(join(dir, draft, 'package.json')), 'what the first one is filling is left alone')
+  assert.ok(existsSync(join(dir, draft, 'package.json')), 'the folder that the first one is filling is left alone')
   assert.equal(registry.downloads, 1)
   await first.end('SIGKILL')
   release()
@@ -111,7 +111,7 @@ test('a worker in another container waits, and goes on when the first is killed'
   assert.deepEqual(await entries(), [VERSION])
 })
 
-test('the removal of a version waits for who installs it', async () => {
+test('the removal of a version waits for its installation', async () => {
   let release = () => {}
   registry.hold(
     new Promise<void>((resolve) => {
@@ -128,7 +128,7 @@ test('the removal of a version waits for who installs it', async () => {
   assert.deepEqual(await entries(), [])
 })
 
-test('an abort ends an installation, and takes away what was begun', async () => {
+test('an abort ends an installation and removes what it began', async () => {
   registry.hold(new Promise(() => {}))
   const stop = new AbortController()
   const installing = installEngine({ version: VERSION, dir, signal: stop.signal })
@@ -138,7 +138,7 @@ test('an abort ends an installation, and takes away what was begun', async () =>
   assert.deepEqual(await entries(), [])
 })
 
-test('the first launch of an engine that needs another Node waits for that', async () => {
+test('the first launch of an engine that needs another Node is postponed until that is available', async () => {
   const folder = join(dir, VERSION)
   const engine = join(folder, 'node_modules/openclaw')
   const needs = (node: string) =>
@@ -158,7 +158,7 @@ test('the first launch of an engine that needs another Node waits for that', asy
   assert.ok(!existsSync(pending))
 })
 
-test('an installation that fails says what is wrong', async () => {
+test('a failed installation reports the reason', async () => {
   await assert.rejects(installEngine({ version: '2026.1.8', dir }), { code: 'unknown_version' })
   registry.loseNative()
   await assert.rejects(installEngine({ version: VERSION, dir }), { code: 'offline', message: /native-part/ })

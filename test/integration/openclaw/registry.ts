@@ -8,16 +8,16 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 export const VERSION = '2026.1.7'
-/** An optional package of the engine, as its native code is. */
+/** An optional package of the engine, like its native code. */
 export const NATIVE = 'native-part'
 
 export interface Registry {
   url: string
-  /** Tarballs of the engine that were fetched. */
+  /** Engine tarballs that were fetched. */
   readonly downloads: number
-  /** Answers to requests for tarballs of the engine wait for this. */
+  /** Responses with engine tarballs wait for this. */
   hold(until: Promise<unknown>): void
-  /** From now on there is no tarball of the native part. */
+  /** Removes the tarball of the native package. */
   loseNative(): void
   stop(): Promise<void>
 }

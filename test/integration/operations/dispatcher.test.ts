@@ -7,7 +7,7 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 import { insertOperation, readOperation } from './rows.ts'
 
-/** A queue that only remembers, so that the order of dispatch shows; what it forgets is lost. */
+/** A queue that only records, so that the order of dispatch is visible. Jobs that it forgets are lost. */
 class RecordingQueue {
   jobs: DispatchedJob[] = []
   add = async (jobs: DispatchedJob[]) => void this.jobs.push(...jobs)
@@ -48,7 +48,7 @@ describe('dispatcher', () => {
     return ids()
   }
 
-  it('the dispatcher takes turns over the workspaces, whatever the length of their lines', async () => {
+  it('the dispatcher takes turns between workspaces, whatever the length of their queues', async () => {
     const [many, few] = [await database.createWorkspace(), await database.createWorkspace()]
     for (let i = 0; i < 20; i++) await insertOperation(database.pool, many)
     const last = await insertOperation(database.pool, few)
@@ -57,7 +57,7 @@ describe('dispatcher', () => {
     assert.ok(ids.includes(last))
   })
 
-  it('the dispatcher dispatches new operations before those that failed an attempt', async () => {
+  it('the dispatcher dispatches new operations before failed ones', async () => {
     const workspace = await database.createWorkspace()
     const retry = await insertOperation(database.pool, workspace, { attempts: 3 })
     const fresh = [
@@ -69,7 +69,7 @@ describe('dispatcher', () => {
     assert.ok(!ids.includes(retry))
   })
 
-  it('the dispatcher never has more than told ahead of the workers', async () => {
+  it('the dispatcher stays at most the configured number of jobs ahead of the workers', async () => {
     const workspace = await database.createWorkspace()
     for (let i = 0; i < 30; i++) await insertOperation(database.pool, workspace)
     const ids = await dispatch({ ahead: 5 }, (handed) => handed.length >= 5)
@@ -88,14 +88,14 @@ describe('dispatcher', () => {
     assert.equal(ids.length, 2)
   })
 
-  it('the dispatcher keeps back what waits behind an older operation with the same concurrency key', async () => {
+  it('the dispatcher holds back operations behind an older one with the same concurrency key', async () => {
     const workspace = await database.createWorkspace()
     const first = await insertOperation(database.pool, workspace, { concurrency_key: 'file:1' })
     await insertOperation(database.pool, workspace, { concurrency_key: 'file:1' })
     assert.deepEqual(await dispatch({}, (handed) => handed.length >= 1), [first])
   })
 
-  it('the dispatcher lets the first operation of a workspace run before the many of another', async () => {
+  it('the dispatcher lets a workspace’s first operation run before many of another workspace', async () => {
     const { pool } = database
     const [many, few] = [await database.createWorkspace(), await database.createWorkspace()]
     for (let i = 0; i < 5; i++) {
@@ -122,11 +122,11 @@ describe('dispatcher', () => {
     await dispatcher.stop()
     for (const { id, priority } of queue.jobs) priorities.set(id, priority)
     const of = (id: string) => priorities.get(id) ?? Number.NaN
-    assert.ok(of(first) < of(waiting), 'fewer under way')
-    assert.ok(of(waiting) < of(retry), 'no try failed yet')
+    assert.ok(of(first) < of(waiting), 'fewer at a time')
+    assert.ok(of(waiting) < of(retry), 'no attempt has failed yet')
   })
 
-  it('the dispatcher takes over from a worker whose lease ran out, and records the repair', async () => {
+  it('the dispatcher takes over from a worker whose lease expired, and records the repair', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
     const id = await insertOperation(pool, workspace, {
@@ -140,7 +140,7 @@ describe('dispatcher', () => {
     assert.deepEqual(rows, [{ loop: 'operations', reason: 'lease expired', target: id }])
   })
 
-  it('the dispatcher dispatches again what the queue has lost, under a new job id', async () => {
+  it('the dispatcher redispatches what the queue has lost, under a new job id', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
     const id = await insertOperation(pool, workspace, { dispatched_at: new Date(0), dispatches: 1 })
@@ -150,7 +150,7 @@ describe('dispatcher', () => {
     assert.deepEqual(rows, [{ reason: 'job lost by the queue' }])
   })
 
-  it('the dispatcher repairs nothing when a worker takes the job between the look at the row and the look at the queue', async () => {
+  it('the dispatcher repairs nothing if a worker takes the job between its two reads', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
     const id = await insertOperation(pool, workspace, { dispatched_at: new Date(0), dispatches: 1 })
@@ -171,12 +171,12 @@ describe('dispatcher', () => {
       activeLimits: {},
     })
     dispatcher.start()
-    await until('a look at the queue', () => looks > 0)
+    await until('a read of the queue', () => looks > 0)
     await dispatcher.stop()
     assert.equal((await pool.query('SELECT FROM repair')).rowCount, 0)
   })
 
-  it('the dispatcher looks again within seconds, however long a pass was held up', async (t) => {
+  it('the dispatcher checks again within seconds, however long a pass was delayed', async (t) => {
     const { pool } = database
     const { query } = pool
     const now = performance.now.bind(performance)

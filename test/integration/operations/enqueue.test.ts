@@ -49,7 +49,7 @@ describe('accepting an operation', () => {
     )
   })
 
-  it('accepting an operation is 404 for a subject that is not there, and nothing where it is not as it has to be', async () => {
+  it('accepting an operation returns 404 for a missing subject, and undefined for a wrong state', async () => {
     const { pool } = database
     const gone = { id: uuidv7(), workspaceId }
     await assert.rejects(enqueue(pool, 'pin.repair', gone), status(404))
@@ -60,7 +60,7 @@ describe('accepting an operation', () => {
     )
   })
 
-  it('accepting an operation takes one that waits with the same input, unless another kind is behind it', async () => {
+  it('accepting an operation reuses a queued one with the same input, unless another kind follows it', async () => {
     const { pool } = database
     const agent = await addAgent()
     const first = await enqueue(pool, 'agent.restart', agent)
@@ -71,7 +71,7 @@ describe('accepting an operation', () => {
     assert.notEqual(await enqueue(pool, 'agent.restart', agent, { input: { scripts: 'build' } }), built)
   })
 
-  it('accepting an operation finds the operation of a repeat, and refuses another request under its key', async () => {
+  it('accepting an operation finds the operation of a repeat, and rejects another request under its key', async () => {
     const { pool } = database
     const agent = await addAgent()
     const idempotencyKey = uuidv7()
@@ -80,7 +80,7 @@ describe('accepting an operation', () => {
     await assert.rejects(enqueue(pool, 'agent.sync', agent, { idempotencyKey }), status(422))
   })
 
-  it('accepting an operation cancels all that a subject has under way, and nothing of another workspace', async () => {
+  it('accepting an operation cancels all pending work of a subject, and nothing of other workspaces', async () => {
     const { pool } = database
     const agent = await addAgent()
     const ids = [await enqueue(pool, 'agent.restart', agent), await enqueue(pool, 'agent.sync', agent)]
@@ -91,7 +91,7 @@ describe('accepting an operation', () => {
     assert.deepEqual(await states(), ['canceled', 'canceled'])
   })
 
-  it('accepting an operation is written by one statement in one place', () => {
+  it('accepting an operation is done by a single statement in the code', () => {
     const options = { cwd: `${import.meta.dirname}/../../..`, encoding: 'utf8' } as const
     const found = execFileSync('grep', ['-rlE', 'INSERT INTO operation\\b', 'src', 'workers'], options)
     assert.deepEqual(found.trim().split('\n'), ['src/operations/enqueue.ts'])

@@ -23,7 +23,7 @@ describe('lease', () => {
     return operation
   }
 
-  it('a lease is given to one of many workers that ask at once', async () => {
+  it('a lease goes to one of many workers that ask at once', async () => {
     const id = await insertOperation(database.pool, workspace)
     const claims = await Promise.all(Array.from({ length: 8 }, () => claim(database.pool, id, uuidv7())))
     assert.equal(claims.filter(Boolean).length, 1)
@@ -36,7 +36,7 @@ describe('lease', () => {
     assert.equal(await claim(database.pool, id, first), undefined)
   })
 
-  it('a lease passes on when it has run out, and fences every write of the worker that had it', async () => {
+  it('an expired lease passes on, and fences every write of its former worker', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const old = await claimed(id)
@@ -67,7 +67,7 @@ describe('lease', () => {
     await claimed(younger)
   })
 
-  it('a lease that is given back does not count as an attempt', async () => {
+  it('a released lease does not count as an attempt', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     await release(pool, await claimed(id))
@@ -75,7 +75,7 @@ describe('lease', () => {
     assert.deepEqual([row.state, row.attempts, row.epoch], ['queued', 0, 1])
   })
 
-  it('a lease ends in a later attempt, with its cause, and without its error as final', async () => {
+  it('a lease ends with a later attempt and its cause, without a final error', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     await end(pool, await claimed(id), {
@@ -92,7 +92,7 @@ describe('lease', () => {
     assert.ok((row.next_attempt_at as Date).getTime() > Date.now() + 50_000)
   })
 
-  it('an operation that was to be tried again ends when the client has cancelled meanwhile', async () => {
+  it('a lease that would end in a retry ends the operation if the client has cancelled', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const running = await claimed(id)

@@ -10,7 +10,7 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 import { type Server, startRedis, withoutRedis } from '../../support/servers.ts'
 
-/** Cases that the dispatcher relies on, on each of the backends. */
+/** Cases that the dispatcher relies on, for each backend. */
 function suite(
   name: string,
   open: (database: TestDatabase) => Promise<{ backend: QueueBackend; close(): Promise<void> }>,
@@ -32,7 +32,8 @@ function suite(
     const queue = backend.queue('storage')
     const seen: string[] = []
     for (let i = 0; i < 2; i++) backend.consume('storage', 4, async (id) => void seen.push(id))
-    // A job whose consumer is held up for 2 s is rightly handed to another one as well: a further round tells.
+    // If its consumer is blocked for 2 s, a job is rightly handed to another one as well; in that case, run another
+    // round.
     const jobs = await until('each job of a round was handed out once', async () => {
       const ids = Array.from({ length: 50 }, () => uuidv7())
       const jobs = ids.map((id) => ({ id, jobId: `${id}-1`, priority: 1 }))
@@ -51,14 +52,14 @@ function suite(
     const queue = opened.backend.queue('repairs')
     const jobs = [30, 10, 20].map((priority) => ({ id: `job ${priority}`, jobId: uuidv7(), priority }))
     await queue.add(jobs)
-    // One may be handed out a second time, where its consumer is held up for 2 s.
+    // A job may be handed out a second time if its consumer is blocked for 2 s.
     const seen = new Set<string>()
     opened.backend.consume('repairs', 1, async (id) => void seen.add(id))
     await until('all jobs seen', () => seen.size === jobs.length)
     assert.deepEqual([...seen], ['job 10', 'job 20', 'job 30'])
   })
 
-  it('the queue knows a job that waits, and ignores a second one with its id', async () => {
+  it('the queue knows a waiting job, and ignores a second one with the same id', async () => {
     const queue = opened.backend.queue('pins')
     const id = uuidv7()
     await queue.add([{ id, jobId: `${id}-1`, priority: 1 }])
@@ -78,7 +79,7 @@ describe('queue on PostgreSQL', () => {
     close: async () => {},
   }))
 
-  it('the queues of a worker share three connections, and each has one more to listen', async (t) => {
+  it('a worker’s queues on PostgreSQL share three connections, plus one each to listen', async (t) => {
     const database = await startDatabase()
     t.after(() => database.stop())
     const connections = async () => {
@@ -104,8 +105,8 @@ describe('queue on PostgreSQL', () => {
   })
 })
 
-describe('queue on a PostgreSQL that has no connection to give at first', () => {
-  it('the queue and its consumer begin when PostgreSQL has one', async (t) => {
+describe('queue on a PostgreSQL that has no free connection at first', () => {
+  it('the queue and its consumer start once PostgreSQL has a free connection', async (t) => {
     const database = await startDatabase()
     t.after(() => database.stop())
     const { hostname, port } = new URL(database.url)

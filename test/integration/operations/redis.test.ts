@@ -23,13 +23,13 @@ describe('a Redis with a password', { skip: withoutRedis }, () => {
   const refused = (error: unknown) =>
     error instanceof ConfigError && /^REDIS_URL: Redis refuses .*(NOAUTH|WRONGPASS)/.test(error.message)
 
-  it('the password of a Redis is a mistake in REDIS_URL where that has none, or another one', async () => {
+  it('a missing or wrong password of a Redis is reported as an error in REDIS_URL', async () => {
     await assert.rejects(inspectRedis(server.url), refused)
     await assert.rejects(inspectRedis(urlWith('hunter2')), refused)
     assert.deepEqual(await inspectRedis(urlWith('correct')), { appendOnly: true })
   })
 
-  it('the password of a Redis is not in the log', async () => {
+  it('the password of a Redis is not logged', async () => {
     const lines: string[] = []
     const log = createLogger('test', 'debug', { write: (line) => void lines.push(line) })
     const redis = createRedis(urlWith('hunter2'), log)
@@ -39,7 +39,7 @@ describe('a Redis with a password', { skip: withoutRedis }, () => {
   })
 })
 
-it('a Redis that does not answer is looked at for no longer than some seconds', async () => {
+it('waiting for a Redis that does not answer ends after some seconds', async () => {
   const hung = createServer(() => {})
   await new Promise<void>((resolve) => hung.listen(0, '127.0.0.1', resolve))
   const { port } = hung.address() as { port: number }

@@ -1,7 +1,7 @@
 import { uuidv7 } from 'uuidv7'
 import { type Pool, queryOne } from '../../../src/db/pool.ts'
 
-/** Inserts an operation that is due, with whatever columns a test needs to be otherwise. */
+/** Inserts an operation that is due, with the given columns overridden. */
 export async function insertOperation(
   pool: Pool,
   workspaceId: string,

@@ -43,7 +43,7 @@ describe('runner', () => {
   const throwing = (error: Error) => async () => {
     throw error
   }
-  /** Runs until its signal fires, as a retrieval does. */
+  /** Runs until its signal fires, like a retrieval. */
   const untilTold = async ({ signal }: Run): Promise<never> => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     throw signal.reason
@@ -55,7 +55,7 @@ describe('runner', () => {
     assert.equal((await readOperation(database.pool, id)).state, 'succeeded')
   })
 
-  it('the runner leaves alone what is finished, unknown, or claimed by another', async () => {
+  it('the runner ignores operations that are finished, unknown, or claimed by another worker', async () => {
     const { pool } = database
     const finished = await insertOperation(pool, workspace, { state: 'failed' })
     const taken = await insertOperation(pool, workspace, {
@@ -67,7 +67,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, finished)).state, 'failed')
   })
 
-  it('the runner tries again later after an unexpected error, and fails after the last of them', async () => {
+  it('the runner retries later after an unexpected error, and fails after the last attempt', async () => {
     const { pool } = database
     const runner = runnerOf(async () => {
       throw new Error('a bug')
@@ -84,7 +84,7 @@ describe('runner', () => {
     assert.match(String(failed.error_cause), /a bug/)
   })
 
-  it('the runner does not count an unexpected error when the database was away', async () => {
+  it('the runner does not count an unexpected error during a database outage', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { error_count: 7 })
     await runnerOf(async () => {
@@ -94,7 +94,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.error_count], ['queued', 7])
   })
 
-  it('the runner puts an operation back for later when its handler says so, and waits longer each time', async () => {
+  it('the runner defers an operation when its handler says so, with growing delays', async () => {
     const { pool } = database
     for (const [attempts, least, most] of [
       [0, 0, 1200],
@@ -110,7 +110,7 @@ describe('runner', () => {
     }
   })
 
-  it('the runner fails an operation that is put back after the time that its kind allows', async () => {
+  it('the runner fails an operation that is deferred beyond the time that its kind allows', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, {
       kind: 'agent.restart',
@@ -127,7 +127,7 @@ describe('runner', () => {
     )
   })
 
-  it('the runner fails an operation with the code, the message and the result that its handler gives', async () => {
+  it('the runner fails an operation with the code, the message and the result of its handler', async () => {
     const { pool } = database
     const failure = new OperationFailed('expired', 'nobody has it', {
       publicMessage: 'Not found in time',
@@ -143,13 +143,13 @@ describe('runner', () => {
     )
   })
 
-  it('the runner cancels an operation whose handler finds its subject gone', async () => {
+  it('the runner cancels an operation whose handler reports that its subject is gone', async () => {
     const id = await insertOperation(database.pool, workspace)
     await runnerOf(throwing(new OperationCanceled('the file is gone'))).run(id)
     assert.equal((await readOperation(database.pool, id)).state, 'canceled')
   })
 
-  it('the runner rolls back what a handler wrote in the transaction in which it then fails', async () => {
+  it('the runner rolls back the writes of a handler that fails in its transaction', async () => {
     const { pool } = database
     const other = await insertOperation(pool, workspace)
     const id = await insertOperation(pool, workspace)
@@ -164,7 +164,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, other)).step, null)
   })
 
-  it('the runner writes what a handler writes about its success together with the end', async () => {
+  it('the runner commits a handler’s writes about its success together with the end', async () => {
     const { pool } = database
     const other = await insertOperation(pool, workspace)
     const id = await insertOperation(pool, workspace, { kind: 'agent.skills' })
@@ -181,7 +181,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, other)).step, 'by the client, by hand')
   })
 
-  it('the runner writes nothing about a success whose lease went to another worker', async () => {
+  it('the runner writes nothing about a success if another worker has the lease', async () => {
     const { pool } = database
     const other = await insertOperation(pool, workspace)
     const id = await insertOperation(pool, workspace)
@@ -200,7 +200,7 @@ describe('runner', () => {
     ['fails', new OperationFailed('expired', 'nobody has it'), 0],
     ['gives up', new Error('a bug'), 7],
   ] as const) {
-    it(`the runner writes what an end means for the subject when an operation ${name}, together with the end`, async () => {
+    it(`the runner writes the consequence for the subject when an operation ${name}, with its end`, async () => {
       const { pool } = database
       const other = await insertOperation(pool, workspace)
       const id = await insertOperation(pool, workspace, { error_count: errorCount })
@@ -225,7 +225,7 @@ describe('runner', () => {
     [new OperationCanceled('the file was withdrawn'), 'canceled'],
     [new Error('a bug'), 'queued'],
   ] as const) {
-    it(`an operation is ${state} when what a failure means cannot be written for ${hindrance.name}`, async () => {
+    it(`an operation is ${state} if the consequence of its failure cannot be written for ${hindrance.name}`, async () => {
       const { pool } = database
       const id = await insertOperation(pool, workspace)
       const failed = async () => {
@@ -242,7 +242,7 @@ describe('runner', () => {
     ['which has nothing more to write', undefined],
     ['which writes what it means', async () => {}],
   ] as const) {
-    it(`the runner takes a failure that PostgreSQL cannot store for an unexpected error, of a handler ${name}`, async () => {
+    it(`the runner counts a failure that PostgreSQL cannot store as unexpected, of a handler ${name}`, async () => {
       const { pool } = database
       const runner = runnerOf(throwing(new OperationFailed('a\0b', 'said by an agent')), failed)
       const ends = []
@@ -271,7 +271,7 @@ describe('runner', () => {
     )
   })
 
-  it('the runner leaves an operation of a kind that it does not know to other workers', async () => {
+  it('the runner leaves operations of unknown kinds to other workers', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { kind: 'pin.later' })
     await runnerOf(() => assert.fail('must not run')).run(id)
@@ -280,7 +280,7 @@ describe('runner', () => {
     assert.ok(Number(lease_until) < Date.now() + 3500)
   })
 
-  it('the runner counts an input that its kind does not have as an unexpected error', async () => {
+  it('the runner counts an input that is invalid for its kind as an unexpected error', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { kind: 'content.release', input: { network: 'none' } })
     await runnerOf(() => assert.fail('must not run')).run(id)
@@ -288,7 +288,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.error_count], ['queued', 1])
   })
 
-  it('the runner does not count a lock that is not to be had as an unexpected error', async () => {
+  it('the runner does not count an unavailable lock as an unexpected error', async () => {
     const { pool } = database
     const runner = runnerOf(async () => {
       throw Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' })
@@ -308,7 +308,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, id)).state, 'canceled')
   })
 
-  it('the runner gives back what it runs when the worker shuts down', async () => {
+  it('the runner releases its operations when the worker shuts down', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const started = Promise.withResolvers<void>()
@@ -324,7 +324,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.attempts], ['queued', 0])
   })
 
-  it('the runner sends back the job that arrives while the worker shuts down', async () => {
+  it('the runner returns a job that arrives while the worker shuts down', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { dispatched_at: new Date(), dispatches: 1 })
     const runner = runnerOf(() => assert.fail('must not run'))

@@ -1,4 +1,4 @@
-/** The kind of operation that docs/architecture.md adds as an example: it compiles, and it runs. The page stays short. */
+/** The kind of operation that docs/architecture.md adds as an example compiles and runs. The page stays short. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -19,12 +19,12 @@ const CATALOG = 'src/operations/catalog.ts'
 const TABLE = 'const kinds = {\n'
 const FILES = ['src', 'workers', 'agentd', 'package.json', 'tsconfig.json']
 const PAGE = join(ROOT, 'docs/architecture.md')
-/** Files that one has to read to follow an operation from its request to its end. */
+/** Files that a reader needs to follow an operation from its request to its end. */
 const MOST_READ = 10
-/** The page is read in ten minutes. */
+/** The page can be read in ten minutes. */
 const MOST_WORDS = 2400
 
-/** The blocks of code of the documentation, by the file that each is for. */
+/** The code blocks of the documentation, by the file that each belongs to. */
 async function readExample(): Promise<Map<string, string>> {
   const text = await readFile(PAGE, 'utf8')
   const chapter = /### Adding a kind of operation\n([\s\S]*?)\n## /.exec(text)?.[1] ?? ''
@@ -72,7 +72,7 @@ describe('the worked example of an operation', () => {
     assert.equal(stdout, '')
   })
 
-  it('the worked example of an operation needs no other file than these to run', async () => {
+  it('the worked example of an operation needs only these files to run', async () => {
     const load = (file: string) => import(pathToFileURL(join(dir, file)).href)
     const { Runner } = await load('src/operations/runner.ts')
     const { enqueue } = await load('src/operations/enqueue.ts')
@@ -106,12 +106,12 @@ describe('the worked example of an operation', () => {
 })
 
 describe('the architecture page', () => {
-  it('the architecture page is read in ten minutes', async () => {
+  it('the architecture page can be read in ten minutes', async () => {
     const words = (await readFile(PAGE, 'utf8')).split(/\s+/).length
     assert.ok(words <= MOST_WORDS, `${words} words`)
   })
 
-  it('the architecture page names the files to read for the way of an operation, and they are few', async () => {
+  it('the architecture page names the few files to read to follow an operation', async () => {
     const text = await readFile(PAGE, 'utf8')
     const [way = ''] = /## The way of an operation\n[\s\S]*?\n### /.exec(text) ?? []
     const files = new Set(way.match(/(?<=\]\()[^)]+\.ts(?=\))/g))
