@@ -1,4 +1,4 @@
-/** The search of the contract suite for tokens in the log. */
+/** How the contract suite searches the log for tokens. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,7 +17,7 @@ after(() => {
   return rm(dir, { recursive: true, force: true })
 })
 
-it('the record of tokens finds each line that holds a key, a token of an answer, a signature or the value of a secret', async () => {
+it('the token record finds log lines with a key, a returned token, a signature or a secret’s value', async () => {
   const [key, gatewayToken, signature, value, harmless] = Array.from({ length: 5 }, () => randomUUID())
   const url = `http://localhost/files/cid?X-Signature=${signature}`
   recordTokens('/v0/agents', key, undefined, {

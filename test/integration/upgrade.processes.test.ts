@@ -1,4 +1,4 @@
-/** Berth takes over what version 0.2.0 wrote (test/fixtures/0.2.0/README.md). */
+/** Berth upgrades an installation of version 0.2.0 (test/fixtures/0.2.0/README.md). */
 import assert from 'node:assert/strict'
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -58,7 +58,7 @@ after(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** Puts the rows of the installation into its tables, in any order: the keys between them are not checked. */
+/** Inserts the rows of the installation into its tables in any order, without checking foreign keys. */
 async function load(pool: Pool): Promise<void> {
   const tables: Record<string, object[]> = JSON.parse(await readFile(join(FIXTURE, 'database.json'), 'utf8'))
   const client = await pool.connect()
@@ -116,7 +116,7 @@ describe('an installation of 0.2.0', () => {
     assert.equal(text, 'Only on the private network.\n')
   })
 
-  it('an installation of 0.2.0 goes on with the pin that was under way', async () => {
+  it('an installation of 0.2.0 resumes its pending pin', async () => {
     const tried = async () => {
       const { jobs } = (await api.get('/v3/files/public/pin_by_cid')).body.data
       assert.equal(jobs[0].name, 'on its way')
@@ -126,10 +126,10 @@ describe('an installation of 0.2.0', () => {
       )
       return (rows[0]?.attempts ?? 0) > 1
     }
-    await until('the pin is tried again', tried)
+    await until('the pin is retried', tried)
   })
 
-  it('an installation of 0.2.0 opens its secrets', async () => {
+  it('an installation of 0.2.0 can decrypt its secrets', async () => {
     const { rows } = await database.pool.query<{ id: string; workspace_id: string; ciphertext: Buffer }>(
       `SELECT id, workspace_id, ciphertext FROM secret WHERE name = 'WEATHER_API_KEY'`,
     )
@@ -154,7 +154,7 @@ describe('an installation of 0.2.0', () => {
     assert.equal(rows.length, 1, 'a deleted subdomain stays its workspace’s')
   })
 
-  it('an installation of 0.2.0 takes a new file', async () => {
+  it('an installation of 0.2.0 accepts a new file', async () => {
     const form = new FormData()
     form.set('network', 'public')
     form.set('file', new Blob(['# Day 3\n']), 'day-3.md')

@@ -5,7 +5,7 @@ import type { Sandbox, SandboxEvent, SandboxRuntime } from '../../../src/sandbox
 import { until } from '../../support/processes.ts'
 import { failsWith, newAgent, outputIn, runIn, type Subject, specOf, VERSIONS } from './subject.ts'
 
-/** The cases that every driver of the containers port has to pass. */
+/** The cases that every driver of the container port must pass. */
 export function containersContract(
   name: string,
   open: () => Promise<Subject>,
@@ -35,7 +35,7 @@ export function containersContract(
       await subject?.close()
     })
 
-    /** A new sandbox that runs. */
+    /** A new running sandbox. */
     const running = async (changes = {}) => {
       const agentId = agent()
       await runtime.create(specOf(agentId, changes))
@@ -52,7 +52,7 @@ export function containersContract(
         return sandbox?.state === 'exited' && sandbox
       })
 
-    test('the home of an agent is read while it runs, and becomes that of another one', async () => {
+    test('an agent’s home is read while it runs and becomes the home of another agent', async () => {
       const { agentId, address } = await running()
       const made =
         'mkdir -p ~/clawd && cd ~/clawd && echo text > a && chmod 640 a && ln -s a b && head -c 3000000 /dev/zero > big'
@@ -75,7 +75,7 @@ export function containersContract(
       assert.equal(await outputIn(sandbox.address, listing), before)
       await outputIn(sandbox.address, 'echo more >> ~/clawd/a && echo new > ~/new')
     })
-    test('a home that is being read, or was when its reader was killed, is removed all the same', async () => {
+    test('a home that is being read, or whose reader was killed, can still be removed', async () => {
       const agentId = agent()
       await runtime.ensureVolume(agentId)
       const reading = runtime.readHome(agentId)[Symbol.asyncIterator]()
@@ -84,7 +84,7 @@ export function containersContract(
       assert.ok(!(await runtime.list()).volumes.includes(agentId))
       await reading.return?.().catch(() => {})
     })
-    test('a tar that breaks off becomes no home', async () => {
+    test('a tar that breaks off is rejected as a home', async () => {
       const agentId = agent()
       const content = async function* () {
         yield Buffer.alloc(300, 1)
@@ -93,7 +93,7 @@ export function containersContract(
       await assert.rejects(runtime.writeHome(agentId, content()))
     })
 
-    test('all calls of a runtime may be made twice', async () => {
+    test('all calls of a runtime are idempotent', async () => {
       const agentId = agent()
       for (let i = 0; i < 2; i++) await runtime.ensureVolume(agentId)
       assert.equal(await runtime.inspect(agentId), undefined)
@@ -112,7 +112,7 @@ export function containersContract(
       assert.deepEqual(await runtime.start(agentId), first)
       assert.equal(first.state, 'running')
       await answers(first)
-      // A running sandbox is kept when it is created once more.
+      // A running sandbox is kept when it is created again.
       await runtime.create(specOf(agentId))
       assert.deepEqual(await runtime.inspect(agentId), first)
       for (let i = 0; i < 2; i++) await runtime.stop(agentId)
@@ -126,7 +126,7 @@ export function containersContract(
       assert(!sandboxes.some((sandbox) => sandbox.agentId === agentId) && !volumes.includes(agentId))
     })
 
-    test('a sandbox that is not there is stopped and removed in peace, and cannot be started', async () => {
+    test('a missing sandbox can be stopped and removed, but not started', async () => {
       const agentId = agent()
       await runtime.stop(agentId)
       await runtime.remove(agentId, { volume: false })
@@ -139,7 +139,7 @@ export function containersContract(
       const spec = specOf(agentId, { engineVersion: '2020.1.1' })
       await assert.rejects(runtime.create(spec), failsWith('no_image'))
       assert.equal(await runtime.inspect(agentId), undefined)
-      // The driver may say more of them.
+      // The driver may report more about them.
       const found = (await runtime.engineVersions()).map(({ version, obstacle }) => ({ version, obstacle }))
       assert.deepEqual(
         found.sort((a, b) => (a.version < b.version ? -1 : 1)),
@@ -147,7 +147,7 @@ export function containersContract(
       )
     })
 
-    test('several workers that make and start one sandbox at once make one', async () => {
+    test('concurrent workers create and start one sandbox', async () => {
       const agentId = agent()
       const workers = [runtime, subject.colleague, runtime, subject.colleague]
       await Promise.all(workers.map((worker) => worker.create(specOf(agentId))))
@@ -157,7 +157,7 @@ export function containersContract(
       assert.equal(sandboxes.filter((sandbox) => sandbox.agentId === agentId).length, 1)
     })
 
-    test('another version, limit or environment replaces a sandbox; its home stays', async () => {
+    test('another version, limit or environment replaces a sandbox and keeps its home', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'echo kept > ~/note; mkdir ~/clawd; ln -s /etc ~/clawd/link')
       await runtime.create(specOf(agentId, { engineVersion: VERSIONS[1], env: { AGENT_COLOUR: 'red' } }))
@@ -168,7 +168,7 @@ export function containersContract(
       assert.equal(await outputIn(sandbox.address, 'cat ~/note; echo $AGENT_COLOUR'), 'kept\nred')
     })
 
-    test('a home survives its sandbox, until it is removed as well', async () => {
+    test('a home survives its sandbox until it is removed as well', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'mkdir -p ~/a/b; echo kept > ~/a/b/note; chmod 500 ~/a/b')
       await runtime.remove(agentId, { volume: false })
@@ -186,7 +186,7 @@ export function containersContract(
       assert.equal(await outputIn(fresh.address, 'ls ~'), '')
     })
 
-    test('a sandbox whose agentd is killed ends as a whole, with its exit code, and can be started again', async () => {
+    test('a sandbox whose agentd is killed ends with its exit code and can be restarted', async () => {
       const { agentId, address } = await running()
       await outputIn(
         address,
@@ -199,21 +199,21 @@ export function containersContract(
       await until('nothing of it is left', async () => (await runtime.stats(agentId)).pids === 0)
       const again = await runtime.start(agentId)
       await answers(again)
-      // The command line of a process that has ended and was not waited for is empty.
+      // The command line of a zombie is empty.
       assert.doesNotMatch((await runIn(again.address, 'cat /proc/$(cat ~/pid)/cmdline')).output, /sleep/)
     })
 
-    test('a sandbox that ends while it starts is exited, with its exit code', async () => {
+    test('a sandbox that ends during its start is exited, with its exit code', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'touch ~/ends-at-once')
       await runtime.stop(agentId)
-      // The driver decides whether the start still notices that.
+      // It depends on the driver whether the start notices that.
       await runtime.start(agentId).catch(failsWith('internal'))
       await exited(agentId)
       await until('exit code 9', async () => (await runtime.inspect(agentId))?.exitCode === 9)
     })
 
-    test('a sandbox that ignores SIGTERM is killed after the grace, and what it has started as well', async () => {
+    test('a sandbox that ignores SIGTERM is killed with its children after the grace period', async () => {
       const { agentId, address } = await running()
       await outputIn(
         address,
@@ -224,7 +224,7 @@ export function containersContract(
       assert(performance.now() - begin >= 900)
       const sandbox = await runtime.inspect(agentId)
       assert.equal(sandbox?.state, 'exited')
-      // It ends by itself, with 0, before the usual grace is over.
+      // It exits with 0 by itself before the usual grace period is over.
       assert.equal(sandbox?.exitCode, 137)
       assert.equal((await runtime.stats(agentId)).pids, 0)
     })
@@ -246,7 +246,7 @@ export function containersContract(
       assert(busy.pids > idle.pids, `${idle.pids}, then ${busy.pids} processes`)
     })
 
-    test('events tell of start, end and removal of a sandbox', async () => {
+    test('events report start, end and removal of a sandbox', async () => {
       const listening = new AbortController()
       const agentId = agent()
       const seen: SandboxEvent['type'][] = []
@@ -255,7 +255,7 @@ export function containersContract(
           if (event.agentId === agentId) seen.push(event.type)
       })()
       await runtime.create(specOf(agentId))
-      // Listening takes a moment to begin; whoever listens also lists.
+      // Listening starts with a short delay, so listeners also list.
       await until('started', async () => {
         if (seen.includes('started')) return true
         await runtime.stop(agentId, { graceMs: 0 })
@@ -272,7 +272,7 @@ export function containersContract(
       await listener
     })
 
-    test('the same name in two instances is two sandboxes', async () => {
+    test('the same name in two instances means two sandboxes', async () => {
       const { agentId, address } = await running()
       const { stranger } = subject
       assert.equal(await stranger.inspect(agentId), undefined)
@@ -285,7 +285,7 @@ export function containersContract(
       assert.equal((await runIn(address, 'true')).code, 0)
     })
 
-    test('a sandbox sees nothing of the operator, and is nobody of weight', async () => {
+    test('a sandbox cannot see the operator’s environment and has no privileges', async () => {
       process.env.OPERATORS_SECRET = 'yes'
       const { agentId, address } = await running()
       delete process.env.OPERATORS_SECRET
@@ -303,7 +303,7 @@ export function containersContract(
         await outputIn(address, `test -d ${config.engineDir}/node_modules/openclaw && echo there`),
         'there',
       )
-      // A normal user's agents are that user.
+      // A normal user's agents run as that user.
       if (runtime.driver === 'docker' || isRoot())
         assert.equal(
           await outputIn(address, `touch ${config.engineDir}/mine 2>/dev/null || echo refused`),

@@ -1,4 +1,4 @@
-/** Where the disk helper keeps disks: an image that grows, or a btrfs of the operator's. */
+/** Where the disk helper stores disks: in an image that grows, or on the operator's btrfs. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, readlink, rm, stat } from 'node:fs/promises'
@@ -13,7 +13,7 @@ const MIB = 2 ** 20
 const ID = 'xpooled1'
 
 describe('the file system of the disk helper', { skip: await whyNoDisks() }, () => {
-  test('the file system of the disk helper is an image for root alone, which has all of its space and grows at a later start', async () => {
+  test('the file system of the disk helper is a fully allocated image for root that can grow later', async () => {
     const disks = await TestDisks.start()
     try {
       const { size, blocks, mode } = await stat(disks.image)
@@ -37,7 +37,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
     }
   })
 
-  test('the file system of the disk helper is found again after a reboot, also where another image has its former loop device', async () => {
+  test('the file system of the disk helper is found after a reboot, even if its loop device was reused', async () => {
     const disks = await TestDisks.start()
     const [former = ''] = await disks.loops()
     const link = join(disks.dir, 'device')
@@ -60,7 +60,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
     }
   })
 
-  test('the file system of the disk helper is one to a helper: another one on the same folder does not start', async () => {
+  test('the file system of the disk helper has one helper: a second one does not start', async () => {
     const disks = await TestDisks.start()
     try {
       const socket = join(disks.dir, 'other.sock')
@@ -77,7 +77,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
     }
   })
 
-  describe('on a device of the operator', () => {
+  describe('an operator’s device', () => {
     let dir: string
     let device: string
     let mount: string
@@ -99,7 +99,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
       await rm(dir, { recursive: true })
     })
 
-    test('a device of the operator has the disks beside what is there already', async () => {
+    test('an operator’s device keeps its files next to the disks', async () => {
       const disks = await TestDisks.start(undefined, { BERTH_DISKS_DEVICE: device })
       try {
         const { subvolume } = await disks.helper.ensure(ID, 64 * MIB, undefined)
@@ -114,7 +114,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
       }
     })
 
-    test('a device of the operator with quotas of the other kind is left alone', async () => {
+    test('an operator’s device with quotas of the other kind is left alone', async () => {
       await run('btrfs', ['quota', 'disable', mount])
       await run('btrfs', ['quota', 'enable', mount])
       const disks = await TestDisks.start(undefined, { BERTH_DISKS_DEVICE: device })

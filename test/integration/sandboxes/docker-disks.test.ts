@@ -1,4 +1,4 @@
-/** Hard limits of agents' disks: the disk helper on a real btrfs, and containers that meet their limit. */
+/** Hard limits of agents' disks: the disk helper on a real btrfs, and containers that reach their limit. */
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
@@ -50,7 +50,7 @@ describe('disks of agents in Docker, with a disk helper', {
     await disks?.close()
   })
 
-  test('a write over the limit of a disk fails, the agent goes on, makes room by itself, and others notice nothing', async () => {
+  test('a write beyond a disk’s limit fails, and the agent frees space without affecting others', async () => {
     const [agentId, neighbour] = [newAgent(), newAgent()]
     const address = await start(agentId)
     const beside = await start(neighbour)
@@ -71,7 +71,7 @@ describe('disks of agents in Docker, with a disk helper', {
     await outputIn(address, 'dd if=/dev/urandom of=$HOME/again bs=1M count=40 2>&1')
   })
 
-  test('subvolumes and snapshots that an agent makes count as its own, and go with it, also where it forbade that', async () => {
+  test('an agent’s subvolumes and snapshots count against its disk and are removed with it', async () => {
     const agentId = newAgent()
     const address = await start(agentId)
     const ioctl = (request: string, at: string, args: string) =>
@@ -85,7 +85,7 @@ describe('disks of agents in Docker, with a disk helper', {
     await outputIn(address, 'mkdir -m 1777 ~/at')
     await subvolume('at', 'inner')
     await subvolume('at/inner', 'innermost')
-    // A snapshot of the home in itself, with a name that looks like a line of btrfs; and one that nobody may change.
+    // A snapshot of the home within itself, whose name looks like a line of btrfs output, and a read-only subvolume.
     await ioctl('0x50009401', 'at', `my $a = pack("qa4088", fileno($s), "${forged}")`)
     await ioctl('0x4008941a', 'at/inner', 'my $a = pack("Q", 2)')
     const full = await runIn(
@@ -95,13 +95,13 @@ describe('disks of agents in Docker, with a disk helper', {
     assert.match(full.output, /Disk quota exceeded/)
     await runtime.remove(agentId, { volume: true })
     assert.equal(await diskOf(agentId), undefined)
-    await until('all of it is gone', async () => {
+    await until('all of it is removed', async () => {
       await all()
       return (await disks.leftovers()) === ''
     })
   })
 
-  test('the limit of a disk is set anew at each start, and holds for what is there already', async () => {
+  test('a disk’s limit is set again at each start and applies to existing content', async () => {
     const agentId = newAgent()
     const address = await start(agentId)
     await outputIn(address, 'dd if=/dev/urandom of=$HOME/big bs=1M count=40 2>&1')
@@ -113,7 +113,7 @@ describe('disks of agents in Docker, with a disk helper', {
     assert.equal((await diskOf(agentId))?.limitBytes, 80 * MIB)
   })
 
-  test('a home is read and written as a tar, and a home that was written gets its limit at the next start', async () => {
+  test('a home is read and written as a tar, and a written home has its limit at the next start', async () => {
     const [agentId, other] = [newAgent(), newAgent()]
     const address = await start(agentId)
     await outputIn(address, 'echo content >~/mine')
@@ -123,7 +123,7 @@ describe('disks of agents in Docker, with a disk helper', {
     assert.match((await runIn(copied, 'dd if=/dev/urandom of=$HOME/big bs=1M count=80 2>&1')).output, /quota/)
   })
 
-  test('a volume that was there before the helper stays as it is, with what is in it', async () => {
+  test('a volume from before the disk helper stays unchanged with its content', async () => {
     const agentId = newAgent()
     const without = new DockerRuntime({ ...options, disksSocket: undefined })
     await without.create(specOf(agentId))
@@ -144,7 +144,7 @@ describe('disks of agents in Docker, with a disk helper', {
     )
   })
 
-  test('a disk helper that was killed finds all again, and agents that run meanwhile go on', async () => {
+  test('a killed disk helper finds all disks again, and running agents continue', async () => {
     const agentId = newAgent()
     const address = await start(agentId)
     await disks.kill()
@@ -160,7 +160,7 @@ describe('disks of agents in Docker, with a disk helper', {
     assert.equal(await outputIn(await start(agentId), 'cat ~/kept'), 'kept')
   })
 
-  test('a disk whose volume was never made, or is gone, is in the list and can be removed', async () => {
+  test('a disk without a volume is listed and can be removed', async () => {
     const agentId = newAgent()
     await disks.helper.ensure(agentId, LIMIT, undefined)
     assert.ok((await runtime.list()).volumes.includes(agentId))
@@ -168,7 +168,7 @@ describe('disks of agents in Docker, with a disk helper', {
     assert.ok(!(await runtime.list()).volumes.includes(agentId))
   })
 
-  test('the disk helper takes nothing but the id of an agent and a size', async () => {
+  test('the disk helper accepts only an agent’s id and a size', async () => {
     const size = JSON.stringify({ bytes: LIMIT })
     const paths = [
       '/disks/',
@@ -186,7 +186,7 @@ describe('disks of agents in Docker, with a disk helper', {
     assert.equal((await ask('POST', `/disks/${newAgent()}`, size)).status, 405)
   })
 
-  test('with no room for another disk a new agent is refused, and those that are there go on', async () => {
+  test('without room for another disk, a new agent is refused and existing agents continue', async () => {
     const [agentId, another] = [newAgent(), newAgent()]
     const address = await start(agentId, 600 * MIB)
     await runIn(

@@ -1,4 +1,4 @@
-/** The Docker driver where the engine, or somebody at it, does something unexpected. */
+/** The Docker driver when the Docker engine, or somebody at it, does something unexpected. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -12,7 +12,7 @@ import { until } from '../../support/processes.ts'
 import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
 import { failsWith, newAgent, runIn, specOf } from './subject.ts'
 
-test('the newest API of Docker that both sides know is spoken', () => {
+test('the driver uses the newest Docker API that both sides know', () => {
   assert.equal(negotiate('1.41', '1.12'), '1.41')
   assert.equal(negotiate('1.47', '1.24'), '1.47')
   assert.equal(negotiate('1.52', '1.44'), '1.47')
@@ -20,7 +20,7 @@ test('the newest API of Docker that both sides know is spoken', () => {
   assert.throws(() => negotiate('1.40', '1.12'), failsWith('internal'))
 })
 
-/** A server on loopback that does `talk` with every connection. */
+/** A server on loopback that handles every connection with `talk`. */
 async function listen(talk: (socket: Socket) => void): Promise<{ host: string; cut(): void; close(): void }> {
   const sockets = new Set<Socket>()
   const server: Server = createServer((socket) => {
@@ -51,7 +51,7 @@ const away = {
   enginesDir: '/nowhere',
 }
 
-test('a Docker daemon that does not answer, breaks off or is not there is unreachable', {
+test('a Docker daemon that is silent, breaks off or is missing is unreachable', {
   timeout: 30_000,
 }, async () => {
   const servers = await Promise.all([
@@ -69,7 +69,7 @@ test('a Docker daemon that does not answer, breaks off or is not there is unreac
   for (const server of servers) server.close()
 })
 
-test('an abort of the caller is thrown as it is', async () => {
+test('an abort by the caller is rethrown unchanged', async () => {
   const server = await listen(() => {})
   const runtime = new DockerRuntime({ ...away, host: server.host })
   const reason = new Error('enough')
@@ -87,7 +87,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     await cleanUp()
   })
 
-  test("objects of others under an agent's names are neither used nor touched", async () => {
+  test("third-party objects with an agent's names are neither used nor changed", async () => {
     const runtime = new DockerRuntime(await newOptions())
     const Labels = { 'berth.test': 'containers' }
     const [one, two, three] = [newAgent(), newAgent(), newAgent()]
@@ -113,16 +113,16 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     await docker.getContainer(`berth-${three}`).inspect()
   })
 
-  test('a container that a killed worker left half-made is adopted, and removed', async () => {
+  test('a container that a killed worker left half created is adopted and removed', async () => {
     const options = await newOptions()
     const runtime = new DockerRuntime(options)
     const agentId = newAgent()
-    // After the network, before the container.
+    // The worker died after the network and before the container.
     await runtime.create(specOf(agentId))
     await docker.getContainer(`berth-${agentId}`).remove()
     assert.deepEqual(await runtime.list(), { sandboxes: [], volumes: [agentId] })
     await runtime.create(specOf(agentId))
-    // After the container, before the network's removal; somebody else is joined to it.
+    // The worker died after the container and before the network's removal; something else is connected to the network.
     await docker.getContainer(`berth-${agentId}`).remove()
     await runtime.remove(agentId, { volume: true })
     const networks = await docker.listNetworks({
@@ -131,7 +131,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     assert.deepEqual(networks, [])
   })
 
-  test('a network that was removed by hand is made again at the next start', async () => {
+  test('a network that was removed by hand is recreated at the next start', async () => {
     const runtime = new DockerRuntime(await newOptions())
     const agentId = newAgent()
     await runtime.create(specOf(agentId))
@@ -141,7 +141,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     const again = await runtime.start(agentId)
     assert.equal(again.address, first.address)
     await until('agentd answers', async () => (await runIn(again.address, 'true')).code === 0)
-    // And the other way round: the container, while somebody else is in its network.
+    // The reverse: the container is missing while something else is in its network.
     const Image = (await docker.getContainer(`berth-${agentId}`).inspect()).Image
     const guest = await docker.createContainer({ Image, HostConfig: { NetworkMode: `berth-${agentId}` } })
     foreign.push(() => guest.remove({ force: true }))
@@ -150,7 +150,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     await assert.rejects(docker.getNetwork(`berth-${agentId}`).inspect(), /no such network/)
   })
 
-  test('a network that was made for another egress port, or by 0.1.0, is made anew with the container', async () => {
+  test('a network for another egress port, or from 0.1.0, is recreated with the container', async () => {
     const options = await newOptions()
     const agentId = newAgent()
     const Options = { 'com.docker.network.bridge.name': `bth-${agentId}` }
@@ -166,17 +166,17 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
       await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
       const { Id } = await docker.getContainer(`berth-${agentId}`).inspect()
       await runtime.create(specOf(agentId))
-      assert.equal((await docker.getContainer(`berth-${agentId}`).inspect()).Id, Id, 'it is kept otherwise')
+      assert.equal((await docker.getContainer(`berth-${agentId}`).inspect()).Id, Id, 'otherwise it is kept')
     }
   })
 
-  test('no agent is made while the agent proxy is away, and that is an outage', async () => {
+  test('no agent is created while the agent proxy is away, which counts as an outage', async () => {
     const egressPort = () => Promise.reject(new Error('ECONNREFUSED'))
     const runtime = new DockerRuntime({ ...(await newOptions()), egressPort })
     await assert.rejects(runtime.create(specOf(newAgent())), failsWith('unreachable'))
   })
 
-  test('agents that are made at once get a network each, until there are no more', async () => {
+  test('agents created at once get one network each, until the subnets are used up', async () => {
     const options = await newOptions({ subnets: '10.250.9.0/26' })
     const [one, two] = [new DockerRuntime(options), new DockerRuntime(options)]
     const agents = Array.from({ length: 8 }, newAgent)
@@ -192,7 +192,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     )
   })
 
-  test('events of containers go on after the connection was lost, and versioned paths are asked', async () => {
+  test('container events resume after a lost connection, through versioned paths', async () => {
     const paths: string[] = []
     const relay = await listen((socket) => {
       const upstream = connect('/var/run/docker.sock')
@@ -211,7 +211,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
       for await (const event of runtime.events(listening)) if (event.type === 'started') seen++
     })()
     const seesStarts = () =>
-      until('a start is seen', async () => {
+      until('a start is reported', async () => {
         if (seen > 0) return true
         await runtime.stop(agentId, { graceMs: 0 })
         await runtime.start(agentId)
@@ -228,7 +228,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     const calls = paths.filter((path) => path.startsWith('/') && path !== '/version' && path !== '/info')
     assert(calls.length > 5)
     for (const path of calls) assert(path.startsWith(prefix), path)
-    // The configuration with which an agent is started must be in no log of requests.
+    // The configuration that starts an agent must not appear in a log of requests.
     assert(!calls.some((path) => path.includes('AGENTD_CONFIG')))
   })
 })

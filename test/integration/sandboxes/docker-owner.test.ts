@@ -1,4 +1,4 @@
-/** Two Berths on one Docker engine: neither takes the other's agents for its own, whatever the labels say. */
+/** Two Berths on one Docker engine: neither mistakes the other's agents for its own, whatever the labels are. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,12 +21,12 @@ import { docker } from '../../support/docker.ts'
 import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
 import { newAgent, specOf } from './subject.ts'
 
-/** The label that the compose file of 0.1.0 put on everything. */
+/** The label that the Compose file of 0.1.0 put on everything. */
 const LEGACY = 'berth'
 
 const insertAgent = (pool: Pool, agentId: string) => insertAgentRow(pool, { agentId, workspaceId: uuidv7() })
 
-/** Takes a database back to 0.1.0, with an agent in it, and migrates it. */
+/** Turns a database back to 0.1.0, with agents in it, and migrates it. */
 async function upgrade({ pool }: TestDatabase, ...agentIds: string[]): Promise<void> {
   await pool.query('DROP TABLE installation')
   await pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '0009_installation'`)
@@ -34,7 +34,7 @@ async function upgrade({ pool }: TestDatabase, ...agentIds: string[]): Promise<v
   await migrate(pool)
 }
 
-describe('who this Berth is', () => {
+describe('the label of a Berth', () => {
   let database: TestDatabase
   let dir: string
   before(async () => {
@@ -48,16 +48,16 @@ describe('who this Berth is', () => {
   const owner = (env: Record<string, string> = {}) =>
     readOwner(database.pool, loadConfig({ BERTH_DATA_DIR: dir, ...env }))
 
-  test('a new Berth has a label that no other one has, and is the same for all of its workers', async () => {
+  test('a new Berth has a unique label that all its workers share', async () => {
     const [one, two] = [await owner(), await owner()]
     assert.match(one.instance, /^[0-9a-f]{32}$/)
     assert.deepEqual([one.instance, one.former], [two.instance, []])
     await upgrade(database)
     assert.notEqual((await owner()).instance, one.instance)
-    assert.deepEqual((await owner()).former, [], 'without agents nothing is to be taken over')
+    assert.deepEqual((await owner()).former, [], 'without agents there is nothing to take over')
   })
 
-  test('labels of earlier versions are noted, and remembered when the settings forget them', async () => {
+  test('labels of earlier versions are recorded and outlive their settings', async () => {
     await upgrade(database, newAgent())
     assert.deepEqual((await owner()).former, [LEGACY])
     await writeFile(join(dir, 'instance.id'), 'a secret\n')
@@ -83,7 +83,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     await rm(dir, { recursive: true })
   })
 
-  /** A Berth that was one of 0.1.0, from the compose file, with an agent that runs. */
+  /** A Berth upgraded from 0.1.0 with the Compose file, with a running agent. */
   async function upgraded() {
     const agentId = newAgent()
     made.push(agentId)
@@ -93,11 +93,11 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     const database = await startDatabase()
     databases.push(database)
     await upgrade(database, agentId)
-    // With the old file still, which sets it.
+    // Still with the old file, which sets the label.
     const config = loadConfig({ BERTH_DATA_DIR: dir, BERTH_INSTANCE: LEGACY })
     const owner = await readOwner(database.pool, config)
     const runtime = new DockerRuntime({ ...(await newOptions()), owner })
-    // No agentd answers at this address: the reconciler can go only by what Docker says.
+    // No agentd answers at this address, so the reconciler knows only what Docker reports.
     const agentd = new AgentdClient({ hostname: '127.0.0.1', port: 1, key: 'k' })
     const { pool } = database
     const services = {
@@ -121,7 +121,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     }
   }
 
-  test('agents of two Berths go on, though both had the same label, and move to labels of their own', async () => {
+  test('agents of two Berths with one former label keep running and move to separate labels', async () => {
     const [one, two] = [await upgraded(), await upgraded()]
     const before = await Promise.all([one, two].map(({ agentId }) => runOf(agentId)))
     for (const berth of [one, two, one]) await berth.pass()
@@ -149,7 +149,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     assert.deepEqual(Volumes, [])
   })
 
-  test("a container of a Berth's own label and of no agent goes, another Berth’s stays", async () => {
+  test('a container with a Berth’s label but no agent is removed, another Berth’s is kept', async () => {
     const [one, two] = [await upgraded(), await upgraded()]
     const [stray, strangers] = [newAgent(), newAgent()]
     await one.runtime.create(specOf(stray))

@@ -1,4 +1,4 @@
-/** Docker for the tests of its driver: images of the stand-in for agentd, instances of their own. */
+/** Docker for the driver tests: images of the agentd stand-in, and a new instance for each test. */
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,10 +10,10 @@ import type { Owner } from '../../../src/sandboxes/owner.ts'
 import { BASE_IMAGE, docker, dockerAnswers, removeLabelled } from '../../support/docker.ts'
 import { type Subject, VERSIONS } from './subject.ts'
 
-/** A network of the tests' own, so that they meet neither agents of a Berth that runs here nor each other. */
+/** A separate network, so that the tests meet neither agents of a local Berth nor each other. */
 export const SUBNETS = `10.2${(randomBytes(1).readUInt8() % 10) + 40}.${randomBytes(1).readUInt8()}.0/24`
 
-/** Why the tests cannot run here; false when they can. BERTH_TEST_DOCKER=1 lets them fail instead. */
+/** Why the tests cannot run here; false if they can. BERTH_TEST_DOCKER=1 makes them fail instead. */
 export async function whyNotDocker(): Promise<string | false> {
   if (process.env.BERTH_TEST_DOCKER === '1' || (await dockerAnswers())) return false
   return `no Docker engine answers that has the image ${BASE_IMAGE} (scripts/ci/base-image.sh)`
@@ -28,7 +28,7 @@ export const ownerOf = (instance: string, former: string[] = [], agentIds: strin
   knows: async (ids) => new Set(ids.filter((id) => agentIds.includes(id))),
 })
 
-/** Options of a driver with an instance of its own. */
+/** Options of a driver with a new instance. */
 export async function newOptions(changes: Partial<DockerOptions> = {}): Promise<DockerOptions> {
   const instance = `test-${randomBytes(4).toString('hex')}`
   instances.push(instance)
@@ -58,13 +58,13 @@ export async function openSubject(): Promise<Subject> {
 
 let made: Promise<string> | undefined
 
-/** Builds the images once; resolves to the base that they pretend to have. */
+/** Builds the images once; resolves to the base image that they claim to have. */
 export function testImages(): Promise<string> {
   made ??= buildImages(`berth-test-${randomBytes(4).toString('hex')}`)
   return made
 }
 
-/** Removes what the tests of this file have made, the images included. */
+/** Removes what the tests of this file have created, including the images. */
 export async function cleanUp(): Promise<void> {
   for (const instance of instances) await removeLabelled(`${INSTANCE_LABEL}=${instance}`)
   const base = await made

@@ -1,4 +1,4 @@
-/** Docker's report of the space that a Berth takes. */
+/** The report of the space that a Berth uses in Docker. */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { dockerUsage, formatUsage } from '../../../src/sandboxes/docker/usage.ts'
@@ -7,10 +7,10 @@ import { until } from '../../support/processes.ts'
 import { cleanUp, newOptions, whyNotDocker } from './docker-subject.ts'
 import { newAgent, outputIn, runIn, specOf, VERSIONS } from './subject.ts'
 
-describe('what Docker holds', { skip: await whyNotDocker() }, () => {
+describe('Docker usage', { skip: await whyNotDocker() }, () => {
   after(cleanUp)
 
-  test('what Docker holds is counted and measured, without what is another one’s', async () => {
+  test('Docker usage is counted and measured without objects of another Berth', async () => {
     const [ours, theirs] = [await newOptions(), await newOptions()]
     const stranger = new DockerRuntime(theirs)
     for (let i = 0; i < 2; i++) await stranger.create(specOf(newAgent()))
@@ -26,7 +26,7 @@ describe('what Docker holds', { skip: await whyNotDocker() }, () => {
     assert.deepEqual([usage.containers.count, usage.volumes.count, usage.networks], [1, 2, 1])
     assert.ok(usage.volumes.bytes > 4_990_000 && usage.volumes.bytes < 6_000_000, `${usage.volumes.bytes}`)
     assert.ok(usage.images.count >= VERSIONS.length)
-    // With the base, which is several hundred megabytes.
+    // Including the base image, which has several hundred megabytes.
     assert.ok(usage.images.bytes > 200_000_000, `${usage.images.bytes}`)
     assert.match(
       formatUsage(usage),

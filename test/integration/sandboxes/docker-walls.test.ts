@@ -1,4 +1,4 @@
-/** The walls of an agent in Docker, seen from inside. */
+/** The isolation of an agent in Docker, seen from inside. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,7 +9,7 @@ import { until } from '../../support/processes.ts'
 import { cleanUp, newOptions, whyNotDocker } from './docker-subject.ts'
 import { newAgent, outputIn, runIn, specOf } from './subject.ts'
 
-describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () => {
+describe('isolation of an agent in Docker', { skip: await whyNotDocker() }, () => {
   const [agentId, neighbour] = [newAgent(), newAgent()]
   let runtime: DockerRuntime
   let address: string | null
@@ -32,7 +32,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     await cleanUp()
   })
 
-  test('an agent in Docker is nobody, without capabilities, and cannot become more', async () => {
+  test('an agent in Docker runs as nobody, without capabilities or a way to gain more', async () => {
     assert.equal(await inside('id -u; id -g; hostname'), `1000\n1000\n${agentId}-0`)
     const status = await inside('cat /proc/self/status')
     for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) {
@@ -42,7 +42,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.match(status, /^Seccomp:\s*2$/m)
   })
 
-  test('an agent in Docker can write into its home and /tmp only, and not without end', async () => {
+  test('an agent in Docker can write only to its home and /tmp, within limits', async () => {
     await inside('touch ~/mine /tmp/mine')
     const tries =
       'for d in / /etc /opt /opt/agentd /usr /var/tmp /dev /run; do touch $d/mine 2>/dev/null && echo $d; done; true'
@@ -55,14 +55,14 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.match(full.output, /No space left/)
   })
 
-  test('an agent in Docker sees no Docker, no file of the host, and no process but its own', async () => {
+  test('an agent in Docker sees no Docker, no host files, and only its own processes', async () => {
     assert.equal(await inside('ls /var/run/docker.sock /run/docker.sock 2>/dev/null; true'), '')
     assert.equal(await inside('cat /proc/1/comm'), 'tini')
     const mounts = await inside("mount | grep '^/dev' | awk '{print $3}' | sort")
     assert.deepEqual(mounts.split('\n'), ['/etc/hostname', '/etc/hosts', '/etc/resolv.conf', '/home/node'])
   })
 
-  test('memory, processors and processes of an agent in Docker are bounded', async () => {
+  test('memory, CPU and process count of an agent in Docker are limited', async () => {
     const { HostConfig, Config } = await docker.getContainer(`berth-${agentId}`).inspect()
     const { memoryBytes, pids } = specOf(agentId).limits
     assert.equal(HostConfig.Memory, memoryBytes)
@@ -74,20 +74,20 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.deepEqual(HostConfig.PortBindings ?? {}, {})
     assert.deepEqual(HostConfig.Binds ?? [], [])
     assert.equal(Config.Hostname, `${agentId}-0`)
-    // The agent may start as many processes as it likes: the machine and agentd stay.
+    // The agent may start as many processes as it likes; the machine and agentd are unaffected.
     const bomb = 'for i in $(seq 150); do (sleep 20 >/dev/null 2>&1 &); done 2>&1 | head -n 1'
     assert.match((await runIn(address, bomb)).output, /fork/)
     await until('they have ended', async () => (await runtime.stats(agentId)).pids < 30)
     assert.equal((await runIn(address, 'true')).code, 0)
   })
 
-  test('a process that eats memory is killed, and what is beside it lives', async () => {
+  test('a process that consumes too much memory is killed, and other processes survive', async () => {
     const hog = `node -e 'const a=[];for(;;)a.push(Buffer.alloc(16777216,1))'`
     assert.equal((await runIn(address, hog)).code, 137)
     assert.equal((await runtime.inspect(agentId))?.state, 'running')
   })
 
-  test('an agent in Docker reaches nothing but the proxy, and resolves nothing', async () => {
+  test('an agent in Docker reaches only the proxy and resolves no names', async () => {
     await until('names fail fast', async () => {
       const begin = performance.now()
       assert.notEqual((await runIn(address, 'getent hosts example.com')).code, 0)
@@ -104,17 +104,17 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.notEqual((await connects('192.0.2.1', 53)).code, 0, 'the outside')
   })
 
-  test('the proxy of an agent’s environment is on the host, and the agent’s own loopback is reached past it', async () => {
+  test('an agent’s proxy is on the host, and its own loopback bypasses the proxy', async () => {
     const gateway = address?.replace(/\d+:\d+$/, (end) => String(Number(end.split(':')[0]) - 1))
     const asked: string[] = []
     const proxy = createServer((_, response) => response.end('from the outside'))
-    // Node asks for a tunnel, for http: as well.
+    // Node requests a tunnel even for http:.
     proxy.on('connect', ({ url = '' }, socket) => {
       asked.push(url)
       socket.write('HTTP/1.1 200 OK\r\n\r\n')
       proxy.emit('connection', socket)
     })
-    // The address is there before and after the agent runs, so that a proxy can listen on it.
+    // The address exists before and after the agent runs, so that a proxy can listen on it.
     await runtime.stop(neighbour)
     await new Promise<void>((resolve) => proxy.listen(0, gateway, resolve))
     const { port } = proxy.address() as AddressInfo

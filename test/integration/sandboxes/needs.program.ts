@@ -1,4 +1,4 @@
-/** Says whether the engine has what it needs here, and what an agent sees of /tmp. */
+/** Reports whether the engine has what it needs here, and what an agent sees of /tmp. */
 import { checkRuntime } from '../../../src/health/checks.ts'
 import { createLogger } from '../../../src/log.ts'
 import { openProcessRuntime } from '../../../src/sandboxes/process.ts'

@@ -1,4 +1,4 @@
-/** The runtime that `openRuntime` takes, and the reason that it gives. */
+/** The runtime that `openRuntime` selects, and the reason that it gives. */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,12 +20,12 @@ after(async () => {
 async function newDataDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-open-'))
   made.push(dir)
-  // Or, as root, agents would live outside of it.
+  // Otherwise, as root, agents would live outside of it.
   await chmod(dir, 0o711)
   return dir
 }
 
-/** Opens the runtime of these settings; resolves to which it is, what it logged, and the driver. */
+/** Opens the runtime of these settings; resolves to its driver, the runtime and its first log line. */
 async function open(env: Record<string, string>) {
   const lines: { level: number; why?: string; msg: string }[] = []
   const log = createLogger('test', 'info', { write: (line) => void lines.push(JSON.parse(line)) })
@@ -36,7 +36,7 @@ async function open(env: Record<string, string>) {
 
 const NOWHERE = 'unix:///nowhere/docker.sock'
 
-test('the setting auto takes processes where no Docker answers, warns of it, and stays with it', async () => {
+test('the setting auto selects processes without Docker, warns about it and stays with it', async () => {
   const BERTH_DATA_DIR = await newDataDir()
   const { driver, said } = await open({ BERTH_DATA_DIR, DOCKER_HOST: NOWHERE })
   assert.equal(driver, 'process')
@@ -48,20 +48,20 @@ test('the setting auto takes processes where no Docker answers, warns of it, and
   assert.match(again.said?.why ?? '', /^as before/)
 })
 
-test('the setting docker is Docker, also while it is away', async () => {
+test('the setting docker selects Docker, even while it is unreachable', async () => {
   const env = { BERTH_DATA_DIR: await newDataDir(), BERTH_RUNTIME: 'docker', DOCKER_HOST: NOWHERE }
   const { driver, runtime } = await open(env)
   assert.equal(driver, 'docker')
   await assert.rejects(runtime.ping(), failsWith('unreachable'))
 })
 
-test('the setting process is processes, whatever Docker does', async () => {
+test('the setting process selects processes, whatever Docker does', async () => {
   const { driver, said } = await open({ BERTH_DATA_DIR: await newDataDir(), BERTH_RUNTIME: 'process' })
   assert.equal(driver, 'process')
   assert.equal(said?.why, 'BERTH_RUNTIME')
 })
 
-test('the setting kubernetes is a cluster, also while it is away, and wants its images and the way out of agents', async () => {
+test('the setting kubernetes requires images and an egress, even while the cluster is unreachable', async () => {
   const env = {
     BERTH_DATA_DIR: await newDataDir(),
     BERTH_RUNTIME: 'kubernetes',
@@ -78,7 +78,7 @@ test('the setting kubernetes is a cluster, also while it is away, and wants its 
   await assert.rejects(runtime.ping(), failsWith('unreachable'))
 })
 
-test('the setting auto takes Docker where an image is there or can be built', {
+test('the setting auto selects Docker if an image exists or can be built', {
   skip: await whyNotDocker(),
 }, async () => {
   const BERTH_DATA_DIR = await newDataDir()
@@ -88,7 +88,7 @@ test('the setting auto takes Docker where an image is there or can be built', {
   assert.equal(later.driver, 'docker', 'its agents are there')
 })
 
-test('the setting auto takes processes where Docker has nothing to build images from', {
+test('the setting auto selects processes if Docker has no base image', {
   skip: await whyNotDocker(),
 }, async () => {
   const BERTH_BASE_IMAGE = '127.0.0.1:1/there/is-none:now'

@@ -1,4 +1,4 @@
-/** The engine's needs on a machine where agents of root are processes, each tested in a mount namespace. */
+/** The engine's needs on a machine where root runs agents as processes, each tested in a mount namespace. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -12,13 +12,15 @@ const execute = promisify(execFile)
 const PROGRAM = join(import.meta.dirname, 'needs.program.ts')
 const MAIN = join(import.meta.dirname, '../../../bin/berth.mjs')
 const ROOT = join(import.meta.dirname, '../../..')
-/** Only root can write to the machine's /tmp. A checkout below it is mounted again from `$BELOW`, which is outside. */
+/**
+ * Only root can write to the machine's /tmp. If the checkout is below /tmp, it is mounted again from `$BELOW`, outside.
+ */
 const CLOSED = `
 mkdir -p "$BELOW"; mount --bind ${ROOT} "$BELOW"
 mount -t tmpfs -o mode=755 tmpfs /tmp
 mkdir /tmp/of-the-machine
 mkdir -p ${ROOT}; [ -e ${ROOT}/package.json ] || mount --bind "$BELOW" ${ROOT};`
-/** Root that may not mount, as in most containers. */
+/** Root without the right to mount, as in most containers. */
 const POWERLESS = 'setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin'
 
 describe('the needs of the engine', { skip: isRoot() ? false : 'needs root' }, () => {
@@ -34,7 +36,7 @@ describe('the needs of the engine', { skip: isRoot() ? false : 'needs root' }, (
   })
   after(() => rm(dir, { recursive: true, force: true }))
 
-  /** Runs a program in a mount namespace of its own. */
+  /** Runs a program in a new mount namespace. */
   const inNamespace = (script: string, program: string[], env: NodeJS.ProcessEnv = {}) =>
     execute(
       'unshare',
@@ -49,14 +51,14 @@ describe('the needs of the engine', { skip: isRoot() ? false : 'needs root' }, (
     return JSON.parse((await inNamespace(script, [PROGRAM, given])).stdout)
   }
 
-  it('an agent of root gets a private /tmp if it cannot write to that of the machine [report: engine needs]', async () => {
+  it('root’s agents get a private /tmp if they cannot write to the machine’s [report: engine needs]', async () => {
     const { health, said } = await tryIn(`${CLOSED} exec`)
     assert.equal(health.status, 'ok', JSON.stringify(health))
     assert.match(said, /\bown\n.*1777$/s)
     assert.doesNotMatch(said, /of-the-machine/)
   })
 
-  it('agents start with a private /tmp even if Berth itself is below /tmp of the machine [report: engine needs]', async () => {
+  it('agents get a private /tmp even if Berth is below the machine’s /tmp [report: engine needs]', async () => {
     const script = `${CLOSED} mkdir -p ${dir}; mkdir /tmp/berth; mount --bind ${dir} /tmp/berth; exec`
     const options = {
       dataDir: '/tmp/berth/below',
@@ -71,7 +73,7 @@ describe('the needs of the engine', { skip: isRoot() ? false : 'needs root' }, (
     assert.match(said, /\n\/tmp\/own(\n|$)/)
   })
 
-  it('a /tmp that agents cannot write to is reported before an agent starts, and how to open it [report: engine needs]', async () => {
+  it('an unwritable /tmp is reported with a remedy before an agent starts [report: engine needs]', async () => {
     const { health, said } = await tryIn(`${CLOSED} exec ${POWERLESS}`)
     const found =
       /The engine cannot run here: Agents cannot write to \/tmp \(EACCES\): run `chmod 1777 \/tmp`/

@@ -1,4 +1,4 @@
-/** Agents as processes: their user, their place, and what a worker that dies leaves to the next. */
+/** Agents as processes: their user, their location, and what a worker that dies leaves to the next. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { watch } from 'node:fs'
@@ -23,14 +23,14 @@ after(async () => {
   for (const path of made) await rm(path, { recursive: true, force: true })
 })
 
-/** How many processes have a path on their command line, except the shells that wait for them. */
+/** How many processes have a path on their command line, not counting the shells that wait for them. */
 async function running(path: string): Promise<number> {
   const { stdout } = await promisify(execFile)('ps', ['-A', '-ww', '-o', 'args='], { maxBuffer: 1e7 })
   const lines = stdout.split('\n').filter((line) => line.split(' ').includes(path))
   return lines.filter((line) => !line.startsWith('/bin/sh ')).length
 }
 
-/** A folder with a data folder and an engine, for an owner alone where `mode` is 700. */
+/** A folder with a data folder and an engine; only its owner can enter if `mode` is 700. */
 async function newFolder(mode: number): Promise<{ dir: string; dataDir: string; enginesDir: string }> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-place-'))
   made.push(dir)
@@ -40,7 +40,7 @@ async function newFolder(mode: number): Promise<{ dir: string; dataDir: string; 
   return { dir, dataDir: join(dir, 'data'), enginesDir }
 }
 
-test('root keeps agents of a folder of mode 700 elsewhere, with copies that their user can read', {
+test('root moves agents out of a folder of mode 700, with copies that their user can read', {
   skip: needsRoot,
 }, async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o700)
@@ -70,7 +70,7 @@ test('root keeps agents of a folder of mode 700 elsewhere, with copies that thei
   assert.match(cache, /^\/var\/lib\/berth\/agentd-cache-v/)
   assert.notDeepEqual(await readdir(cache), [], 'agentd has a compile cache')
   assert.notEqual((await runIn(address, `touch "$NODE_COMPILE_CACHE"/*/*`)).code, 0, 'agents only read it')
-  // The choice stays, though the folder has become one that the user may enter.
+  // The choice stays, although the user may enter the folder now.
   await chmod(dir, 0o755)
   const later = await open()
   assert.equal((await later.inspect(agentId))?.state, 'running')
@@ -78,7 +78,7 @@ test('root keeps agents of a folder of mode 700 elsewhere, with copies that thei
   await Promise.all([runtime.close(), later.close()])
 })
 
-test('a folder that the operator has chosen and the user cannot enter is refused, with what to do', {
+test('an agents folder that the user cannot enter is rejected with a remedy', {
   skip: needsRoot,
 }, async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o700)
@@ -89,7 +89,7 @@ test('a folder that the operator has chosen and the user cannot enter is refused
   })
 })
 
-test('links that an agent leaves in its home lead its removal nowhere', async () => {
+test('links in an agent’s home do not lead its removal outside', async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
   const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
   const agentId = newAgent()
@@ -109,7 +109,7 @@ test('links that an agent leaves in its home lead its removal nowhere', async ()
   await runtime.close()
 })
 
-test('other files in a folder that the operator has chosen are neither listed nor removed', async () => {
+test('other files in an operator’s folder are neither listed nor removed', async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
   const agentsDir = join(dir, 'shared')
   const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, agentsDir, log })
@@ -121,7 +121,7 @@ test('other files in a folder that the operator has chosen are neither listed no
   await runtime.close()
 })
 
-test('a driver that is closed writes no more into the folder, also where it waits to tidy up after an agent', async () => {
+test('a closed driver writes nothing more, even while it waits to clean up after an agent', async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
   const agentsDir = join(dir, 'agents')
   const options = { dataDir, enginesDir, agentdDir, agentsDir, log }
@@ -138,13 +138,13 @@ test('a driver that is closed writes no more into the folder, also where it wait
   await lock.release()
   await untilStill('the folder of locks', () => writes)
   watcher.close()
-  // It would have written the exit code down.
+  // It would have recorded the exit code.
   assert.equal((await later.inspect(agentId))?.exitCode, null)
   await later.remove(agentId, { volume: true })
   await later.close()
 })
 
-test('a worker that is killed leaves its agents to the next one', async () => {
+test('a killed worker leaves its agents to the next worker', async () => {
   const { dataDir, enginesDir } = await newFolder(0o755)
   const [one, two] = [newAgent(), newAgent()]
   const options = { dataDir, enginesDir, agentdDir }
@@ -165,19 +165,19 @@ test('a worker that is killed leaves its agents to the next one', async () => {
   assert.equal(startedAt, sandboxes.find(({ agentId }) => agentId === one)?.startedAt)
   await runtime.stop(one)
   assert.equal((await runtime.inspect(one))?.state, 'exited')
-  // The exit code is lost, since the parent of the process was gone.
+  // The exit code is lost because the parent of the process was gone.
   assert.equal((await runtime.inspect(one))?.exitCode, null)
   const other = await runtime.inspect(two)
   await runIn(other?.address ?? null, 'kill -9 $PPID').catch(() => {})
-  await until('its end is seen', async () => (await runtime.inspect(two))?.state === 'exited')
+  await until('its end is noticed', async () => (await runtime.inspect(two))?.state === 'exited')
   assert.notEqual((await runtime.start(two)).startedAt, other?.startedAt)
   for (const agentId of [one, two]) await runtime.remove(agentId, { volume: true })
   await runtime.close()
 })
 
-test('a worker that is killed while it starts an agent leaves nothing that runs beside the next start', async () => {
+test('a worker killed while it starts an agent leaves no process next to the next start', async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
-  // A path of its own, by which its processes are told from those of other tests.
+  // A separate path, which distinguishes its processes from those of other tests.
   const agentdDir = join(dir, 'agentd')
   await cp(join(import.meta.dirname, 'agentd'), agentdDir, { recursive: true })
   const agentId = newAgent()
@@ -203,7 +203,7 @@ test('a worker that is killed while it starts an agent leaves nothing that runs 
   await runtime.close()
 })
 
-test('a new agent is refused while the disk is down to its reserve, and those that are there start', async () => {
+test('a disk down to its reserve refuses new agents and starts existing ones', async () => {
   const { dataDir, enginesDir } = await newFolder(0o711)
   const open = (reserveBytes?: number) =>
     openProcessRuntime({ dataDir, enginesDir, agentdDir, log, reserveBytes })

@@ -1,4 +1,4 @@
-/** Agents as processes, against the keys and the processes of Berth: as root, and as an ordinary user. */
+/** The isolation of agents as processes from the keys and processes of Berth, as root and as an ordinary user. */
 import assert from 'node:assert/strict'
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ import { newAgent, runIn, specOf, VERSIONS } from './subject.ts'
 const ROOT = join(import.meta.dirname, '../../..')
 const agentdDir = join(import.meta.dirname, 'agentd')
 const log = createLogger('test', 'silent')
-/** A user without an account, where the tests are root's. */
+/** A user without an account if the tests run as root. */
 const ordinary: RunAs = isRoot() ? { uid: 54_321, gid: 54_321 } : {}
 const made: string[] = []
 after(async () => {
@@ -34,7 +34,7 @@ async function newFolder(owner: RunAs): Promise<string> {
   return dir
 }
 
-/** Commands that would read or change Berth's own files and processes; each fails, or prints nothing. */
+/** Commands that would read or change Berth's own files and processes; each must fail or print nothing. */
 const attacks = (dataDir: string, pid: number): string[] => [
   ...['jwt.key', 'secrets.key', 'agent-proxy.key', 'postgres.json'].map(
     (name) => `cat ${join(dataDir, name)}`,
@@ -46,13 +46,13 @@ const attacks = (dataDir: string, pid: number): string[] => [
   `ls /proc/${pid}/fd/`,
   `kill -0 ${pid}`,
   `grep -al BERTH_DATA_DIR /proc/[0-9]*/environ`,
-  // With all rights that a namespace of its own gives.
+  // With all rights that a new namespace gives.
   `unshare --user --map-root-user --mount sh -c 'umount -l /tmp; umount -l /; cat ${join(dataDir, 'jwt.key')}'`,
 ]
 
 const needsRoot = isRoot() ? false : 'needs root'
 
-it('an agent of root reads neither the keys of Berth nor its /proc', { skip: needsRoot }, async () => {
+it('an agent of root can read neither Berth’s keys nor its /proc', { skip: needsRoot }, async () => {
   const dir = await newFolder({})
   const [dataDir, enginesDir] = [join(dir, 'data'), join(dir, 'engines')]
   await mkdir(join(enginesDir, VERSIONS[0], 'node_modules/openclaw'), { recursive: true })
@@ -88,7 +88,7 @@ describe('`npm start` of an ordinary user', { skip }, () => {
   let api: Client
   let agentId: string
 
-  /** Starts it, with settings of its own. */
+  /** Starts it with the given settings. */
   async function start(settings: NodeJS.ProcessEnv): Promise<void> {
     const { PATH } = process.env
     const port = await freePort()
@@ -119,7 +119,7 @@ describe('`npm start` of an ordinary user', { skip }, () => {
     assert.equal(berth.process.exitCode, null, berth.output())
     api = new Client(url, await DocumentCheck.load(url), api?.key ?? (await cli(env)('keys', 'create')))
   }
-  /** How agents run, as `/readyz` says it. */
+  /** How agents run, according to `/readyz`. */
   async function processes(url = api.url): Promise<{ status: string; detail: string } | undefined> {
     const report = await (await fetch(`${url}/readyz`)).json()
     return (report as { parts: Record<string, { status: string; detail: string }> }).parts.processes
@@ -130,7 +130,7 @@ describe('`npm start` of an ordinary user', { skip }, () => {
     assert.equal(reply.status, 200, JSON.stringify(reply.body))
     return reply.body.stdout
   }
-  /** A setting that puts a secret where agents see it, so that the wall does not hold. */
+  /** A setting that puts a secret where agents can see it, so that the isolation fails. */
   const open = { JWT_KEY_PREVIOUS_FILE: '/etc/passwd' }
 
   after(async () => {
@@ -152,20 +152,20 @@ describe('`npm start` of an ordinary user', { skip }, () => {
     await berth.end('SIGINT')
   })
 
-  it('an ordinary user who has not accepted the risk gets no new agents, and keeps old ones', async () => {
+  it('an ordinary user who has not accepted the risk keeps old agents but gets no new ones', async () => {
     await start(open)
     assert.deepEqual(await processes(), { status: 'degraded', detail: WALLS.none })
     assert.match(berth.output(), /without a wall: no agent can be created/)
     const reply = await api.post('/v0/agents', { name: 'second' })
     assert.deepEqual([reply.status, reply.headers.get('error-code')], [403, 'agents_not_walled'])
     assert.match(reply.body.error, /keys.*Docker.*root.*namespaces.*BERTH_AGENTS_READ_KEYS=accept/)
-    await until('the agent that is there runs', async () => (await statusOf()) === 'running')
+    await until('the existing agent runs', async () => (await statusOf()) === 'running')
     const cid = 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi'
     assert.equal((await api.post('/v3/files/public/pin_by_cid', { cid })).status, 200)
     await berth.end('SIGINT')
   })
 
-  it('an agent of an ordinary user reads neither the keys of Berth nor its /proc, in namespaces', {
+  it('an agent of an ordinary user in namespaces can read neither Berth’s keys nor its /proc', {
     skip: namespaces.ok ? false : namespaces.output,
   }, async () => {
     await start({})
@@ -173,7 +173,7 @@ describe('`npm start` of an ordinary user', { skip }, () => {
     await until('it runs', async () => (await statusOf()) === 'running')
     assert.match(await exec('cat /proc/1/cmdline; pwd'), /agentd.*clawd/s)
     const roles: { pid: number }[] = JSON.parse(await readFile(join(dir, 'data/roles.json'), 'utf8'))
-    // A process of the agent may have the number of one of Berth's.
+    // A process of the agent may have the same number as one of Berth's.
     const inside = (await exec('ls /proc')).split('\n')
     const pid = roles.map((role) => role.pid).find((number) => !inside.includes(String(number)))
     assert(pid, 'the agent sees no process of Berth')
@@ -184,7 +184,7 @@ describe('`npm start` of an ordinary user', { skip }, () => {
     await berth.end('SIGINT')
   })
 
-  it('the runtime of an ordinary user refuses a new agent as well, with the same words', async () => {
+  it('the runtime of an ordinary user refuses new agents with the same message', async () => {
     const folder = await newFolder(ordinary)
     const [dataDir, enginesDir] = [join(folder, 'data'), join(folder, 'engines')]
     await mkdir(join(enginesDir, VERSIONS[0], 'node_modules/openclaw'), { recursive: true })

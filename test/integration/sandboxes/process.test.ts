@@ -25,7 +25,7 @@ containersContract('process', async () => {
     colleague,
     async close() {
       await Promise.all(all.map((one) => one.close()))
-      // The watch of a driver that is closing may just look at its locks.
+      // The watch of a driver that is closing may still be checking its locks.
       await rm(dir, { recursive: true, maxRetries: 10 })
     },
   }

@@ -1,4 +1,4 @@
-/** The sandboxes on which the cases of the port are run. */
+/** The sandboxes that the cases of the port run on. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import {
@@ -8,10 +8,10 @@ import {
   type SandboxSpec,
 } from '../../../src/sandboxes/port.ts'
 
-/** A driver under test, with two versions of an engine at hand. */
+/** A driver under test, with two engine versions available. */
 export interface Subject {
   runtime: SandboxRuntime
-  /** Another instance of Berth on the same machine, and the same one once more, as a second worker has it. */
+  /** Another instance of Berth on the same machine, and a second driver of the same instance, like another worker. */
   stranger: SandboxRuntime
   colleague: SandboxRuntime
   close(): Promise<void>
@@ -34,7 +34,7 @@ export function specOf(agentId: string, changes: Partial<SandboxSpec> = {}): San
   }
 }
 
-/** Runs a shell command in a sandbox, through the program that stands in for agentd. */
+/** Runs a shell command in a sandbox through the agentd stand-in. */
 export async function runIn(
   address: string | null,
   command: string,
@@ -48,7 +48,7 @@ export async function runIn(
   return (await response.json()) as { code: number | null; output: string }
 }
 
-/** The output of a command that succeeds. */
+/** The output of a command, which must succeed. */
 export async function outputIn(address: string | null, command: string): Promise<string> {
   const { code, output } = await runIn(address, command)
   assert.equal(code, 0, output)

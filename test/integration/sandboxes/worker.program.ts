@@ -1,4 +1,4 @@
-/** A worker that makes and starts agents as processes, and then waits to be killed, or kills itself on the way. */
+/** A worker that creates and starts agents as processes, and then waits to be killed, or kills itself halfway. */
 
 import { createLogger } from '../../../src/log.ts'
 import { openProcessRuntime } from '../../../src/sandboxes/process.ts'

@@ -1,4 +1,4 @@
-/** The first `npm start` on a machine: nothing that it leaves running has loaded what strips types, which takes 12 MB. */
+/** After the first `npm start` on a machine, no running process has loaded the type stripper, which takes 12 MB. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { startStack } from '../../support/stack.ts'
 
-/** Not typed, as it is loaded by the processes that are looked at. */
+/** JavaScript, because the observed processes load it. */
 const RECORDER = `
   import { writeFileSync } from 'node:fs'
   process.on('exit', () =>
     writeFileSync(process.env.BERTH_TEST_MODULES + '/' + process.argv[2], process.moduleLoadList.join('\\n')))`
 
-it('the supervisor and the roles of the first npm start find their code compiled', async (t) => {
+it('the supervisor and the roles of the first npm start use compiled code', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-modules-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const stack = await startStack({
@@ -30,6 +30,6 @@ it('the supervisor and the roles of the first npm start find their code compiled
   assert.match(
     await readFile(join(folder, 'compile'), 'utf8'),
     /amaro/,
-    'a process that strips types is told',
+    'a process that strips types is reported',
   )
 })

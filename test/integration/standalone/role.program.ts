@@ -1,6 +1,7 @@
 /**
- * A role for the supervisor's tests, as the first argument says: `good` serves and ends when asked or left
- * alone, `deaf` does neither, `patient` says what it waits for, and ends when asked twice, `crashing` ends at once, `misconfigured` ends with EX_CONFIG.
+ * A role for the supervisor's tests, selected by the first argument: `good` serves, and exits when asked or when its
+ * parent is gone; `deaf` does neither; `patient` reports what it waits for, and exits when asked twice; `crashing`
+ * exits at once; `misconfigured` exits with EX_CONFIG.
  */
 const kind = process.argv[2]
 console.log(`pid ${process.pid}`)

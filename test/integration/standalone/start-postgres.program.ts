@@ -1,4 +1,4 @@
-/** Starts PostgreSQL on a data folder, prints what it got as JSON, and stops it when standard input closes. */
+/** Starts PostgreSQL on a data folder, prints the result as JSON, and stops the server when standard input closes. */
 
 import { createLogger } from '../../../src/log.ts'
 import { startPostgres } from '../../../src/standalone/postgres.ts'

@@ -1,4 +1,7 @@
-/** Supervises a good and a deaf role that record themselves at the given path, and prints their URLs when they are ready. */
+/**
+ * Supervises a good and a deaf role, which record themselves at the given path, and prints their URLs when they are
+ * ready.
+ */
 
 import { createLogger } from '../../../src/log.ts'
 import { supervise } from '../../../src/standalone/supervisor.ts'

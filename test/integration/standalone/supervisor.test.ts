@@ -18,7 +18,7 @@ const role = (name: string, kind: string, recordPath: string): Role => ({
   env: { RECORDED_IN: recordPath },
 })
 
-/** Starts roles, given as `{ name: kind }` for each group, and collects their lines. */
+/** Starts roles, given as `{ name: kind }` for each group, and collects their log lines. */
 async function startRoles(t: TestContext, ...groups: Record<string, string>[]) {
   const recordPath = join(await newFolder(), 'roles.json')
   const lines: { role: string; line: string; at: number }[] = []
@@ -41,7 +41,7 @@ async function startRoles(t: TestContext, ...groups: Record<string, string>[]) {
 const gone = async (pid: number) => (await processIdentity(pid)) === null
 
 describe('supervisor', { concurrency: true }, () => {
-  test('roles become ready, and end in order', async (t) => {
+  test('roles become ready and exit in order', async (t) => {
     const { supervisor, lines, pids, recordPath } = await startRoles(
       t,
       { web: 'good' },
@@ -59,11 +59,11 @@ describe('supervisor', { concurrency: true }, () => {
     assert.equal(await readFile(recordPath, 'utf8'), '[]')
   })
 
-  test('the supervisor tells what a role waits for, and a hurried stop waits for nobody', async (t) => {
+  test('the supervisor reports what a role waits for, and a hurried stop does not wait', async (t) => {
     const { supervisor, lines, waits } = await startRoles(t, { web: 'patient' }, { worker: 'good' })
     await supervisor.ready
     const stopped = supervisor.stop()
-    await eventually(() => waits.length === 1, 'the web role says what it waits for')
+    await eventually(() => waits.length === 1, 'the web role reports what it waits for')
     assert.deepEqual(waits[0], ['1 request'])
     assert.deepEqual(
       lines.filter(({ line }) => line === 'ending'),
@@ -72,20 +72,20 @@ describe('supervisor', { concurrency: true }, () => {
     supervisor.hurry()
     await stopped
     assert.deepEqual(waits.at(-1), [])
-    // The role ended when it was asked a second time, and was not killed.
+    // The role exited when it was asked a second time, and was not killed.
     const endings = lines.filter(({ line }) => line === 'ending').map(({ role }) => role)
     assert.deepEqual(endings.sort(), ['web', 'worker'])
   })
 
-  test('a role that is killed is started again, alone', async (t) => {
+  test('a role that is killed restarts alone', async (t) => {
     const { supervisor, pids } = await startRoles(t, { web: 'good' }, { worker: 'good' })
     await supervisor.ready
     process.kill(pids('worker')[0] as number, 'SIGKILL')
-    await eventually(() => pids('worker').length === 2, 'the worker is back')
+    await eventually(() => pids('worker').length === 2, 'the worker is running again')
     assert.equal(pids('web').length, 1)
   })
 
-  test('a role that ends again and again is started after longer and longer pauses', async (t) => {
+  test('a role that keeps exiting is restarted after growing pauses', async (t) => {
     const { supervisor, lines } = await startRoles(t, { web: 'crashing' })
     await eventually(() => lines.length >= 4, 'four runs')
     await supervisor.stop()
@@ -106,7 +106,7 @@ describe('supervisor', { concurrency: true }, () => {
     for (const pid of pids('web')) assert.ok(await gone(pid))
   })
 
-  test('a stop just after the start leaves nothing', async (t) => {
+  test('a stop just after the start leaves no processes', async (t) => {
     const { supervisor, recordPath } = await startRoles(t, { web: 'deaf' }, { worker: 'good' })
     await supervisor.stop()
     assert.equal(await supervisor.ended, null)
@@ -114,14 +114,14 @@ describe('supervisor', { concurrency: true }, () => {
     assert.deepEqual(await markedProcesses([`RECORDED_IN=${recordPath}`]), [])
   })
 
-  test('a role that does not heed SIGTERM is killed', async (t) => {
+  test('a role that ignores SIGTERM is killed', async (t) => {
     const { supervisor, pids } = await startRoles(t, { web: 'deaf' })
     await supervisor.ready
     await supervisor.stop()
     assert.ok(await gone(pids('web')[0] as number))
   })
 
-  test('no role goes on after a killed supervisor, and no stranger is hit', async (t) => {
+  test('no role outlives a killed supervisor, and no other process is hit', async (t) => {
     const recordPath = join(await newFolder(), 'roles.json')
     t.after(() => endLeftovers(recordPath, log))
     const killed = runProgram(t, './supervise.program.ts', [recordPath])
@@ -133,7 +133,7 @@ describe('supervisor', { concurrency: true }, () => {
       return list.length === 2 && list
     }, 'both roles are recorded')
     killed.child.kill('SIGKILL')
-    await eventually(() => gone(pid(urls.good)), 'the good role ends by itself')
+    await eventually(() => gone(pid(urls.good)), 'the good role exits by itself')
     assert.equal(await gone(pid(urls.deaf)), false)
 
     const stranger = spawn('sleep', ['600'], { stdio: 'ignore' })

@@ -4,8 +4,8 @@ import type { AddEntry } from '../../../src/storage/port.ts'
 const PIECE = 256 * 1024
 
 /**
- * Pseudo-random bytes, always the same for a seed: the ChaCha20 stream under the seed's SHA-256, as
- * in Kubo's own tests of CID profiles, so that the CIDs which they state can be checked here.
+ * Pseudo-random bytes, always the same for a seed: the ChaCha20 stream under the seed's SHA-256, as in Kubo's own tests
+ * of CID profiles, so that the CIDs stated there can be checked here.
  */
 export async function* randomBytes(seed: string, size: number): AsyncGenerator<Uint8Array> {
   const cipher = createCipheriv('chacha20', createHash('sha256').update(seed).digest(), Buffer.alloc(16))
@@ -24,7 +24,7 @@ export async function* folder(seed: string, count: number, size: number): AsyncG
   }
 }
 
-/** Files whose content is given as text. */
+/** Files with the given texts. */
 export async function* texts(files: Record<string, string>): AsyncGenerator<AddEntry> {
   for (const [path, text] of Object.entries(files)) {
     yield {
@@ -36,7 +36,7 @@ export async function* texts(files: Record<string, string>): AsyncGenerator<AddE
   }
 }
 
-/** All the bytes of an iterable. */
+/** All bytes of an iterable. */
 export async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const all: Uint8Array[] = []
   for await (const chunk of chunks) all.push(chunk)

@@ -20,12 +20,12 @@ export interface Subject {
   close(): Promise<void>
 }
 
-/** Content in and out. */
+/** Adding and reading content. */
 export const contentCases = [addCases, readCases, pathCases, carCases, hollowCases]
-/** Cases of what is kept and what is removed: GC takes as long as the store is large, so better in a store of its own. */
+/** Cases of pins and GC. They run on a separate store, because GC takes longer the larger the store is. */
 export const keepingCases = [buildCases, untrustedDagCases, pinCases, unsupportedCases, gcCases]
 
-/** The cases that every driver of the storage port has to pass, or some of them. */
+/** The cases that every driver of the storage port must pass, or some of them. */
 export function storageContract(
   name: string,
   open: () => Promise<Subject>,
@@ -53,7 +53,7 @@ export function storageContract(
     const cases: Cases = { storage: () => storage, provider: () => provider }
     for (const group of groups) group(cases)
 
-    test('info says who and where the node is', async () => {
+    test('info identifies the node and its addresses', async () => {
       const info = await storage.info({ signal })
       assert.equal(info.driver, storage.driver)
       for (const address of info.addresses) assert.match(address, /\/p2p\/[^/]+$/)

@@ -2,7 +2,7 @@ import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import type { Subject } from './contract.ts'
 import { temporaryFolder } from './node-process.ts'
 
-/** The embedded node on a folder of its own. */
+/** The embedded node on a new folder. */
 export async function openSubject(): Promise<Subject> {
   const { dir, remove } = await temporaryFolder()
   const storage = createEmbeddedStorage({ dir, network: 'public', allowPrivate: true, gcGraceMs: 300 })

@@ -62,7 +62,7 @@ describe('embedded node', () => {
     await provider.stop()
   })
 
-  test('a node that is offline does everything but retrieve, beside one that does', async () => {
+  test('an offline node does everything except retrieve, next to an online node', async () => {
     const online = await open()
     const offline = await open({ offline: true })
     const { cid } = await online.add(texts({ 'a.txt': 'seen by both' }), { signal })
@@ -80,7 +80,7 @@ describe('embedded node', () => {
     assert.deepEqual([peerId, addresses], [null, []])
   })
 
-  test('a node that listens keeps its identity, in a file that only its user can read', async () => {
+  test('a listening node keeps its identity in a file that only its user can read', async () => {
     const own = await newFolder()
     const listen = ['/ip4/127.0.0.1/tcp/0']
     const first = await open({ dir: own, listen })
@@ -92,14 +92,14 @@ describe('embedded node', () => {
     assert.equal((await second.info({ signal })).peerId, peerId)
   })
 
-  test('an address that is taken is unavailable at the start', async () => {
+  test('a taken address makes the start fail as unavailable', async () => {
     const listening = await open({ dir: await newFolder(), listen: ['/ip4/127.0.0.1/tcp/0'] })
     const [address = ''] = (await listening.info({ signal })).addresses
     const taken = address.slice(0, address.indexOf('/p2p/'))
     await assert.rejects(open({ dir: await newFolder(), listen: [taken] }), failsWith('unavailable'))
   })
 
-  test('private addresses are not dialled unless that is allowed', async () => {
+  test('private addresses are not dialled unless allowed', async () => {
     const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'on loopback' }))
     const careful = await open({ dir: await newFolder(), allowPrivate: false })
     await assert.rejects(pin(careful, cid, [provider.address]), failsWith('bad_host_node'))
@@ -133,7 +133,7 @@ describe('embedded node', () => {
       assert.deepEqual(asked, [`/routing/v1/providers/${cid}`])
     })
 
-    test('a host node that is named by its peer id only is looked up', async () => {
+    test('a host node given only by its peer id is looked up', async () => {
       const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'found by peer id' }))
       const storage = await open({ dir: await newFolder(), routingUrl })
       const peerId = provider.address.slice(provider.address.indexOf('/p2p/') + 5)
@@ -142,7 +142,7 @@ describe('embedded node', () => {
     })
   })
 
-  test('only routing that answers makes a host node that is away a bad one', async () => {
+  test('an unreachable host node is bad only if routing answers', async () => {
     let status = 500
     const router = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
     await new Promise((resolve) => router.once('listening', resolve))
@@ -154,7 +154,7 @@ describe('embedded node', () => {
     for (const origins of [away, bare]) {
       await assert.rejects(pin(storage, cid, origins, 3000), failsWith('stalled'))
     }
-    status = 404 // nobody is known
+    status = 404 // no peer is known
     for (const origins of [away, bare]) {
       await assert.rejects(pin(storage, cid, origins), failsWith('bad_host_node'))
     }
@@ -162,7 +162,7 @@ describe('embedded node', () => {
     router.close()
   })
 
-  test('a node that retrieves also serves, when it listens', async () => {
+  test('a node that retrieves content serves it too if it listens', async () => {
     const cid = CID.parse(await provider.node.call('addFile', 'passed on', 3 * MIB))
     const middle = await open({ dir: await newFolder(), listen: ['/ip4/127.0.0.1/tcp/0'] })
     await pin(middle, cid, [provider.address])
@@ -171,7 +171,7 @@ describe('embedded node', () => {
     assert.equal((await last.stat(cid, { signal })).size, 3 * MIB)
   })
 
-  test('a peer whose message is refused loses its connection, and so learns that nobody answers it', async (t) => {
+  test('a peer whose message is rejected is disconnected, and so expects no response', async (t) => {
     const libp2p = await createLibp2p({
       transports: [tcp()],
       connectionEncrypters: [noise()],
@@ -185,7 +185,7 @@ describe('embedded node', () => {
     await gone
   })
 
-  test('a block above 2 MiB is not retrieved, and comes back from a backup where it was kept before', async () => {
+  test('a block above 2 MiB is not retrieved, but a backup that has it can restore it', async () => {
     const large = await block(new Uint8Array(3 * MIB))
     await provider.node.call('putBlock', `${large.cid}`, large.bytes)
     const storage = await open({ dir: await newFolder() })
@@ -196,7 +196,7 @@ describe('embedded node', () => {
     assert.equal((await storage.stat(large.cid, { signal })).size, 3 * MIB)
   })
 
-  test('a DAG whose nodes all link twice to the next one is walked once', async () => {
+  test('a DAG whose nodes all link twice to the next node is walked once', async () => {
     let cid = CID.parse(await provider.node.call('addTexts', { leaf: 'deep down' }))
     for (let level = 0; level < 60; level++) {
       const bytes = dagCbor.encode({ level, left: cid, right: cid })
@@ -207,7 +207,7 @@ describe('embedded node', () => {
     assert.equal((await pin(storage, cid, [provider.address])).blocks, 61)
   })
 
-  test('a damaged block is as good as none: it is not given out, and retrieved again', async () => {
+  test('a damaged block counts as missing: it is not served, and is retrieved again', async () => {
     const storage = await open()
     const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'to be damaged', 'b.txt': 'b' }))
     await pin(storage, cid, [provider.address])
@@ -219,7 +219,7 @@ describe('embedded node', () => {
     assert.equal(`${await collect(storage.cat(cid, { path: 'a.txt', signal }))}`, 'to be damaged')
   })
 
-  test('a disk that fails is unavailable, and leaves nothing half-written', async () => {
+  test('a disk that fails is unavailable and leaves no partial files', async () => {
     const own = await newFolder()
     const storage = await open({ dir: own })
     const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'does not fit' }))
@@ -234,7 +234,7 @@ describe('embedded node', () => {
     await pin(storage, cid, [provider.address])
   })
 
-  test('gc keeps what a large object links to, also when the thread that decodes it gives up', async () => {
+  test('gc keeps what a large object links to, even if its decoding thread gives up', async () => {
     const storage = await open({ dir: await newFolder(), gcGraceMs: 1 })
     const leaf = await block(Buffer.from('of a large object'))
     const root = await block(dagCbor.encode(Array(1000).fill(leaf.cid)), dagCbor.code)
@@ -248,7 +248,7 @@ describe('embedded node', () => {
     assert.equal((await storage.stat(root.cid, { signal })).size, root.bytes.length + leaf.bytes.length)
   })
 
-  test('a file that has come is described without reading all of it again, and a piece that is gone is missed', async () => {
+  test('a complete file is described without reading all of it, and a missing piece is detected', async () => {
     const own = await newFolder()
     const storage = await open({ dir: own, offline: true })
     const unixfs = new UnixFS({ type: 'file' })
@@ -277,13 +277,13 @@ describe('embedded node', () => {
     await assert.rejects(storage.stat(root.cid, { signal }), failsWith('not_found'))
   })
 
-  test('gc clears up after processes that died', async () => {
+  test('gc cleans up after processes that died', async () => {
     const own = await newFolder()
     const storage = await open({ dir: own, gcGraceMs: 50 })
     const { cid } = await storage.add(texts({ 'a.txt': 'was being moved' }), { signal })
     const old = new Date(Date.now() - 2 * 24 * 3_600_000)
 
-    // Died while it wrote a block; while it retrieved one; while it moved one that is pinned aside.
+    // Died while it wrote a block, while it retrieved a block, and while it moved a pinned block aside.
     await writeFile(join(own, 'tmp', 'half'), 'half a block')
     await utimes(join(own, 'tmp', 'half'), old, old)
     const mark = join(own, 'pins', `${cid}.pinning-0123456789abcdef`)
@@ -300,7 +300,7 @@ describe('embedded node', () => {
     assert.deepEqual(await readFile(path), bytes)
   })
 
-  test('gc keeps what an import under way has written, however long it takes', async () => {
+  test('gc keeps what an import in progress has written, however long it takes', async () => {
     const collector = await open({ dir: await newFolder() })
     const source = await collector.add(file('slow', 4 * MIB), { signal })
     const car = await collect(collector.exportCar(source.cid, { signal }))
@@ -325,7 +325,7 @@ describe('embedded node', () => {
     assert.equal((await collect(storage.cat(imported.cid, { signal }))).length, 4 * MIB)
   })
 
-  test('stop ends calls of the embedded node under way as aborted', async () => {
+  test('stop aborts calls of the embedded node in progress', async () => {
     const storage = await open({ dir: await newFolder() })
     const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('never there')))
     const pinning = pin(storage, cid, [provider.address], 60_000)
@@ -335,7 +335,7 @@ describe('embedded node', () => {
   })
 })
 
-/** When the youngest block of a folder was written, in ms; in the future while there is none. */
+/** When the youngest block of a folder was written, in ms; infinity while there is none. */
 async function youngestBlock(dir: string): Promise<number> {
   const names = await readdir(join(dir, 'blocks'), { recursive: true })
   const files = names.filter((name) => name.endsWith('.data'))
@@ -344,7 +344,7 @@ async function youngestBlock(dir: string): Promise<number> {
 }
 
 describe('frontier', () => {
-  test('the frontier visits every link in depth-first order, also when links have to make room', async () => {
+  test('the frontier visits every link in depth-first order, even if it has to drop links', async () => {
     const cidOf = async (name: string) => CID.createV1(0x71, await sha256.digest(Buffer.from(name)))
     const tree = new Map<string, CID[]>()
     const names = new Map<string, string>()

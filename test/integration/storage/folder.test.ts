@@ -14,7 +14,7 @@ import { collect, file, texts } from './content.ts'
 import { temporaryFolder } from './node-process.ts'
 import { snapshot } from './trees.ts'
 
-describe('folders that are unpacked', () => {
+describe('unpacked folders', () => {
   const { signal } = new AbortController()
   const limits = { maxFiles: 10, maxBytes: 100, signal }
   let storage: Storage
@@ -31,7 +31,7 @@ describe('folders that are unpacked', () => {
     await remove()
   })
 
-  /** Keeps blocks as they are, of which the last one is the root. */
+  /** Keeps blocks unchanged; the last one is the root. */
   const keep = async (...blocks: Block[]): Promise<CID> => {
     const root = blocks.at(-1)
     assert.ok(root)
@@ -58,7 +58,7 @@ describe('folders that are unpacked', () => {
     return all
   }
 
-  test('unpacked folders come in the order of their DAG, and their paths can be had without their contents', async () => {
+  test('unpacked folders follow the order of their DAG, and paths are available without contents', async () => {
     const { cid } = await storage.add(texts({ 'a/x': '1', 'a.b': '2', 'a-b/y': '3', a0: '4', 'Z/z': '5' }), {
       signal,
     })
@@ -67,7 +67,7 @@ describe('folders that are unpacked', () => {
     assert.deepEqual(await listPaths(storage, cid, { max: 3, signal }), all.slice(0, 3))
   })
 
-  test('unpacked folders have files of any size, empty ones, and links as they are', async () => {
+  test('unpacked folders support files of any size, empty files, and links unchanged', async () => {
     const small = await storage.add(texts({ 'empty.txt': '', 'b/small.txt': 'small' }), { signal })
     const read = await readFolder(storage, small.cid, limits)
     assert.deepEqual(
@@ -89,7 +89,7 @@ describe('folders that are unpacked', () => {
     await assert.rejects(readFolder(storage, linked.cid, limits), failsWith('invalid_object'))
   })
 
-  test('unpacked folders with names that no file can have, or that come twice, are refused', async () => {
+  test('unpacked folders with duplicate or impossible file names are rejected', async () => {
     const leaf = await block(Buffer.from('x'))
     const odd = ['', '.', '..', '.git', '.GIT', 'a/b', '/etc', 'a\0b', 'x'.repeat(256)]
     for (const name of odd) {
@@ -105,7 +105,7 @@ describe('folders that are unpacked', () => {
     }
   })
 
-  test('folders that turn out to be something else are refused', async () => {
+  test('unpacked folders that turn out to be something else are rejected', async () => {
     const object = await block(dagCbor.encode({ a: 1 }), dagCbor.code)
     await assert.rejects(paths(await keep(object)), failsWith('invalid_object'))
     await assert.rejects(
@@ -118,7 +118,7 @@ describe('folders that are unpacked', () => {
     await assert.rejects(paths(await keep(long, await directory(['l', long]))), failsWith('invalid_object'))
   })
 
-  test('unpacked folders whose files are not as long as they say are refused before the end of the file', async () => {
+  test('unpacked folders with wrong file lengths are rejected before the end of the file', async () => {
     const leaf = await block(Buffer.from('ten bytes!'))
     for (const said of [11n, 2n ** 60n]) {
       const lying = await nodeOf(new UnixFS({ type: 'file', blockSizes: [said] }), [['', leaf]])
@@ -127,7 +127,7 @@ describe('folders that are unpacked', () => {
     }
   })
 
-  test('unpacked folders have files whose CIDs carry their own bytes, or those of a part', async () => {
+  test('unpacked folders support files with identity CIDs, as a whole or in part', async () => {
     const inline = ({ cid, bytes }: Block): Block => ({
       cid: CID.createV1(cid.code, identity.digest(bytes)),
       bytes,
@@ -152,7 +152,7 @@ describe('folders that are unpacked', () => {
     )
   })
 
-  test('unpacked folders are bounded in depth, files and bytes', async () => {
+  test('unpacked folders are limited in depth, files and bytes', async () => {
     const leaf = await block(Buffer.from('x'))
     let deep = await directory(['f', leaf])
     const blocks = [leaf, deep]
@@ -176,7 +176,7 @@ describe('folders that are unpacked', () => {
     await readFolder(storage, large.cid, { ...limits, maxBytes: 101 })
   })
 
-  test('unpacked folders with more paths than anybody can walk end in time', async () => {
+  test('unpacked folders with more paths than can be walked end in time', async () => {
     let node = await directory(['f', await block(Buffer.from('x'))])
     const blocks = [await block(Buffer.from('x')), node]
     for (let level = 0; level < 60; level++) {
@@ -187,7 +187,7 @@ describe('folders that are unpacked', () => {
     await assert.rejects(readFolder(storage, cid, limits), failsWith('too_large'))
   })
 
-  test('unpacked folders have what is in them twice, and what their reader let pass', async () => {
+  test('unpacked folders include duplicate content and allow readers to skip files', async () => {
     const same = { a: 'same', 'b.txt': 'other', 'x/deep/y': 'same' }
     const all = Object.entries(same).flatMap(([path, text]) =>
       ['1', '2'].map((at) => [`${at}/${path}`, text]),
@@ -210,7 +210,7 @@ describe('folders that are unpacked', () => {
     assert.deepEqual(unread, [`d/large ${3 * MIB}`, 'd/z.txt 8'])
   })
 
-  test('unpacked folders are walked up to as many entries as the reader takes', async () => {
+  test('unpacked folders are walked up to the reader’s limit of entries', async () => {
     const { cid } = await storage.add(texts({ 'd/a': '1', 'd/b': '2', c: '3' }), { signal })
     const count = async (maxEntries: number) => {
       let entries = 0
@@ -221,7 +221,7 @@ describe('folders that are unpacked', () => {
     await assert.rejects(count(3), failsWith('too_large'))
   })
 
-  test('unpacked folders are the same whatever the order of their stream, and where it ends early', async () => {
+  test('unpacked folders are the same for any order of their stream, or if it ends early', async () => {
     const files = { 'a/x': '1', 'a/y': 'same', 'b/x': '1', 'b/z': '2', c: 'same', d: '3' }
     const { cid } = await storage.add(texts(files), { signal })
     const { cid: foreign } = await storage.add(texts({ 'e/f': 'other' }), { signal })
@@ -249,19 +249,19 @@ describe('folders that are unpacked', () => {
     }
   })
 
-  test('a folder whose node fails at the end of its stream is not taken for whole', async () => {
+  test('reading a folder fails if its stream ends in an error', async () => {
     const { cid } = await storage.add(texts({ 'a.txt': 'a', 'b.txt': 'b' }), { signal })
     const failing: Storage = {
       ...storage,
       async *blocks(...asked) {
         yield* storage.blocks(...asked)
-        throw new StorageError('unavailable', 'the node says so at the end')
+        throw new StorageError('unavailable', 'the node reports it at the end')
       },
     }
     await assert.rejects(readFolder(failing, cid, limits), failsWith('unavailable'))
   })
 
-  test('unpacked folders end when aborted, and where a block is missing', async () => {
+  test('unpacked folders fail when aborted and if a block is missing', async () => {
     const { cid } = await storage.add(texts({ 'a/b': 'x', c: 'y' }), { signal })
     const walking = walkFolder(storage, cid, { signal: AbortSignal.abort() }).next()
     await assert.rejects(walking, failsWith('aborted'))

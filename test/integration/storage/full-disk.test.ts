@@ -1,4 +1,7 @@
-/** The embedded node on a disk that runs full: what it refuses, what goes on, and that it goes on when there is room. */
+/**
+ * The embedded node on a disk that fills up: what it rejects, what still works, and that it recovers when there is
+ * room.
+ */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -36,7 +39,7 @@ const full =
   'No space left: the disk of the embedded IPFS nodes (BERTH_DATA_DIR) is down to its reserve (BERTH_DISK_RESERVE_MB)'
 const refused = (error: unknown) => failsWith('no_space')(error) && (error as Error).message === full
 
-test('an embedded node down to its reserve writes nothing new, serves, deletes, collects, and goes on', {
+test('an embedded node at its disk reserve rejects new content, still reads and deletes, and recovers', {
   skip,
 }, async (t) => {
   const storage = await open('reserve', 32 * MIB)
@@ -55,7 +58,7 @@ test('an embedded node down to its reserve writes nothing new, serves, deletes, 
   const { free } = disk ?? assert.fail()
   await disk?.fillTo(16 * MIB)
   let tried = 0
-  await until('the look at the disk is old', () =>
+  await until('the cached disk usage is old', () =>
     storage.add(texts({ new: `${tried++}` }), { signal }).then(() => false, refused),
   )
   const before = await free()
@@ -72,7 +75,7 @@ test('an embedded node down to its reserve writes nothing new, serves, deletes, 
     refused,
   )
   await assert.rejects(retrieve(), refused)
-  // Content that is there already needs no room.
+  // Stored content needs no room.
   await storage.importCar(
     (async function* () {
       yield car
@@ -97,7 +100,7 @@ test('an embedded node down to its reserve writes nothing new, serves, deletes, 
   await storage.add(file('new', MIB), { signal })
 })
 
-test('a retrieval that would go below the reserve stops there, and goes on from where it was', {
+test('a retrieval stops at the disk reserve and later resumes', {
   skip,
 }, async (t) => {
   const storage = await open('retrieval', 8 * MIB)
@@ -109,7 +112,7 @@ test('a retrieval that would go below the reserve stops there, and goes on from 
   const cid = CID.parse(await provider.node.call('addFile', 'larger than the room', 30 * MIB))
   const retrieve = () => storage.pin(cid, { origins: [provider.address], stallMs: 20_000, signal })
   await disk?.fillTo(24 * MIB)
-  await until('the look at the disk is old', () =>
+  await until('the cached disk usage is old', () =>
     retrieve().then(() => assert.fail('it had no room'), refused),
   )
   assert.ok(((await disk?.free()) ?? 0) > 6 * MIB)
@@ -123,7 +126,7 @@ test('a retrieval that would go below the reserve stops there, and goes on from 
   assert.equal((await storage.stat(cid, { signal })).size, 30 * MIB)
 })
 
-test('a disk that is full without a reserve fails as no_space, and what was pinned before is whole', {
+test('a full disk without a reserve fails as no_space and keeps earlier pins whole', {
   skip,
 }, async (t) => {
   const storage = await open('none', 0)

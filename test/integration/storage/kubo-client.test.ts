@@ -1,4 +1,4 @@
-/** kubo-rpc-client: that Berth bounds its calls, and why it does not have all of them. */
+/** kubo-rpc-client: Berth limits its calls, and does not use it for all calls. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
@@ -30,7 +30,7 @@ async function all<T>(source: AsyncIterable<T>): Promise<T[]> {
   return got
 }
 
-/** Starts an HTTP server that answers every request like this. @returns its address. */
+/** Starts an HTTP server that answers every request with `answer`. @returns its address. */
 async function serve(answer: RequestListener): Promise<string> {
   const server = createServer(
     (request, response) => void request.resume().once('end', () => answer(request, response)),
@@ -55,14 +55,14 @@ describe('calls by kubo-rpc-client', () => {
     )
   const late = { code: 'unavailable', message: /within 500 ms/ }
 
-  test('a Kubo that takes the call and does not answer is unavailable at the deadline', async () => {
+  test('a Kubo that accepts the call and does not answer is unavailable at the deadline', async () => {
     await assert.rejects(
       id(() => {}, SHORT_MS),
       late,
     )
   })
 
-  test('a Kubo that stays silent in the middle of its answer is unavailable at the deadline', async () => {
+  test('a Kubo that falls silent in the middle of its response is unavailable at the deadline', async () => {
     await assert.rejects(
       id((_, response) => void response.write(IDENTITY.slice(0, 20)), SHORT_MS),
       late,
@@ -77,7 +77,7 @@ describe('calls by kubo-rpc-client', () => {
     await assert.rejects(id(error, SHORT_MS), late)
   })
 
-  test('a Kubo that answers drop by drop is unavailable at the deadline', async () => {
+  test('a Kubo that trickles its response is unavailable at the deadline', async () => {
     const drops: RequestListener = (_, response) => {
       const dropping = setInterval(() => response.write(' '), 50)
       response.once('close', () => clearInterval(dropping))
@@ -85,7 +85,7 @@ describe('calls by kubo-rpc-client', () => {
     await assert.rejects(id(drops, SHORT_MS), late)
   })
 
-  test('a Kubo that goes in the middle of its answer, or is away, is unavailable', async () => {
+  test('a Kubo that leaves in the middle of its response, or is away, is unavailable', async () => {
     const going: RequestListener = (_, response) =>
       void response.write(IDENTITY.slice(0, 20), () => response.destroy())
     await assert.rejects(id(going), { code: 'unavailable', message: /^Kubo is not there: / })
@@ -96,7 +96,7 @@ describe('calls by kubo-rpc-client', () => {
     )
   })
 
-  test('a caller who goes ends the call, also for Kubo', async () => {
+  test('a caller who leaves ends the call at Kubo, too', async () => {
     const caller = new AbortController()
     let left: Promise<unknown> | undefined
     const client = new KuboClient(
@@ -112,7 +112,7 @@ describe('calls by kubo-rpc-client', () => {
     await assert.rejects(ask(), failsWith('aborted'))
   })
 
-  test("Kubo's own errors keep its words; those of others are unavailable", async () => {
+  test("Kubo's own errors keep their message; errors of other servers are unavailable", async () => {
     const answer =
       (status: number, type: string, body: string): RequestListener =>
       (_, response) =>
@@ -141,11 +141,11 @@ describe('calls by kubo-rpc-client', () => {
   })
 })
 
-describe('what kubo-rpc-client does not do well', () => {
+describe('shortcomings of kubo-rpc-client', () => {
   const { signal } = new AbortController()
   const limits = { signal, deadlineMs: LONG_MS }
 
-  /** Both ways to a server that answers like this. */
+  /** Both clients, connected to a server that answers with `answer`. */
   async function open(answer: RequestListener): Promise<{ rpc: KuboRPCClient; stream: KuboStream }> {
     const url = await serve(answer)
     const stream = new KuboStream(url)
@@ -172,7 +172,7 @@ describe('what kubo-rpc-client does not do well', () => {
     ['repo/gc', rows({ Key: { '/': `${ROOT}` } }), (rpc) => rpc.repo.gc()],
   ]
   for (const [command, begun, run] of cutShort) {
-    test(`${command} that Kubo cuts short is a success for kubo-rpc-client, and an error for the stream`, async () => {
+    test(`${command} cut short by Kubo succeeds in kubo-rpc-client and fails in the stream`, async () => {
       const { rpc, stream } = await open((_, response) => {
         response.writeHead(200, { 'content-type': 'application/json', trailer: 'X-Stream-Error' })
         response.write(begun)
@@ -185,7 +185,7 @@ describe('what kubo-rpc-client does not do well', () => {
     })
   }
 
-  test('kubo-rpc-client throws at the first row of progress of pin/add', async () => {
+  test('kubo-rpc-client throws at the first progress row of pin/add', async () => {
     const answer = [{ Progress: 1, Bytes: 100 }, { Pins: [`${ROOT}`] }]
     const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))
     const progress = { progress: true }
@@ -193,7 +193,7 @@ describe('what kubo-rpc-client does not do well', () => {
     assert.deepEqual(await all(stream.rows('pin/add', progress, limits)), answer)
   })
 
-  test('kubo-rpc-client neither has Kubo stay offline for CARs nor asks for the number of blocks', async () => {
+  test('kubo-rpc-client cannot keep Kubo offline for CARs or ask for the number of blocks', async () => {
     const asked: (string | undefined)[] = []
     const { rpc } = await open((request, response) => {
       asked.push(request.url)
@@ -206,13 +206,13 @@ describe('what kubo-rpc-client does not do well', () => {
     assert.deepEqual(asked, ['/api/v0/dag/import?pin-roots=false', `/api/v0/dag/export?arg=${ROOT}`])
   })
 
-  test('kubo-rpc-client takes a block of any size from block/get', async () => {
+  test('kubo-rpc-client accepts a block of any size from block/get', async () => {
     const { rpc, stream } = await open((_, response) => void response.end(Buffer.alloc(8 * MIB)))
     assert.equal((await rpc.block.get(ROOT)).length, 8 * MIB)
     await assert.rejects(blockReader(stream, signal)(ROOT), failsWith('invalid_object'))
   })
 
-  test('kubo-rpc-client throws in routing/findprovs at an address of a protocol that Kubo knows and it does not', async () => {
+  test('kubo-rpc-client fails in routing/findprovs at an address of an unknown protocol', async () => {
     const Addrs = ['/ip4/192.0.2.1/tcp/4001/plaintextv2']
     const answer = [{ ID: PEER, Type: 1, Responses: [{ ID: PEER, Addrs }], Extra: '' }]
     const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))

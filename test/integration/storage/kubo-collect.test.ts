@@ -1,4 +1,4 @@
-/** Garbage in a Kubo that is Berth's own: collected when something was released, and never from under an import. */
+/** Garbage in a Kubo that Berth owns: it is collected after a release, and never during an import. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -23,7 +23,7 @@ const skip = kuboBinary
   : 'BERTH_TEST_KUBO is not set: it names the Kubo binary, see scripts/ci/kubo.sh'
 const { signal } = new AbortController()
 
-describe("a Kubo that is Berth's own", { skip }, () => {
+describe('a Kubo that Berth owns', { skip }, () => {
   let kubo: KuboNode
   let database: TestDatabase
   /** Storages as two processes open them. */
@@ -46,7 +46,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
   const repoBytes = async () => (await storage.info({ signal })).repoBytes ?? 0
   const gcWaits = () => until('the collection waits', () => isAwaited(database.pool, 'kuboPublic'))
 
-  test("a Kubo that is Berth's own keeps what was released until it is collected, and says what that freed", async () => {
+  test('a Kubo that Berth owns keeps released content until GC, which reports what it freed', async () => {
     const { cid } = await storage.add(file('deleted', 8 * MIB), { signal })
     const full = await repoBytes()
     await storage.unpin(cid, { signal })
@@ -56,7 +56,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     assert.ok(full - (await repoBytes()) > 7 * MIB)
   })
 
-  test("a Kubo that is Berth's own is collected once after something was released, by one of several workers, and what that freed is added up", async () => {
+  test('a Kubo that Berth owns is collected once per release by one worker, and totals are kept', async () => {
     const services = { pool: database.pool, intervalMs: 3_600_000, log: database.log }
     const passHours = () =>
       database.pool.query(
@@ -72,7 +72,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
           FROM garbage_collection WHERE network = $1`,
         [network],
       )
-    // The first collection: there was none before.
+    // The first collection is due because there was none before.
     await until('it is collected', () => turn().then(async () => (await read()).runs === 1))
     const { cid } = await storage.add(file('released', 4 * MIB), { signal })
     await passHours()
@@ -90,13 +90,13 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     assert.equal((await read('private')).runs, 0)
   })
 
-  test("a Kubo that is Berth's own is not collected in the middle of an import, an import of a CAR or a build of another process", async () => {
+  test('a Kubo that Berth owns is not collected during an import or a build of another process', async () => {
     const source = await storage.add(file('in the middle', 3 * MIB), { signal })
     const bytes = await collect(storage.cat(source.cid, { signal }))
     const car = await collect(storage.exportCar(source.cid, { signal }))
     await storage.unpin(source.cid, { signal })
     await storage.gc({ signal })
-    /** Gives pieces, and has a collection wait between the first and the others. */
+    /** Yields pieces, and makes a collection wait between the first and the others. */
     const collections: Promise<unknown>[] = []
     const withCollection = async function* (pieces: AsyncIterable<Uint8Array>) {
       let given = 0
@@ -134,7 +134,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
       await Promise.all(collections)
       await storage.gc({ signal })
       assert.equal(await storage.isPinned(cid, { signal }), true)
-      // Every block is there: this pins offline.
+      // Every block exists, so this pins offline.
       await storage.unpin(cid, { signal })
       await storage.pin(cid, { offline: true, stallMs: 10_000, signal })
       await storage.unpin(cid, { signal })
@@ -147,7 +147,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     ['add', 'an upload'],
     ['build', 'a snapshot'],
   ] as const)
-    test(`a Kubo that is Berth's own is collected after a process was killed in the middle of ${what}, but for what others import meanwhile`, async (t) => {
+    test(`a Kubo that Berth owns is collected after a kill during ${what}, keeping other imports`, async (t) => {
       const base = await storage.add(texts({ 'a.txt': `the snapshot before ${kind}` }), { signal })
       const program = join(import.meta.dirname, 'kubo-import.program.ts')
       const victim = run(process.execPath, [program, kubo.apiUrl, database.url, kind, `${base.cid}`])
@@ -180,7 +180,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
       }
     })
 
-  test("a Kubo that is Berth's own is not collected while a retrieval is under way, which would make all other pins wait for it", async () => {
+  test('a Kubo that Berth owns is not collected during a retrieval, which would block other pins', async () => {
     const provider = await startProvider()
     try {
       const cid = CID.parse(await provider.node.call('addFile', 'kubo retrieving', 150 * MIB))
@@ -192,7 +192,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
         signal,
         onProgress: ({ phase }) => {
           if (phase !== 'retrieving' || collection !== undefined) return
-          // Once its own session has the lock.
+          // As soon as its own session has the lock.
           collection = until('the retrieval is inside', async () => {
             const { rows } = await database.pool.query(
               `SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted`,
@@ -212,7 +212,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     }
   })
 
-  test("a Kubo that is Berth's own leaves the pins of others and its own files alone", async () => {
+  test('a Kubo that Berth owns keeps third-party pins and its own files', async () => {
     const mine = await storage.add(texts({ 'a.txt': 'pinned by somebody else' }), { signal })
     await storage.unpin(mine.cid, { signal })
     const call = (command: string) => fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })

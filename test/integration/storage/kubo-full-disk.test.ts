@@ -1,4 +1,7 @@
-/** A Kubo whose disk runs full: what it says, what goes on, that nothing kept is lost, and that it goes on with room. */
+/**
+ * A Kubo whose disk fills up: what it reports, what still works, that no pin is lost, and that it recovers when there
+ * is room.
+ */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -42,7 +45,7 @@ describe('a Kubo whose disk is full', { skip }, () => {
   const add = (seed: string, size: number) => storage.add(file(seed, size), { signal })
   const read = async (cid: CID) => `${await collect(storage.cat(cid, { signal }))}`
 
-  test('a Kubo whose disk is full says so to imports, CARs, builds and retrievals, serves, deletes and collects, and goes on with room', async (t) => {
+  test('a Kubo whose disk is full reports it, still reads and deletes, and recovers', async (t) => {
     const provider = await startProvider()
     t.after(() => provider.stop())
     const kept = await storage.add(texts({ 'a.txt': 'kept' }), { signal })
@@ -98,7 +101,7 @@ describe('a Kubo whose disk is full', { skip }, () => {
     assert.equal(await read(kept.cid), 'kept')
   })
 
-  test('a Kubo that could not write down a pin says so until it is started again, and has lost none', async () => {
+  test('a Kubo that could not record a pin fails until its restart, and loses no pin', async () => {
     const cids: CID[] = []
     for (let i = 0; i < 40; i++) cids.push((await add(`small ${i}`, 100)).cid)
     await disk.fillTo(0)
@@ -110,12 +113,12 @@ describe('a Kubo whose disk is full', { skip }, () => {
       }
     })
     await disk.empty()
-    // Kubo's datastore goes on failing once its log could not be written.
+    // Once its log could not be written, Kubo's datastore keeps failing.
     await refuses(() => storage.unpin(cids.at(-1) as CID, { signal }))
     assert.match((await storage.shortage({ signal })) ?? '', FULL)
     await kubo.kill()
     await kubo.restart()
-    await until('it takes writes again', async () => (await storage.shortage({ signal })) === null)
+    await until('it accepts writes again', async () => (await storage.shortage({ signal })) === null)
     for (const cid of cids) {
       const isPinned = await storage.isPinned(cid, { signal })
       assert.equal(isPinned, !released.has(cid), `${cid}`)

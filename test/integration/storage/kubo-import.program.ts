@@ -1,6 +1,6 @@
 /**
- * An import into a Kubo that is Berth's own, by a process that is to be killed in the middle: `add` for an upload, `build`
- * for a snapshot on top of another one. Prints `half` once Kubo has some of it, and never comes to an end.
+ * An import into a Kubo that Berth owns, by a process that is killed halfway: `add` for an upload, `build` for a
+ * snapshot on top of another one. Prints `half` once Kubo has some of it, and never ends.
  */
 import { CID } from 'multiformats/cid'
 import { SharedLock } from '../../../src/db/shared-lock.ts'
@@ -14,7 +14,7 @@ const { signal } = new AbortController()
 const lock = new SharedLock(databaseUrl, 'kuboPublic')
 const storage = createKuboStorage({ apiUrl, network: 'public', lock })
 await storage.start()
-/** Pieces whose blocks Kubo writes as they come, and then nothing. */
+/** Pieces whose blocks Kubo writes as they arrive, and then nothing. */
 async function* pieces(): AsyncGenerator<Uint8Array> {
   yield* randomBytes(`killed ${kind}`, 40 * MIB)
   process.stdout.write('half\n')

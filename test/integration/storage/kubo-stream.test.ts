@@ -21,7 +21,7 @@ describe("Kubo's stream", () => {
     for (const close of closing) close()
   })
 
-  /** A server that answers like this. */
+  /** A server that answers with `answer`. */
   const open = async (answer: RequestListener): Promise<KuboStream> => {
     const server = createServer(answer).listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
@@ -40,7 +40,7 @@ describe("Kubo's stream", () => {
     return `${await collect(stream.bytes('add', {}, { signal, idleMs: IDLE_MS, ...(body && { body }) }))}`
   }
 
-  test('a body may take its time, also when the answer has begun', async () => {
+  test('a body may take its time, even if the response has begun', async () => {
     async function* slow() {
       yield Buffer.from('first')
       await delay(2 * IDLE_MS)
@@ -53,7 +53,7 @@ describe("Kubo's stream", () => {
     assert.equal(await call(echo, slow()), 'begun,firstsecond')
   })
 
-  test('a server that does not take the body is unavailable', async () => {
+  test('a server that does not read the body is unavailable', async () => {
     async function* endless() {
       for (;;) yield Buffer.alloc(MIB)
     }
@@ -63,7 +63,7 @@ describe("Kubo's stream", () => {
     )
   })
 
-  test('a server that is silent once it has the body is unavailable', async () => {
+  test('a server that is silent after it got the body is unavailable', async () => {
     async function* short() {
       yield Buffer.from('all')
     }
@@ -73,7 +73,7 @@ describe("Kubo's stream", () => {
     )
   })
 
-  test('a body that fails passes its own error on', async () => {
+  test('a body that fails throws its own error', async () => {
     async function* broken() {
       yield Buffer.from('a part')
       throw new Error('the upload broke off')
@@ -86,7 +86,7 @@ describe("Kubo's stream", () => {
 
   describe('blocks of a node', () => {
     const { signal } = new AbortController()
-    /** Reads all below the first of these blocks from a node that has them; `onCat` changes the answers to `cat`. */
+    /** Reads all blocks below the first block from a node that has them; `onCat` changes the responses to `cat`. */
     const read = async (blocks: Block[], onCat: (bytes: Buffer) => { bytes: Buffer; trailer?: string }) => {
       const held = new Map(blocks.map(({ cid, bytes }) => [`${cid}`, bytes]))
       const calls: string[] = []
@@ -108,7 +108,7 @@ describe("Kubo's stream", () => {
       Promise.all(Array.from({ length: count }, (_, i) => block(Buffer.from(`leaf ${i}`.padEnd(100)))))
     const whole = (bytes: Buffer) => ({ bytes })
 
-    test('blocks of a node come many leaves in a call, in the order of its DAG', async () => {
+    test('blocks of a node come in DAG order, many leaves per call', async () => {
       const leaves = await leavesOf(70)
       const inner = await directory(leaves.slice(0, 30))
       const root = await directory([leaves[69] as Block, inner, ...leaves.slice(30, 69)])
@@ -121,7 +121,7 @@ describe("Kubo's stream", () => {
       assert.deepEqual(calls.sort(), ['block/get', 'block/get', 'cat', 'cat', 'cat'])
     })
 
-    test('blocks of a node are asked for one by one where their parents lie about their sizes', async () => {
+    test('blocks of a node are requested one by one if their parents misstate their sizes', async () => {
       const leaves = await leavesOf(3)
       const root = await directory(leaves.map(({ cid, bytes }, i) => ({ cid, bytes, size: 90 + 10 * i })))
       for (const lie of [root, await directory(leaves.map((leaf) => ({ ...leaf, size: 10 })))]) {
@@ -131,7 +131,7 @@ describe("Kubo's stream", () => {
       }
     })
 
-    test('blocks of a node that many others link to are asked for once', async () => {
+    test('blocks of a node that many others link to are requested once', async () => {
       const shared = await Promise.all((await leavesOf(100)).map((leaf) => directory([leaf])))
       const parents: Block[] = []
       for (let i = 0; i < 20; i++) parents.push(await directory([...shared, ...parents.slice(-1)]))
@@ -141,13 +141,13 @@ describe("Kubo's stream", () => {
       assert.equal(calls.filter((call) => call === 'block/get').length, 1 + 20 + 100)
     })
 
-    test('blocks of a node are refused where one is damaged, and where the node fails at the end', async () => {
+    test('blocks of a node are rejected if one is damaged or the node fails at the end', async () => {
       const leaves = await leavesOf(3)
       const root = await directory(leaves)
       const damaged = (bytes: Buffer) => ({
         bytes: bytes.map((byte, i) => (i === 150 ? byte ^ 1 : byte)) as Buffer,
       })
-      // A block that was damaged on the way arrives when it is requested once more.
+      // A block that was damaged in transit arrives at a second request.
       assert.equal((await read([root, ...leaves], damaged)).names.length, 4)
       const broken = { cid: (leaves[1] as Block).cid, bytes: Buffer.alloc(100) }
       const held = [root, leaves[0] as Block, broken, leaves[2] as Block]
@@ -158,7 +158,7 @@ describe("Kubo's stream", () => {
   })
 })
 
-/** A directory whose entries have the sizes of these blocks, or those that are given. */
+/** A directory whose entries have the sizes of these blocks, or the given sizes. */
 function directory(entries: (Block & { size?: number })[]): Promise<Block> {
   const Links = entries.map(({ cid, bytes, size }, i) => ({
     Name: `${i}`.padStart(3, '0'),

@@ -23,7 +23,7 @@ import { storageContract } from './contract.ts'
 import { startProvider } from './node-process.ts'
 
 const MIB = 1024 * 1024
-/** Without a block for so long, a pin has stalled by default, and host nodes are dialled again. */
+/** By default, a pin has stalled after this time without a block, and host nodes are dialled again. */
 const [STALL_MS, REDIAL_MS] = [120_000, 15_000]
 const skip = kuboBinary
   ? false
@@ -64,7 +64,7 @@ describe('kubo', { skip }, () => {
     await provider?.stop()
   })
 
-  /** Calls Kubo's API as another user of the node would. */
+  /** Calls Kubo's API like another user of the node. */
   const api = async (command: string) => {
     const answer = await fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })
     return { ok: answer.ok, text: await answer.text() }
@@ -80,7 +80,7 @@ describe('kubo', { skip }, () => {
   }
   const pin = (cid: CID) => storage.pin(cid, { origins: [provider.address], stallMs: 20_000, signal })
 
-  test('a daemon that is killed in mid-pin is unavailable; the pin succeeds when it is back', async (t) => {
+  test('a daemon killed in mid-pin is unavailable, and the pin succeeds after its restart', async (t) => {
     const held = await startHeldProvider()
     t.after(() => held.stop())
     const cid = await held.file(randomBytes(150 * MIB))
@@ -125,19 +125,19 @@ describe('kubo', { skip }, () => {
     assert.match(JSON.stringify(await dropped), /success/)
   })
 
-  test('a host node that answers nothing on a connection that stands is connected to anew', async (t) => {
+  test('a silent host node on an open connection is reconnected', async (t) => {
     const deaf = await startHeldProvider()
     t.after(() => deaf.stop())
     const [lost, wanted] = [await deaf.block(randomBytes(100), raw), await deaf.block(randomBytes(100), raw)]
     const options = { origins: [deaf.multiaddr], signal }
-    // The peer reads this block for ever, and nothing else of the connection meanwhile.
+    // The peer reads this block forever, and nothing else of the connection in the meantime.
     deaf.hold(lost)
     await assert.rejects(storage.pin(lost, { ...options, stallMs: 1_000 }), failsWith('stalled'))
     const redial = onDemand(t, REDIAL_MS)
     await Promise.all([storage.pin(wanted, { ...options, stallMs: STALL_MS }), until('it redials', redial)])
   })
 
-  test('a host node that loses a request in mid-pin is connected to anew', async (t) => {
+  test('a host node that loses a request in mid-pin is reconnected', async (t) => {
     const forgetful = await startHeldProvider()
     t.after(() => forgetful.stop())
     const files = { 'a.bin': randomBytes(100), 'b.bin': randomBytes(100), 'c.bin': randomBytes(100) }
@@ -151,7 +151,7 @@ describe('kubo', { skip }, () => {
     const pinning = storage.pin(root, { origins, stallMs: STALL_MS, signal, onProgress })
     const reported = until('blocks are reported', () => reports.some((blocks) => blocks > 0))
     await Promise.race([pinning, Promise.all([lost, reported])])
-    // Where blocks have arrived, only a second silence ends the connection.
+    // If blocks have arrived, only a second silence ends the connection.
     for (const _ of [1, 2]) redial()
     await pinning
     assert.ok(
@@ -161,7 +161,7 @@ describe('kubo', { skip }, () => {
     assert.equal((await storage.stat(root, { signal })).size, 300)
   })
 
-  test('pins of others are not listed, and come out as they were', async () => {
+  test('third-party pins are not listed and stay unchanged', async () => {
     const shared = await storage.add(texts({ 'a.txt': 'pinned by both' }), { signal })
     await storage.unpin(shared.cid, { signal })
     for (const theirs of ['', 'their name', 'not berth']) {
@@ -179,7 +179,7 @@ describe('kubo', { skip }, () => {
     }
   })
 
-  test('a build on a pin that others have too is ours only', async () => {
+  test('a build on a pin shared with others belongs only to Berth', async () => {
     const base = (await storage.add(texts({ 'a/b.txt': 'pinned by both, built on' }), { signal })).cid
     await storage.unpin(base, { signal })
     await api(`pin/add?arg=${base}&name=theirs`)
@@ -208,10 +208,10 @@ describe('kubo', { skip }, () => {
     await other.stop()
   })
 
-  test('a caller who goes during the last step of an import does not take the pin of another one along', async () => {
+  test('a caller who leaves in the last step of an import does not remove another caller’s pin', async () => {
     const caller = new AbortController()
     const { hostname, port } = new URL(kubo.apiUrl)
-    // Lets the import of another caller come in between the look for a pin and the pin.
+    // Lets another caller's import happen between the check for a pin and the pin.
     let others: Promise<unknown> | undefined
     const between = createServer(async (req, res) => {
       if (req.url?.includes('/pin/add')) {
@@ -239,7 +239,7 @@ describe('kubo', { skip }, () => {
     }
   })
 
-  test('one node for both networks is refused, as soon as it can be known', async () => {
+  test('one node for both networks is rejected as soon as it is detected', async () => {
     const { apiUrl } = kubo
     const refused = /IPFS_PRIVATE_API_URL leads to the node of IPFS_API_URL/
     const open = (otherApiUrl: string) => createKuboStorage({ apiUrl, network: 'private', otherApiUrl })
@@ -252,7 +252,7 @@ describe('kubo', { skip }, () => {
     await Promise.all([same.stop(), withOneAway.stop()])
   })
 
-  test('routing that reaches nobody does not make a host node that is away a bad one', async () => {
+  test('an unreachable host node is not bad if routing reaches no peer', async () => {
     const set = async (type: string) => {
       await api(`config?arg=Routing.Type&arg=${type}`)
       await kubo.kill()
@@ -268,9 +268,9 @@ describe('kubo', { skip }, () => {
     }
   })
 
-  test('an answer that Kubo cuts short is an error', async () => {
+  test('a response that Kubo cuts short is an error', async () => {
     const { cid } = await storage.add(file('cut short', 4 * MIB), { signal })
-    // A leaf in the middle goes missing: Kubo notices only when it has begun to answer.
+    // A leaf in the middle is lost: Kubo notices only after it has begun to respond.
     const [, leaf] = (await api(`refs?arg=${cid}`)).text
       .trim()
       .split('\n')
@@ -279,11 +279,11 @@ describe('kubo', { skip }, () => {
     assert.ok((await api(`block/rm?arg=${leaf}`)).ok)
     await assert.rejects(collect(storage.cat(cid, { signal })), failsWith('not_found'))
     await assert.rejects(collect(storage.exportCar(cid, { signal })), failsWith('not_found'))
-    // Why it does not go through kubo-rpc-client: to that the first part is all there is.
+    // Why Berth does not use kubo-rpc-client for this: it treats the first part as everything.
     assert.equal((await collect(create(kubo.apiUrl).cat(cid, { signal, ...OFFLINE }))).length, MIB)
   })
 
-  test('a Kubo that is too old or imports otherwise is refused, with what to do', async () => {
+  test('a Kubo that is too old or imports differently is rejected with a remedy', async () => {
     const peerId = '12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN'
     const answers: Record<string, object> = {
       '/api/v0/version': { Version: '0.42.1' },
@@ -330,7 +330,7 @@ describe('kubo', { skip }, () => {
     silent.close()
   })
 
-  test('ranges of a file whose root is in memory are read from the blocks that have them', async () => {
+  test('ranges of a file whose root is cached are read from the blocks that have them', async () => {
     const size = 5 * MIB + 7
     const all = await collect(randomContent('ranges', size))
     const { cid } = await storage.add(file('ranges', size), { signal })
@@ -360,12 +360,12 @@ describe('kubo', { skip }, () => {
     assert.ok((await collect(cached.cat(cid, { signal }))).equals(all))
   })
 
-  test('a daemon that hangs is unavailable, sooner than the caller gives up', async () => {
+  test('a daemon that hangs is unavailable before the caller gives up', async () => {
     const { cid } = await storage.add(texts({ 'a/b.txt': 'described' }), { signal })
     await kubo.pause()
     try {
       const patient = AbortSignal.timeout(60_000)
-      // Calls by both ways to Kubo, see `kubo/stream.ts`.
+      // Calls through both clients, see `kubo/stream.ts`.
       await Promise.all([
         assert.rejects(storage.stat(cid, { signal: patient }), failsWith('unavailable')),
         assert.rejects(storage.isPinned(cid, { signal: patient }), failsWith('unavailable')),
@@ -379,7 +379,7 @@ describe('kubo', { skip }, () => {
     assert.equal((await storage.stat(cid, { signal })).size, 9)
   })
 
-  test('stop ends calls of the Kubo driver under way as aborted', async () => {
+  test('stop aborts calls of the Kubo driver in progress', async () => {
     const own = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
     await own.start()
     const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('never there')))

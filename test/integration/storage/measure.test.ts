@@ -9,7 +9,7 @@ import { describeDag } from '../../../src/storage/measure.ts'
 
 const LEAF = CID.createV1(raw.code, await sha256.digest(new Uint8Array()))
 
-/** Directories in one another: of each level its root, the deepest first. */
+/** Nested directories: the root of each level, innermost first. */
 async function nest(levels: number, filesInEach: number) {
   const blocks = new Map<string, Uint8Array>()
   const file = { Name: '', Hash: LEAF, Tsize: 0 }
@@ -36,13 +36,13 @@ test('directories are measured down to 256 levels', async () => {
   await assert.rejects(measure(257), { code: 'invalid_object' })
 })
 
-test('the nodes on the way down have 200,000 links at most: they are all in memory', async () => {
+test('the nodes on a path have 200,000 links at most, because they are all in memory', async () => {
   const { measure } = await nest(5, 50_000)
   assert.equal((await measure(4)).files, 4 * 49_999 + 1)
   await assert.rejects(measure(5), { code: 'invalid_object' })
 })
 
-test('what a directory has in its nodes beside names and links counts as size, where it is much', async () => {
+test('large metadata in the nodes of a directory counts as size', async () => {
   const blocks = new Map<string, Uint8Array>()
   const put = async (node: dagPb.PBNode) => {
     const bytes = dagPb.encode(node)

@@ -1,6 +1,6 @@
 /**
- * An embedded node in a process of its own, run by `node-process.ts`: `argv[2]` holds its options as
- * JSON, calls come and go as IPC messages.
+ * An embedded node in a separate process, run by `node-process.ts`: `argv[2]` holds its options as JSON; calls and
+ * results are IPC messages.
  */
 import { CID } from 'multiformats/cid'
 import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
@@ -21,7 +21,7 @@ const calls = {
   addFolder: async (seed: string, count: number, size: number) =>
     added(storage.add(folder(seed, count, size), { signal })),
   addTexts: async (files: Record<string, string>) => added(storage.add(texts(files), { signal })),
-  /** Stores a block as it is, whatever its bytes are. */
+  /** Stores a block unchanged, whatever its bytes. */
   putBlock: async (cid: string, bytes: Uint8Array) => blocks.write(CID.parse(cid), bytes),
   pin: async (cid: string, origin: string, stallMs: number) =>
     storage.pin(CID.parse(cid), {
@@ -32,7 +32,7 @@ const calls = {
     }),
   unpin: async (cid: string) => storage.unpin(CID.parse(cid), { signal }),
   gc: async () => storage.gc({ signal }),
-  /** Reads every block of a DAG from the folder. Rejects when one is missing. */
+  /** Reads every block of a DAG from the folder. Rejects if one is missing. */
   verify: async (cid: string) => walkDag(CID.parse(cid), { blocks, retrieve: null, signal }),
 }
 export type NodeCalls = typeof calls

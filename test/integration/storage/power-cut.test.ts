@@ -1,4 +1,4 @@
-/** The embedded node on a file system whose disk loses its power: what an import had answered is there afterwards. */
+/** The embedded node on a file system whose disk loses power: a completed import survives. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -14,7 +14,7 @@ const FILES = 700
 const run = promisify(execFile)
 const { signal } = new AbortController()
 
-test('a folder of many small files outlives a loss of power right after its import', async (t) => {
+test('a folder of many small files survives a loss of power right after its import', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-power-'))
   const folders: string[] = []
   t.after(async () => {

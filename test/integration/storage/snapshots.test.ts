@@ -45,10 +45,10 @@ const file = fc.oneof(
   { weight: 5, arbitrary: text.map((text) => ({ text })) },
   { weight: 1, arbitrary: fc.constantFrom('a', '../b', '/etc/passwd', 'ü').map((link) => ({ link })) },
 )
-/** A file that comes, or goes (null), as do all that are in the way of it, or below it. */
+/** A file that is added or removed (null), along with everything in its way or below it. */
 const edits = (maxLength: number) => fc.array(fc.tuple(path, fc.option(file, { freq: 3 })), { maxLength })
 
-/** Files, or folders with a file, whose names of 255 bytes are enough for a shard when they are 900. */
+/** Files, or folders with a file, with names of 255 bytes: 900 of them are enough for a shard. */
 const longNames = (folder: string, below: string, count: number): [string, TreeFile][] =>
   Array.from({ length: count }, (_, i) => [
     `${folder}/${`${i} `.padEnd(255, 'long ')}${below}`,
@@ -89,7 +89,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       for (const close of closing.reverse()) await close()
     })
 
-    /** Makes snapshots one after the other, and checks each against an import of the whole. */
+    /** Makes snapshots one after the other, and compares each with an import of the whole tree. */
     const follow = async (trees: Tree[]): Promise<void> => {
       let from: { tree: Tree; cid: CID } | null = null
       for (const tree of trees) {
@@ -101,7 +101,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       }
     }
 
-    test(`snapshots on ${driver} are what an import of all the files is, whatever changed`, async () => {
+    test(`snapshots on ${driver} equal an import of all files, whatever changed`, async () => {
       const steps = fc.array(edits(8), { minLength: 1, maxLength: 4 })
       await fc.assert(
         fc.asyncProperty(edits(20), steps, async (first, steps) => {
@@ -113,7 +113,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       )
     })
 
-    test(`snapshots on ${driver} are sharded where the profile says, and no longer where they need not be`, async () => {
+    test(`snapshots on ${driver} are sharded where the profile requires it, and only there`, async () => {
       const wide = (count: number): Tree => new Map([...longNames('wide', '', count), ['b', { text: 'b' }]])
       // An entry takes 301 bytes: 870 of them fit in a block of 262,144, and one more does not.
       await follow([wide(870), wide(871), wide(872), wide(870), wide(2), wide(900), new Map()])
@@ -139,7 +139,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       assert.deepEqual([`${third.cid}`, third.blocks, third.bytes], [`${second.cid}`, 0, 0])
     })
 
-    test('an empty snapshot is an empty directory, also after all is gone', async () => {
+    test('an empty snapshot is an empty directory, even after everything was removed', async () => {
       const tree: Tree = new Map([['a/b/c', { text: 'x' }]])
       const empty = 'bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354'
       assert.equal(`${(await snapshot(storage, new Map())).cid}`, empty)
@@ -147,7 +147,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       assert.equal(`${(await snapshot(storage, new Map(), { tree, cid })).cid}`, empty)
     })
 
-    test('a large file passes through a snapshot', async () => {
+    test('a large file is streamed through a snapshot', async () => {
       const size = 128 * MIB
       const held = heldBytes()
       let most = 0
@@ -169,7 +169,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       assert.equal((await storage.stat(cid, { signal })).size, size)
     })
 
-    test('a snapshot refuses what cannot be a file, and a content that is not given', async () => {
+    test('a snapshot rejects impossible files and missing content', async () => {
       const blob = '0'.repeat(40)
       const build = (path: string, options: { text?: string; mode?: '100644' | '120000' } = {}) => {
         const { text, mode = '100644' } = options
@@ -228,7 +228,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       }
     })
 
-    test(`snapshots on ${driver} are what \`ipfs add -r\` makes of the files`, {
+    test(`snapshots on ${driver} equal what \`ipfs add -r\` makes of the files`, {
       skip: driver === 'embedded',
     }, async () => {
       const files = longNames('files', '', 900)
@@ -256,7 +256,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
   })
 }
 
-/** A folder as `walkFolder` has it, by path. */
+/** A folder by path, as `walkFolder` yields it. */
 async function filesOf(storage: Storage, cid: CID): Promise<[string, string, string][]> {
   const files: [string, string, string][] = []
   for await (const { path, type, size, target, content } of walkFolder(storage, cid, { signal })) {
@@ -275,7 +275,7 @@ const inOrder = (tree: Tree): [string, string, string][] =>
     return 'text' in file ? [path, 'file', file.text] : [path, 'symlink', file.link]
   })
 
-/** The CID that Kubo's own command makes of the files on a disk. */
+/** The CID that Kubo's own command creates from files on a disk. */
 async function ipfsAdd(kubo: KuboNode | undefined, tree: Tree): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-tree-'))
   try {

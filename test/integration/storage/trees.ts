@@ -6,7 +6,7 @@ import { buildSnapshot } from '../../../src/agents/snapshots/dag.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { PROFILE } from '../../../src/storage/unixfs-write.ts'
 
-/** The files of a commit, by path: their content, or where a symbolic link leads. */
+/** The files of a commit by path: their content, or the target of a symbolic link. */
 export type TreeFile = { text: string } | { link: string }
 export type Tree = Map<string, TreeFile>
 
@@ -31,7 +31,7 @@ export function changesBetween(from: Tree, to: Tree): TreeChange[] {
 export const byBytes = (paths: Iterable<string>): string[] =>
   [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 
-/** Makes the snapshot of a tree, on that of another one. `asked` are the blobs that were read for it. */
+/** Makes the snapshot of a tree, based on the snapshot of another. `asked` lists the blobs that were read for it. */
 export async function snapshot(
   storage: Storage,
   to: Tree,
@@ -53,7 +53,7 @@ export async function snapshot(
   return { ...made, asked }
 }
 
-/** The CID that the importer itself makes of a whole tree. */
+/** The CID that the importer creates from a whole tree. */
 export async function importedAs(tree: Tree): Promise<string> {
   const entries = Array.from(tree, ([path, file]) =>
     'text' in file ? { path, content: Buffer.from(file.text) } : { path, link: file.link },

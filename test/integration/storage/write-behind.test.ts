@@ -5,7 +5,7 @@ import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
 import { WriteBehind } from '../../../src/storage/embedded/import.ts'
 import { cidOf } from './cases/context.ts'
 
-/** A disk that is slower than those who write, and counts what it is asked for at a time. */
+/** A disk that is slower than its writers, and counts concurrent requests. */
 class SlowFolder extends BlockFolder {
   written = 0
   most = 0
@@ -23,7 +23,7 @@ class SlowFolder extends BlockFolder {
   }
 }
 
-test('blocks wait for a slow disk, however many write side by side', async () => {
+test('blocks wait for a slow disk, however many writers there are', async () => {
   const folder = new SlowFolder('/nowhere', { touchAfterMs: 0 })
   const writes = new WriteBehind(folder)
   const cid = await cidOf('any block')

@@ -1,6 +1,6 @@
 /**
- * Stands in for agentd in the tests of the drivers: it listens where it is told, says so, and runs what it is
- * sent (`POST /` with a shell command; the answer is its output) without any of the engine's needs.
+ * Stands in for agentd in driver tests: it listens where it is told, reports that, and runs the shell commands it is
+ * sent (`POST /`; the response is their output). It needs nothing that the engine needs.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
@@ -9,14 +9,14 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 const config = JSON.parse(process.env.AGENTD_CONFIG ?? '{}')
-// The test that wants it says so through the agent's home.
+// A test requests this through the agent's home.
 if (existsSync(join(config.home, 'ends-at-once'))) process.exit(9)
 process.on('SIGTERM', () => {
   const isIgnored = existsSync(join(config.home, 'ignores-sigterm'))
   setTimeout(() => process.exit(0), isIgnored ? 9000 : 0)
 })
 
-// A client that waits for long between two commands must not meet a connection that is being closed.
+// A client that waits long between two commands must not meet a connection that is being closed.
 const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
   let command = ''
   request.on('data', (chunk) => {

@@ -11,7 +11,7 @@ export function addCases({ storage }: Cases): void {
   const cat = (cid: CID, range: FileRange = {}) => collect(storage().cat(cid, { ...range, signal }))
 
   describe('add', () => {
-    test('add makes the CIDs that Kubo states for the profile, at the borders of a chunk', async () => {
+    test('add creates the CIDs that Kubo states for the profile, at chunk boundaries', async () => {
       const vectors = [
         [MIB, 'bafkreiacndfy443ter6qr2tmbbdhadvxxheowwf75s6zehscklu6ezxmta'],
         [MIB + 1, 'bafybeigmix7t42i6jacydtquhet7srwvgpizfg7gjbq7627d35mjomtu64'],
@@ -42,7 +42,7 @@ export function addCases({ storage }: Cases): void {
       }
     })
 
-    test('add counts directories in a directory, and has names that end with a backslash, as `ipfs add` does', async () => {
+    test('add counts nested directories and accepts names that end in a backslash, like `ipfs add`', async () => {
       const folder = 'a folder with a long name, '.repeat(8)
       const many = Array.from({ length: 1200 }, (_, i) => [`dir/${folder}${i}/f`, 'x'])
       const wide = await storage().add(texts({ ...Object.fromEntries(many), z: 'z' }), { signal })
@@ -52,7 +52,7 @@ export function addCases({ storage }: Cases): void {
       assert.equal(`${odd.cid}`, 'bafybeiffjgiprlv4xeshtgmjqfiv2aywqmxmtm75fg67oik7smqqh6abiq')
     })
 
-    test('add makes the CIDv0s that `ipfs add` makes under unixfs-v0-2015', async () => {
+    test('add creates the same CIDv0s as `ipfs add` under unixfs-v0-2015', async () => {
       const add = (entries: AsyncIterable<AddEntry>) => storage().add(entries, { cidVersion: 0, signal })
       const files = [
         [0, 'QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH'],
@@ -75,7 +75,7 @@ export function addCases({ storage }: Cases): void {
       assert.equal(`${wide.cid}`, 'QmS4JeDBztwpzHYkSHDVKVqCWdJJCwPzQTpPnXm3ufcL7a')
     })
 
-    test('add takes an empty file, and nothing at all', async () => {
+    test('add accepts an empty file and no file at all', async () => {
       const { cid, size } = await storage().add(texts({ empty: '' }), { signal })
       assert.equal(size, 0)
       assert.equal(`${cid}`, 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku')
@@ -83,14 +83,14 @@ export function addCases({ storage }: Cases): void {
       await assert.rejects(storage().add(texts({}), { signal }), failsWith('invalid_object'))
     })
 
-    test('add makes a directory of one entry with a slash, and pins all entries', async () => {
+    test('add creates a directory for one entry with a slash, and pins all entries', async () => {
       const single = await storage().add(texts({ 'docs/readme.txt': 'read me' }), { signal })
       assert.equal(`${await cat(single.cid, { path: 'docs/readme.txt' })}`, 'read me')
       assert.equal(await storage().isPinned(single.cid, { signal }), true)
       assert.ok((await pinned(storage())).includes(`${single.cid}`))
     })
 
-    test('add keeps the folder that all entries are in, without the one around it, where it is told so', async () => {
+    test('add can keep the folder that has all entries, without the folder around it', async () => {
       for (const cidVersion of [0, 1] as const) {
         const entries = texts({ 'a folder/b.txt': `b${cidVersion}`, 'a folder/c/d': 'd' })
         const before = await pinned(storage())
@@ -105,7 +105,7 @@ export function addCases({ storage }: Cases): void {
       }
     })
 
-    test('add ends promptly when aborted, also while the source hangs', async () => {
+    test('add ends promptly when aborted, even while the source hangs', async () => {
       const controller = new AbortController()
       async function* hanging() {
         yield Buffer.from('the beginning')
@@ -125,7 +125,7 @@ export function addCases({ storage }: Cases): void {
       await assert.rejects(storage().importCar(never, { signal: second.signal }), failsWith('aborted'))
     })
 
-    test('add of a source that fails leaves no pin', async () => {
+    test('add with a source that fails leaves no pin', async () => {
       const before = await pinned(storage())
       async function* broken() {
         yield* file('broken', 3 * MIB)

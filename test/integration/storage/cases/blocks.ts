@@ -11,14 +11,14 @@ export async function block(bytes: Uint8Array, code: number = raw.code): Promise
   return { cid: CID.createV1(code, await sha256.digest(bytes)), bytes }
 }
 
-/** A directory whose entries are these. */
+/** A directory with these entries. */
 export function node(links: CID[]): Promise<Block> {
   const Links = links.map((Hash, i) => ({ Name: `${i}`, Hash, Tsize: 1 }))
   const Data = new UnixFS({ type: 'directory' }).marshal()
   return block(dagPb.encode(dagPb.prepare({ Data, Links })), dagPb.code)
 }
 
-/** A CAR of these blocks, as they are. */
+/** A CAR of these blocks, unchanged. */
 export function carOf(root: CID, blocks: Block[]): Buffer {
   return Buffer.concat([carHeader(root), ...blocks.flatMap(carSection)])
 }
@@ -28,7 +28,7 @@ export async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-/** The CIDs of blocks, in their order. */
+/** The CIDs of blocks, in order. */
 export async function namesOf(blocks: AsyncIterable<Block>): Promise<string[]> {
   const names: string[] = []
   for await (const { cid } of blocks) names.push(`${cid}`)

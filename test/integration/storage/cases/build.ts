@@ -8,7 +8,7 @@ import { collect, folder, randomBytes, texts } from '../content.ts'
 import { block, node } from './blocks.ts'
 import { type Cases, failsWith, heldBytes, MIB, pinned } from './context.ts'
 
-/** DAGs of which most is there already. */
+/** DAGs that mostly exist already. */
 export function buildCases(cases: Cases): void {
   const { signal } = new AbortController()
   const build = (blocks: Block[], root: CID, base: CID | null = null) =>
@@ -32,7 +32,7 @@ export function buildCases(cases: Cases): void {
     })
     assert.deepEqual(await pinned(cases.storage()), before)
   }
-  /** The directory at `cid` with one entry more. */
+  /** The directory at `cid` with one more entry. */
   const withEntry = async (cid: CID, name: string, entry: Block): Promise<Block> => {
     const { Data, Links } = dagPb.decode(await cases.storage().block(cid, { signal }))
     const link = { Name: name, Hash: entry.cid, Tsize: entry.bytes.length }
@@ -40,7 +40,7 @@ export function buildCases(cases: Cases): void {
   }
 
   describe('build', () => {
-    test('build pins what was put together with what the base has, also when the base goes', async () => {
+    test('build pins new blocks together with blocks of the base, even after the base is released', async () => {
       const storage = cases.storage()
       const base = (await storage.add(folder('of the base', 250, 500), { signal })).cid
       const file = await block(Buffer.from('a new file'))
@@ -57,13 +57,13 @@ export function buildCases(cases: Cases): void {
       const expected = await collect(randomBytes('of the base-249', 500))
       const path = 'part-2/file-249.bin'
       assert.deepEqual(await collect(storage.cat(root.cid, { path, signal })), expected)
-      // And again, on what is there.
+      // And again, when everything exists.
       assert.equal(`${await build([], root.cid, root.cid)}`, `${root.cid}`)
       await storage.unpin(root.cid, { signal })
       await collected(storage, root.cid)
     })
 
-    test('build needs no base, and may return the base, a part of it or what is pinned already', async () => {
+    test('build needs no base, and may return the base, a part of it or something pinned', async () => {
       const storage = cases.storage()
       const [one, two] = [await block(Buffer.from('one')), await block(Buffer.from('two'))]
       const root = await node([one.cid, two.cid])
@@ -76,7 +76,7 @@ export function buildCases(cases: Cases): void {
       assert.equal((await storage.stat(wide.cid, { signal })).files, 3)
     })
 
-    test('build takes over a block of the base at another place', async () => {
+    test('build accepts a block of the base in another place', async () => {
       const storage = cases.storage()
       const base = (await storage.add(texts({ 'a/b/c.txt': 'moves', 'd.txt': 'stays' }), { signal })).cid
       const moved = (await storage.resolve(base, { path: 'a/b/c.txt', signal })).cid
@@ -86,7 +86,7 @@ export function buildCases(cases: Cases): void {
       assert.equal((await storage.stat(root.cid, { signal })).size, 10)
     })
 
-    test('build refuses a link to what is neither put nor in the base, also where it is stored here', async () => {
+    test('build rejects a link to a block that is neither new nor in the base, even if stored here', async () => {
       const storage = cases.storage()
       const base = (await storage.add(texts({ 'a.txt': 'in the base' }), { signal })).cid
       const others = (await storage.add(texts({ 'b/secret.txt': 'of somebody else' }), { signal })).cid
@@ -103,7 +103,7 @@ export function buildCases(cases: Cases): void {
       await refuses([[root, hidden], root.cid, base], /blocks neither new nor in .*: 1$/)
     })
 
-    test('build refuses a base that Berth has not pinned', async () => {
+    test('build rejects a base that Berth has not pinned', async () => {
       const storage = cases.storage()
       const { cid } = await storage.add(texts({ 'x/a.txt': 'no longer pinned' }), { signal })
       const inner = (await storage.resolve(cid, { path: 'x', signal })).cid
@@ -113,7 +113,7 @@ export function buildCases(cases: Cases): void {
       await refuses([[root], root.cid, cid], /is not pinned/, 'not_found')
     })
 
-    test('build refuses blocks that are damaged, too large, do not decode or have a codec that nobody knows', async () => {
+    test('build rejects blocks that are damaged, too large, malformed or of an unknown codec', async () => {
       const [good, bad] = [await block(Buffer.from('good')), Buffer.from('evil')]
       await refuses([[{ cid: good.cid, bytes: bad }], good.cid], /damaged/)
       const large = await block(new Uint8Array(2 * MIB + 1))
@@ -124,7 +124,7 @@ export function buildCases(cases: Cases): void {
       await refuses([[unknown], unknown.cid], /not supported/)
     })
 
-    test('a build that fails in the middle passes its own error on, and leaves nothing that GC cannot collect', async () => {
+    test('a build that fails in the middle throws its own error and leaves only garbage', async () => {
       const storage = cases.storage()
       const before = await pinned(storage)
       const half = await block(Buffer.from('half of a DAG'))
@@ -140,7 +140,7 @@ export function buildCases(cases: Cases): void {
       await collected(storage, half.cid)
     })
 
-    test('build ends promptly when aborted, also while the source hangs, and leaves nothing', async () => {
+    test('build ends promptly when aborted, even while the source hangs, and leaves nothing', async () => {
       const storage = cases.storage()
       const only = await block(Buffer.from('the only one'))
       const hanging = async (put: PutBlock) => {
@@ -156,7 +156,7 @@ export function buildCases(cases: Cases): void {
       await collected(storage, only.cid)
     })
 
-    test('build beside gc is whole, or ends as unavailable', async () => {
+    test('build during gc is complete or fails as unavailable', async () => {
       const storage = cases.storage()
       const base = (await storage.add(folder('beside gc', 20, 500), { signal })).cid
       const file = await block(Buffer.from('beside gc'))
@@ -183,7 +183,7 @@ export function buildCases(cases: Cases): void {
       assert.equal((await storage.stat(root.cid, { signal })).files, 21)
     })
 
-    test('blocks of a build pass through: they are never held as a whole', async () => {
+    test('blocks of a build are streamed and never held as a whole', async () => {
       const storage = cases.storage()
       let most = 0
       const held = heldBytes()
@@ -202,7 +202,7 @@ export function buildCases(cases: Cases): void {
         },
         { base: null, signal },
       )
-      // Far below the 100 MiB that are put: the garbage collector of the process comes when it likes.
+      // Far below the 100 MiB that are put, because the runtime collects garbage whenever it likes.
       assert.ok(most < 64 * MIB, `${most} bytes were held`)
       await storage.unpin(root, { signal })
     })
@@ -212,7 +212,7 @@ export function buildCases(cases: Cases): void {
 /** Waits until GC has removed a block. */
 async function collected(storage: Storage, cid: CID): Promise<void> {
   const signal = AbortSignal.timeout(120_000)
-  await until('what nobody keeps is collected', async () => {
+  await until('unreferenced blocks are collected', async () => {
     await storage.gc({ signal })
     return (await storage.block(cid, { signal }).catch(() => null)) === null
   })

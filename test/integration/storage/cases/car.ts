@@ -17,7 +17,7 @@ import { openSubject } from '../embedded-subject.ts'
 import { block, carOf, inPieces, namesOf, node } from './blocks.ts'
 import { type Cases, cidOf, failsWith, heldBytes, MIB, pinned } from './context.ts'
 
-/** CARs, in and out. */
+/** CARs, imported and exported. */
 export function carCases(cases: Cases): void {
   const { signal } = new AbortController()
 
@@ -36,7 +36,7 @@ export function carCases(cases: Cases): void {
     elsewhere = await openSubject()
   })
   after(() => elsewhere.close())
-  /** A file as a CAR of another node. */
+  /** A file as a CAR from another node. */
   const exported = async (seed: string, size: number): Promise<{ cid: CID; car: Buffer }> => {
     const { storage } = elsewhere
     const { cid } = await storage.add(file(seed, size), { signal })
@@ -61,7 +61,7 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(order, expected.map(String))
     })
 
-    test('blocks are those of a CAR, in its order, and those of a folder that comes again come once', async () => {
+    test('blocks come in the order of a CAR, and blocks of a repeated folder come once', async () => {
       const storage = cases.storage()
       const files = {
         'a/x.txt': 'first',
@@ -77,7 +77,7 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(names, await namesOf(car))
     })
 
-    test('blocks are without those whose CIDs carry their own bytes', async () => {
+    test('blocks with identity CIDs are omitted', async () => {
       const storage = cases.storage()
       const stored = await block(Buffer.from('a block'))
       const inline = CID.createV1(raw.code, identity.digest(Buffer.from('its own bytes')))
@@ -90,11 +90,11 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(await namesOf(storage.blocks(cid, { signal })), [`${cid}`, `${stored.cid}`])
     })
 
-    test('exportCar of a block that is missing ends as not_found', async () => {
+    test('exportCar fails as not_found if a block is missing', async () => {
       const leaf = await cidOf('missing in a CAR')
       const bytes = dagCbor.encode({ leaf })
       const cid = CID.createV1(dagCbor.code, await sha256.digest(bytes))
-      // A node of the DAG alone, as it is there after a pin that did not find the rest.
+      // Only one node of the DAG, as after a pin that did not find the rest.
       const { provider } = cases
       await provider().node.call('putBlock', `${cid}`, bytes)
       const pinning = { origins: [provider().address], stallMs: 1500, signal }
@@ -106,7 +106,7 @@ export function carCases(cases: Cases): void {
   })
 
   describe('importCar', () => {
-    test('importCar brings back what was exported', async () => {
+    test('importCar restores what was exported', async () => {
       const { cid, car } = await exported('there and back', 5 * MIB + 3)
       const storage = cases.storage()
       await assert.rejects(storage.stat(cid, { signal }), failsWith('not_found'))
@@ -118,7 +118,7 @@ export function carCases(cases: Cases): void {
       assert.equal(`${(await importCar(car, 1_000_000)).cid}`, `${cid}`, 'a second time')
     })
 
-    test('importCar brings back an object that links to the same bytes as two kinds of leaves', async () => {
+    test('importCar restores an object that links to the same bytes as two kinds of leaves', async () => {
       const leaf = await block(Buffer.from('{"a":1}'))
       const asJson = { cid: CID.createV1(json.code, leaf.cid.multihash), bytes: leaf.bytes }
       const root = await block(dagCbor.encode({ raw: leaf.cid, json: asJson.cid }), dagCbor.code)
@@ -130,20 +130,20 @@ export function carCases(cases: Cases): void {
       assert.deepEqual((await namesOf(cases.storage().blocks(root.cid, { signal }))).sort(), names)
     })
 
-    test('importCar takes version 2, with padding and an index', async () => {
+    test('importCar accepts version 2, with padding and an index', async () => {
       const { cid, car } = await exported('version 2', 3 * MIB)
       assert.equal(`${(await importCar(asVersion2(car))).cid}`, `${cid}`)
       assert.equal((await cases.storage().stat(cid, { signal })).size, 3 * MIB)
     })
 
-    test('importCar takes pieces of any size, blocks in any order, and blocks of 2 MiB', async () => {
+    test('importCar accepts pieces of any size, blocks in any order, and blocks of 2 MiB', async () => {
       const leaf = await block(new Uint8Array(2 * MIB).fill(1))
       const small = await block(Buffer.from('small'))
       const root = await node([leaf.cid, small.cid])
       assert.equal(`${(await importCar(carOf(root.cid, [small, leaf, root]), 777)).cid}`, `${root.cid}`)
     })
 
-    test('importCar keeps a root that is a CIDv0, and pins it by its CIDv1', async () => {
+    test('importCar keeps a CIDv0 root and pins it by its CIDv1', async () => {
       const leaf = await block(Buffer.from('under a CIDv0'))
       const { cid, bytes } = await node([leaf.cid])
       const root = CID.createV0(cid.multihash as never)
@@ -151,12 +151,12 @@ export function carCases(cases: Cases): void {
       assert.equal(await cases.storage().isPinned(cid, { signal }), true)
     })
 
-    test('importCar needs no block for a root that carries its own bytes', async () => {
+    test('importCar needs no block for an identity root', async () => {
       const root = CID.parse('bafkqaddimvwgy3zao5xxe3debi')
       assert.equal(`${(await importCar(carOf(root, []))).cid}`, `${root}`)
     })
 
-    test('importCar refuses a CAR that is damaged', async () => {
+    test('importCar rejects a damaged CAR', async () => {
       const { car } = await exported('damaged', 2 * MIB)
       const flipped = Buffer.from(car)
       flipped[MIB] = (flipped[MIB] ?? 0) ^ 1
@@ -168,7 +168,7 @@ export function carCases(cases: Cases): void {
       await refuses(asVersion2(car.subarray(0, car.length - MIB)), /./)
     })
 
-    test('importCar refuses a CAR without exactly one root, and says so [report: error texts]', async () => {
+    test('importCar rejects a CAR without exactly one root, and reports it [report: error texts]', async () => {
       const [one, two] = [await block(Buffer.from('one')), await block(Buffer.from('two'))]
       const header = (roots: CID[]) => {
         const bytes = dagCbor.encode({ version: 1, roots })
@@ -182,7 +182,7 @@ export function carCases(cases: Cases): void {
       await refuses(Buffer.concat([header([]), ...sections]), /it has no root: /)
     })
 
-    test('importCar refuses a CAR that lacks a block, also one that is stored here', async () => {
+    test('importCar rejects a CAR that lacks a block, even if the block is stored here', async () => {
       const storage = cases.storage()
       const absent = await cidOf('in no CAR')
       const present = (await storage.add(texts({ 'a.txt': 'of somebody else' }), { signal })).cid
@@ -192,14 +192,14 @@ export function carCases(cases: Cases): void {
         await refuses(carOf(root.cid, [root]), /a block that it links to is missing/)
       }
       await refuses(carOf(absent, []), /missing/)
-      // The folder's own block is known to whoever knows the CIDs in it: called a leaf, it hides its links.
+      // Anyone who knows the CIDs in a folder can build the folder's own block. Declared as a leaf, it hides its links.
       const hidden = await storage.block(folder, { signal })
       const root = await node([folder])
       const disguised = { cid: CID.createV1(raw.code, folder.multihash), bytes: hidden }
       await refuses(carOf(root.cid, [root, disguised]), /missing/)
     })
 
-    test('importCar refuses lengths that nobody can have meant', async () => {
+    test('importCar rejects impossible lengths', async () => {
       const { cid, bytes } = await block(Buffer.from('of a long section'))
       const section = (length: number) => Buffer.concat([carHeader(cid), varint(length), cid.bytes, bytes])
       await refuses(section(2 ** 40), /part of/)
@@ -212,14 +212,14 @@ export function carCases(cases: Cases): void {
       await refuses(version2, /part of/)
     })
 
-    test('importCar refuses blocks that do not decode, and codecs that nobody knows', async () => {
+    test('importCar rejects malformed blocks and unknown codecs', async () => {
       const odd = await block(Buffer.from('not a node'), dagPb.code)
       await refuses(carOf(odd.cid, [odd]), /does not decode/)
       const unknown = await block(Buffer.from('any bytes'), 0x300001)
       await refuses(carOf(unknown.cid, [unknown]), /not supported/)
     })
 
-    test('importCar of a source that fails passes its own error on, and leaves no pin', async () => {
+    test('importCar with a source that fails throws the source’s error and leaves no pin', async () => {
       const { car } = await exported('broken off', 3 * MIB)
       const before = await pinned(cases.storage())
       async function* broken() {
@@ -230,7 +230,7 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(await pinned(cases.storage()), before)
     })
 
-    test('importCar never holds more than a part of a source that is fast', async () => {
+    test('importCar holds only a part of a fast source', async () => {
       const { car } = await exported('backpressure', 64 * MIB)
       const before = heldBytes()
       let most = 0
@@ -247,7 +247,7 @@ export function carCases(cases: Cases): void {
   })
 }
 
-/** The same CAR as version 2: a fixed header, padding, the version 1, and an index that nobody reads. */
+/** The same CAR as version 2: a fixed header, padding, the version 1, and an index that is never read. */
 function asVersion2(car: Uint8Array): Buffer {
   const pragma = Buffer.from('0aa16776657273696f6e02', 'hex')
   const padding = 1000

@@ -11,13 +11,13 @@ export const MIB = 1024 * 1024
 /** The default of BERTH_PIN_STALL_SECONDS. */
 export const STALL_MS = 120_000
 
-/** The storage on which the cases of the contract are run. The getters are to be called within a test. */
+/** The storage that the contract cases run on. Call the getters within a test. */
 export interface Cases {
   storage(): Storage
   provider(): Awaited<ReturnType<typeof startProvider>>
 }
 
-/** Checks that a call fails as the port says. */
+/** Checks that a call fails with this error code of the port. */
 export function failsWith(code: StorageErrorCode) {
   return (error: unknown) => {
     assert.ok(error instanceof StorageError, `not a StorageError: ${error}`)
@@ -30,7 +30,7 @@ export function failsWith(code: StorageErrorCode) {
 export const cidOf = async (text: string): Promise<CID> =>
   CID.createV1(raw.code, await sha256.digest(Buffer.from(text)))
 
-/** Every CID that Berth keeps. */
+/** Every CID that Berth has pinned. */
 export async function pinned(storage: Storage): Promise<string[]> {
   const cids: string[] = []
   for await (const cid of storage.list({ signal: AbortSignal.timeout(120_000) })) cids.push(`${cid}`)
@@ -40,7 +40,7 @@ export async function pinned(storage: Storage): Promise<string[]> {
 setFlagsFromString('--expose-gc')
 const collectHeap = runInNewContext('gc') as () => void
 
-/** Bytes of buffers that are in use. */
+/** Bytes in used buffers. */
 export function heldBytes(): number {
   collectHeap()
   return process.memoryUsage().arrayBuffers

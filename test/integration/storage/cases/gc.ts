@@ -6,19 +6,19 @@ import { collect, file, folder, texts } from '../content.ts'
 import { inPieces, namesOf } from './blocks.ts'
 import { type Cases, cidOf, failsWith, MIB } from './context.ts'
 
-/** Releases, and what GC then removes. */
+/** Releases, and what GC removes afterwards. */
 export function gcCases({ storage }: Cases): void {
   const { signal } = new AbortController()
   const cat = (cid: CID, path?: string) => collect(storage().cat(cid, { path, signal }))
 
-  /** True when all blocks are still there: they are pinned again without a network. */
+  /** True if all blocks still exist, because they can be pinned again without a network. */
   const pinnedAgain = async (cid: CID) => {
     await storage().pin(cid, { offline: true, stallMs: 10_000, signal })
     return storage().isPinned(cid, { signal })
   }
 
   describe('unpin and gc', () => {
-    test('unpin and gc remove what nobody keeps, and only that', async () => {
+    test('unpin and gc remove only unreferenced blocks', async () => {
       const first = await storage().add(texts({ 'x.txt': 'only in the first', 'y.txt': 'in both' }), {
         signal,
       })
@@ -29,7 +29,7 @@ export function gcCases({ storage }: Cases): void {
       assert.equal(await storage().unpin(first.cid, { signal }), false)
       assert.equal(await storage().isPinned(first.cid, { signal }), false)
       const onlyInFirst = [await cidOf('only in the first'), first.cid]
-      await until('what only the first had is collected', async () => {
+      await until('the blocks of only the first are collected', async () => {
         await storage().gc({ signal })
         const found = await Promise.allSettled(onlyInFirst.map((cid) => storage().stat(cid, { signal })))
         return found.every(({ status }) => status === 'rejected')
@@ -40,7 +40,7 @@ export function gcCases({ storage }: Cases): void {
       assert.equal((await storage().gc({ signal })).removedBlocks, 0)
     })
 
-    test('unpin and gc say what they would remove without removing it', async () => {
+    test('unpin and gc report what they would remove without removing it', async () => {
       await until('nothing is left of other tests', async () => {
         return (await storage().gc({ signal })).removedBlocks === 0
       })
@@ -65,11 +65,11 @@ export function gcCases({ storage }: Cases): void {
       assert.ok(removed.bytes > 6 * MIB, `${removed.bytes}`)
     })
 
-    test('a pin is released while another one keeps its parts', async () => {
+    test('releasing a pin keeps parts that another pin references', async () => {
       const inner = await storage().add(file('inner', 2 * MIB), { signal })
       const { cid } = await storage().add(folder('outer', 3, 1000), { signal })
       await storage().unpin(cid, { signal })
-      await until('what nobody keeps is collected', async () => {
+      await until('unreferenced blocks are collected', async () => {
         await storage().gc({ signal })
         return (
           (await storage()
@@ -80,7 +80,7 @@ export function gcCases({ storage }: Cases): void {
       assert.equal((await cat(inner.cid)).length, 2 * MIB)
     })
 
-    test('unpin and gc beside imports leave them whole, or make them end as unavailable', async () => {
+    test('unpin and gc during imports keep them whole or make them fail as unavailable', async () => {
       const collectAtEachStep = async function* (bytes: AsyncIterable<Uint8Array>) {
         for await (const piece of bytes) {
           yield piece

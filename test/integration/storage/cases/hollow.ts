@@ -10,9 +10,9 @@ import { collect } from '../content.ts'
 import { block, carOf, inPieces } from './blocks.ts'
 import { type Cases, failsWith, MIB } from './context.ts'
 
-/** DAGs of a few blocks that have more paths than anybody can walk, and honest ones that look like them. */
+/** DAGs of a few blocks that have more paths than can be walked, and honest DAGs that look like them. */
 export function hollowCases({ storage }: Cases): void {
-  // It takes seconds; beside tests that fill disks, minutes.
+  // This takes seconds, or minutes next to tests that fill disks.
   const bounded = () => ({ signal: AbortSignal.timeout(240_000) })
   const add = async ({ root, blocks }: MadeDag): Promise<CID> => {
     const { cid } = await storage().importCar(inPieces(carOf(root, blocks), MIB), bounded())
@@ -25,7 +25,7 @@ export function hollowCases({ storage }: Cases): void {
   }
 
   describe('DAGs of few blocks and many paths', () => {
-    test('a file of many blocks and few bytes is invalid', async () => {
+    test('a file with many links and few bytes is invalid', async () => {
       for (const [width, depth] of [
         [20_000, 3],
         [40, 5],
@@ -42,12 +42,12 @@ export function hollowCases({ storage }: Cases): void {
       }
     })
 
-    test('a part of a file of many blocks and few bytes can be read, the whole not', async () => {
+    test('a file with many links and few bytes can be read in part, but not as a whole', async () => {
       const { signal } = bounded()
       const cid = await add(await hollowFile(3000, 3))
       const part = { offset: 2_000_000_000, length: 10, signal }
       assert.equal(`${await collect(storage().cat(cid, part))}`, 'x'.repeat(10))
-      if (storage().driver === 'kubo') return // Kubo walks it; what `stat` refuses is never kept
+      if (storage().driver === 'kubo') return // Kubo walks it; whatever `stat` rejects is never kept
       let length = 0
       const all = async () => {
         for await (const chunk of storage().cat(cid, { signal })) length += chunk.length
@@ -56,7 +56,7 @@ export function hollowCases({ storage }: Cases): void {
       assert.ok(length > 16_000 && length < 17_000, `${length} bytes`)
     })
 
-    test('a file whose leaves are empty, whatever it claims, ends too', async () => {
+    test('reading a file with empty leaves ends, whatever size it claims', async () => {
       if (storage().driver === 'kubo') return
       const leaf = await block(new Uint8Array())
       const blocks = [leaf]
@@ -72,7 +72,7 @@ export function hollowCases({ storage }: Cases): void {
       await assert.rejects(collect(storage().cat(cid, bounded())), failsWith('invalid_object'))
     })
 
-    test('a directory of many equal ones is listed, walked and measured', async () => {
+    test('a directory of many equal directories is listed, walked and measured', async () => {
       const cid = await add(await hollowDirectory(20_000, 3))
       const names = await namesIn(cid)
       assert.equal(names.length, 20_000)
@@ -87,7 +87,7 @@ export function hollowCases({ storage }: Cases): void {
       })
     })
 
-    test('a shard of more links than places is invalid', async () => {
+    test('a shard with more links than places is invalid', async () => {
       const leaf = await block(Buffer.from('x'))
       for (const [fanout, count] of [
         [256n, 300],
@@ -145,7 +145,7 @@ export function hollowCases({ storage }: Cases): void {
       }
     })
 
-    test('a directory of 10,000 files that is not sharded is listed, measured and read', async () => {
+    test('a directory of 10,000 files without shards is listed, measured and read', async () => {
       const leaves = await Promise.all(Array.from({ length: 100 }, (_, i) => block(Buffer.from(`file ${i}`))))
       const Links = Array.from({ length: 10_000 }, (_, i) => {
         const Hash = (leaves[i % leaves.length] as (typeof leaves)[0]).cid
@@ -161,7 +161,7 @@ export function hollowCases({ storage }: Cases): void {
   })
 }
 
-/** A file of `count` equal leaves, `width` links to a node, as an importer makes it of zeros. */
+/** A file of `count` equal leaves with `width` links per node, as an importer builds it from zeros. */
 async function zeros(width: number, count: number, bytes: number): Promise<MadeDag> {
   const leaf = await block(new Uint8Array(bytes))
   const blocks = new Map([[`${leaf.cid}`, leaf]])

@@ -20,7 +20,7 @@ export function pathCases(cases: Cases): void {
   }
 
   describe('resolve', () => {
-    test('resolve finds nested paths, in unicode and with spaces', async () => {
+    test('resolve finds nested paths, with unicode and spaces', async () => {
       const path = 'docs/ünï cødé/日本 100%.txt'
       const { cid } = await cases
         .storage()
@@ -33,14 +33,14 @@ export function pathCases(cases: Cases): void {
       assert.deepEqual(await resolve(cid), { cid, type: 'directory', size: null })
     })
 
-    test('resolve finds files of one block and of many', async () => {
+    test('resolve finds files of one block and of many blocks', async () => {
       const large = await cases.storage().add(file('resolved', 3 * MIB), { signal })
       assert.deepEqual(await resolve(large.cid), { cid: large.cid, type: 'file', size: 3 * MIB })
       const empty = await cases.storage().add(texts({ empty: '' }), { signal })
       assert.deepEqual(await resolve(empty.cid), { cid: empty.cid, type: 'file', size: 0 })
     })
 
-    test('resolve refuses what is not there', async () => {
+    test('resolve rejects missing paths', async () => {
       const { cid } = await cases.storage().add(texts({ 'a/b.txt': 'b' }), { signal })
       for (const path of ['c', 'a/c', 'a/b.txt/c', 'a/b.txt/c/d', '..', 'a/../a/b.txt']) {
         await assert.rejects(resolve(cid, path), failsWith('not_found'), path)
@@ -49,7 +49,7 @@ export function pathCases(cases: Cases): void {
       await assert.rejects(resolve(await cidOf('resolved nowhere'), 'a'), failsWith('not_found'))
     })
 
-    test('resolve refuses what is neither a file nor a directory', async () => {
+    test('resolve rejects nodes that are neither files nor directories', async () => {
       const link = await importNode(
         cases.storage(),
         new UnixFS({ type: 'symlink', data: Buffer.from('a/b') }),
@@ -80,7 +80,7 @@ export function pathCases(cases: Cases): void {
       assert.deepEqual(await names(empty), [])
     })
 
-    test('ls lists a directory that is sharded, and paths in it', async () => {
+    test('ls lists a sharded directory and paths in it', async () => {
       const long = 'a file with a long name, '.repeat(9)
       const all = Array.from({ length: 1200 }, (_, i) => `${long}${i}.txt`)
       const { cid } = await cases
@@ -98,14 +98,14 @@ export function pathCases(cases: Cases): void {
       await assert.rejects(resolve(cid, 'd/not there'), failsWith('not_found'))
     })
 
-    test('ls refuses what is no directory, or not there', async () => {
+    test('ls rejects non-directories and missing CIDs', async () => {
       const { cid } = await cases.storage().add(texts({ 'a.txt': 'no directory' }), { signal })
       await assert.rejects(names(cid), failsWith('invalid_object'))
       const { multihash } = await cidOf('listed nowhere')
       await assert.rejects(names(CID.createV1(dagPb.code, multihash)), failsWith('not_found'))
     })
 
-    test('ls of shards that were made to mislead ends', async () => {
+    test('ls of hostile shards ends', async () => {
       const shard = () =>
         new UnixFS({ type: 'hamt-sharded-directory', fanout: 256n, hashType: 0x22n, data: Buffer.of(3) })
       const leaf = await block(Buffer.from('x'))
@@ -124,7 +124,7 @@ export function pathCases(cases: Cases): void {
   })
 
   describe('block', () => {
-    test('block gives the bytes that the CID names', async () => {
+    test('block returns the bytes of a CID', async () => {
       const { cid } = await cases.storage().add(texts({ 'a.txt': 'one block' }), { signal })
       assert.equal(`${Buffer.from(await cases.storage().block(cid, { signal }))}`, 'one block')
       await assert.rejects(cases.storage().block(await cidOf('no block'), { signal }), failsWith('not_found'))

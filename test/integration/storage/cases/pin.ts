@@ -7,7 +7,7 @@ import type { PinProgress, Storage } from '../../../../src/storage/port.ts'
 import { collect, folder, randomBytes } from '../content.ts'
 import { type Cases, cidOf, failsWith, MIB, pinned, STALL_MS } from './context.ts'
 
-/** An address at which nobody listens. */
+/** An address where nothing listens. */
 const CLOSED = '/ip4/127.0.0.1/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN'
 
 /** Retrieval. */
@@ -62,21 +62,21 @@ export function pinCases({ storage, provider }: Cases): void {
       await assert.rejects(cat(cid), failsWith('invalid_object'))
     })
 
-    test('pin is idempotent, also side by side, and needs nobody when it is there', async () => {
+    test('pin is idempotent, even concurrently, and needs no peer for stored content', async () => {
       const cid = CID.parse(await provider().node.call('addFile', 'twice', 3 * MIB))
       await Promise.all([pin(cid), pin(cid), pin(cid), pin(cid)])
       assert.deepEqual(await pin(cid, { origins: [CLOSED], stallMs: 1000 }), { blocks: 0, bytes: 0 })
       assert.equal((await pinned(storage())).filter((listedCid) => listedCid === `${cid}`).length, 1)
     })
 
-    test('pin ends as stalled when nobody has the content', async () => {
+    test('pin fails as stalled if no peer has the content', async () => {
       const started = Date.now()
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 1000 }), failsWith('stalled'))
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 500, origins: [] }), failsWith('stalled'))
       assert.ok(Date.now() - started < 60_000)
     })
 
-    test('pin ends as stalled when only a part of the content is there', async () => {
+    test('pin fails as stalled if only a part of the content is available', async () => {
       const leaf = await cidOf('missing part')
       const bytes = dagCbor.encode({ leaf })
       const cid = CID.createV1(dagCbor.code, await sha256.digest(bytes))
@@ -86,7 +86,7 @@ export function pinCases({ storage, provider }: Cases): void {
       assert.equal(await storage().isPinned(cid, { signal }), false)
     })
 
-    test('pin ends as bad_host_node when no host node can be reached, sooner than a stall', async () => {
+    test('pin fails as bad_host_node if no host node is reachable, sooner than a stall', async () => {
       const started = Date.now()
       const unknownPeer = '/p2p/12D3KooWEqnTdgqHnkkwarSrJjeMP2ZJiADWLYADaNvUb6SQNyPF'
       const options = { origins: [CLOSED, unknownPeer], stallMs: 60_000 }
@@ -94,7 +94,7 @@ export function pinCases({ storage, provider }: Cases): void {
       assert.ok(Date.now() - started < 45_000)
     })
 
-    test('pin needs one host node that answers, and no more', async () => {
+    test('pin needs only one host node that answers', async () => {
       const cid = CID.parse(await provider().node.call('addTexts', { 'a.txt': 'one of two' }))
       await pin(cid, { origins: [CLOSED, provider().address] })
       assert.equal(`${await cat(cid)}`, 'one of two')
@@ -112,7 +112,7 @@ export function pinCases({ storage, provider }: Cases): void {
       await assert.rejects(pin(await cidOf('aborted'), { signal: AbortSignal.abort() }), failsWith('aborted'))
     })
 
-    test('pin ends as too_large above maxBytes, and is released', async () => {
+    test('pin fails as too_large above maxBytes, and is released', async () => {
       const cid = CID.parse(await provider().node.call('addFile', 'too-large', 5 * MIB))
       await assert.rejects(pin(cid, { maxBytes: 2 * MIB }), failsWith('too_large'))
       if (storage().driver === 'embedded') assert.equal(await storage().isPinned(cid, { signal }), false)
@@ -121,8 +121,8 @@ export function pinCases({ storage, provider }: Cases): void {
       await pin(cid, { maxBytes: 6 * MIB })
     })
 
-    test('pin ends as invalid_object when a block is not what its codec says', async () => {
-      // Decoders have many ways to fail: what they say depends on the bytes.
+    test('pin fails as invalid_object if a block does not match its codec', async () => {
+      // Decoders have many ways to fail: their messages depend on the bytes.
       const blocks = [
         '{ not a block at all',
         '-b',
@@ -143,14 +143,14 @@ export function pinCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('pin ends as invalid_object when the codec is unknown', async () => {
+    test('pin fails as invalid_object if the codec is unknown', async () => {
       const bytes = Buffer.from('some bytes')
       const cid = CID.createV1(0x300001, await sha256.digest(bytes))
       await provider().node.call('putBlock', `${cid}`, bytes)
       await assert.rejects(pin(cid), failsWith('invalid_object'))
     })
 
-    test('short calls do not wait behind pins that hang', async () => {
+    test('short calls do not wait for pins that hang', async () => {
       const controller = new AbortController()
       const hanging = Array.from({ length: 20 }, async (_, i) =>
         pin(await cidOf(`hanging ${i}`), { signal: controller.signal, stallMs: 60_000 }),
@@ -167,7 +167,7 @@ export function pinCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('pin with offline keeps what is here, and asks nobody', async () => {
+    test('pin with offline keeps stored content and asks no peer', async () => {
       const { cid } = await storage().add(folder('pinned offline', 3, 1000), { signal })
       await storage().unpin(cid, { signal })
       assert.equal((await pin(cid, { offline: true })).blocks, 5)

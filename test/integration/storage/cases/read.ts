@@ -5,7 +5,7 @@ import type { FileRange } from '../../../../src/storage/port.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
 import { type Cases, failsWith, MIB, STALL_MS } from './context.ts'
 
-/** Content, and what it is. */
+/** Content, and its description. */
 export function readCases({ storage, provider }: Cases): void {
   const { signal } = new AbortController()
   const cat = (cid: CID, range: FileRange = {}) => collect(storage().cat(cid, { ...range, signal }))
@@ -31,7 +31,7 @@ export function readCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('stat tells sizes, numbers of files and MIME types', async () => {
+    test('stat returns sizes, numbers of files and MIME types', async () => {
       const binary = await storage().add(file('stat', 2 * MIB), { signal })
       const text = await storage().add(texts({ 'a.txt': 'plain text, ünïcode' }), { signal })
       const pdf = await storage().add(texts({ report: '%PDF-1.7\n' }), { signal })
@@ -50,12 +50,12 @@ export function readCases({ storage, provider }: Cases): void {
       const withEmpty = await storage().add(texts({ 'd/empty': '', 'd/full': '1' }), { signal })
       assert.deepEqual(await stat(withEmpty.cid), { size: 1, files: 2, mimeType: 'directory' })
       const empty = await storage().add(texts({ empty: '' }), { signal })
-      // The result of adding says the same, without a further call.
+      // The result of adding has the same values, without another call.
       for (const { cid, ...said } of [binary, text, pdf, tree, withEmpty, empty])
         assert.deepEqual(said, await stat(cid))
     })
 
-    test('cat and stat never ask the network', async () => {
+    test('cat and stat never use the network', async () => {
       const near = CID.parse(await provider().node.call('addTexts', { 'near.txt': 'pinned here' }))
       const far = CID.parse(await provider().node.call('addTexts', { 'far.txt': 'only at the provider' }))
       await storage().pin(near, { origins: [provider().address], stallMs: STALL_MS, signal }) // so that the provider is connected
@@ -64,12 +64,12 @@ export function readCases({ storage, provider }: Cases): void {
       await assert.rejects(cat(near, { path: 'no/such/file' }), failsWith('not_found'))
     })
 
-    test('cat finds no bytes in a directory', async () => {
+    test('cat rejects a directory', async () => {
       const { cid } = await storage().add(texts({ 'a/b': '1', c: '2' }), { signal })
       await assert.rejects(cat(cid), failsWith('invalid_object'))
     })
 
-    test('cat reads an identity CID, which carries its own bytes', async () => {
+    test('cat reads an identity CID, which contains its own bytes', async () => {
       const cid = CID.parse('bafkqaddimvwgy3zao5xxe3debi')
       assert.equal(`${await cat(cid)}`, 'hello world\n')
     })

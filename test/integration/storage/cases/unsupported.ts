@@ -37,7 +37,7 @@ const IMPOSSIBLE = {
   'git-raw': made(GIT_RAW, 0x11, 20),
 }
 
-/** Unusual hash functions and codecs: content with those that Kubo supports is kept, all other is refused at once. */
+/** Unusual hash functions and codecs: content that Kubo supports is kept, and other content is rejected at once. */
 export function unsupportedCases({ storage, provider }: Cases): void {
   const { signal } = new AbortController()
   const put = async (codec: number, [code, length]: readonly [number, number], bytes: Uint8Array) => {
@@ -57,7 +57,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
         HASHES['blake2b-256'],
         dagCbor.encode(leaves.map(({ cid }) => cid)),
       )
-      // A dag-jose block: its payload is the CID that is signed.
+      // A dag-jose block, whose payload is the signed CID.
       const signatures = [{ protected: Buffer.from('{}'), signature: Buffer.alloc(64, 1) }]
       const jose = dagCbor.encode({ payload: object.cid.bytes, signatures })
       const root = await put(DAG_JOSE, HASHES.blake3, jose)
@@ -74,7 +74,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
     })
 
     for (const [what, cid] of Object.entries(IMPOSSIBLE)) {
-      test(`${what} is refused at once, and nothing is left of it [report: impossible content]`, async () => {
+      test(`${what} is rejected at once and leaves nothing [report: impossible content]`, async () => {
         const before = await pinned(storage())
         await assert.rejects(pin(cid), (error) => error instanceof UnsupportedError)
         const car = inPieces(carOf(cid, [{ cid, bytes: cid.multihash.digest }]), MIB)
@@ -88,7 +88,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
       })
     }
 
-    test('an inner block that is not supported ends a pin, and is named [report: impossible content]', async () => {
+    test('an unsupported inner block ends a pin and is named [report: impossible content]', async () => {
       for (const inner of [IMPOSSIBLE['an identity CID of 200 bytes'], IMPOSSIBLE.md5]) {
         const { cid } = await put(dagCbor.code, [sha256.code, 32], dagCbor.encode({ inner }))
         await assert.rejects(pin(cid), (error) => error instanceof UnsupportedError)

@@ -7,7 +7,7 @@ import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { type Cases, STALL_MS } from './context.ts'
 
-/** DAGs that were made to mislead. */
+/** Hostile DAGs. */
 export function untrustedDagCases({ storage, provider }: Cases): void {
   const { signal } = new AbortController()
 
@@ -26,8 +26,8 @@ export function untrustedDagCases({ storage, provider }: Cases): void {
     return storage().stat(cid, { signal: AbortSignal.timeout(60_000) })
   }
 
-  describe('DAGs that mislead', () => {
-    test('directories with more paths than can be walked are measured all the same', async () => {
+  describe('hostile DAGs', () => {
+    test('directories with more paths than can be walked are still measured', async () => {
       let cid = await putLeaf(3)
       const depth = { exact: 10, endless: 60 }
       for (let level = 1; level <= depth.endless; level++) {
@@ -43,7 +43,7 @@ export function untrustedDagCases({ storage, provider }: Cases): void {
       assert.deepEqual(await pinAndStat(cid), endless)
     })
 
-    test('a file has the size of what is there, whatever it declares', async () => {
+    test('a file has its actual size, whatever it declares', async () => {
       const leaf = await putLeaf(1_000_000)
       for (const declared of [0n, 5n, 1_000_001n, 2n ** 62n, 2n ** 63n]) {
         const file = await putNode(new UnixFS({ type: 'file', blockSizes: [declared, declared] }), [
