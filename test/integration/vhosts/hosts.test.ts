@@ -1,4 +1,4 @@
-/** Hosts with settings that the contract suite's Berth does not have: behind a proxy, and with a public address. */
+/** Hosts under settings that the contract suite's Berth does not have: behind a proxy, and with a public address. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { RequestHandler } from 'express'
@@ -11,7 +11,7 @@ import { serve } from '../../support/gateway.ts'
 import { until } from '../../support/processes.ts'
 import { listen } from './server.ts'
 
-/** A server whose gateways answer all with 200, and whose API has no routes. */
+/** A server whose gateways return 200 for everything and whose API has no routes. */
 async function start({
   trustProxy = 0,
   publicUrl,
@@ -40,8 +40,8 @@ async function start({
   return { ask, lines }
 }
 
-describe('behind a proxy that is trusted', () => {
-  it('the host of a request behind a trusted proxy is the one that the proxy was asked for', async () => {
+describe('behind a trusted proxy', () => {
+  it('the host of a request behind a trusted proxy is the host that the proxy was asked for', async () => {
     const { ask } = await start({ trustProxy: 1 })
     const host = 'api.example'
     assert.equal(await ask({ host, 'x-forwarded-host': 'a.gateway.example' }), 'gateway of a.gateway.example')
@@ -49,7 +49,7 @@ describe('behind a proxy that is trusted', () => {
     assert.equal(await ask({ host: 'a.gateway.example' }), 'gateway of a.gateway.example')
   })
 
-  it('a trusted proxy is known by its address, its network or its name', async () => {
+  it('a trusted proxy is identified by its address, its network or its name', async () => {
     const headers = { host: 'api.example', 'x-forwarded-host': 'a.gateway.example' }
     for (const trustProxy of [['127.0.0.1'], ['10.0.0.0/8', '127.0.0.0/30'], ['loopback'], ['localhost']]) {
       const { ask } = await start({ trustProxy })
@@ -58,7 +58,7 @@ describe('behind a proxy that is trusted', () => {
     }
   })
 
-  it('a trusted proxy is nobody else', async () => {
+  it('only listed proxies are trusted', async () => {
     const headers = { host: 'api.example', 'x-forwarded-host': 'a.gateway.example' }
     for (const trustProxy of [['10.229.0.2'], ['127.0.0.2'], ['uniquelocal'], ['proxy.invalid']]) {
       const { ask } = await start({ trustProxy })
@@ -66,14 +66,14 @@ describe('behind a proxy that is trusted', () => {
     }
   })
 
-  it('the host of a request is not the one that an unknown proxy was asked for', async () => {
+  it('the host of a request does not come from an unknown proxy’s headers', async () => {
     const { ask } = await start()
     assert.equal(await ask({ host: 'api.example', 'x-forwarded-host': 'a.gateway.example' }), 'api')
   })
 })
 
 describe('the address of the API', () => {
-  it('the address of the API stays its own, also below the domain of the gateways', async () => {
+  it('the address of the API stays reserved, even below the gateway domain', async () => {
     const { ask } = await start({ publicUrl: 'https://API.gateway.example:8443/berth' })
     assert.equal(await ask({ host: 'api.gateway.example:8443' }), 'api')
     assert.equal(await ask({ host: 'Api.Gateway.Example' }), 'api')
@@ -83,7 +83,7 @@ describe('the address of the API', () => {
 })
 
 describe('a domain below another', () => {
-  it('a domain below another has its own hosts', async () => {
+  it('a domain below another keeps its own hosts', async () => {
     const { ask } = await start()
     assert.equal(await ask({ host: 'a.agents.gateway.example' }), 'agent of a.agents.gateway.example')
     assert.equal(await ask({ host: 'A.Agents.gateway.example.' }), 'agent of A.Agents.gateway.example.')
@@ -93,7 +93,7 @@ describe('a domain below another', () => {
 })
 
 describe('the log', () => {
-  it('the log has requests to gateways, without what opens them', async () => {
+  it('the log has requests to gateways, without their tokens', async () => {
     const { ask, lines } = await start()
     const secrets = '?pinataGatewayToken=s3cret&a=1&X-Signature=s3cret'
     await ask({ host: 'a.gateway.example' }, `/ipfs/x${secrets}`)

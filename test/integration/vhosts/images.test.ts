@@ -1,4 +1,4 @@
-/** The processes that convert images: hostile images, and what they cost. */
+/** The processes that convert images: hostile images, and their cost. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, describe, it, type TestContext } from 'node:test'
@@ -60,19 +60,19 @@ function open(limits: Partial<ImageLimits> = {}) {
   }
 }
 
-/** The most memory that a process has had, in MiB; 0 once it has ended. */
+/** The peak memory of a process in MiB; 0 once it has ended. */
 const peakOf = async (pid: number) => {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
 }
-/** The image processes that this process has more than before. */
+/** The image processes that this process has started since then. */
 const newChildren = async (before: number[]) =>
   until('a process converts', async () => {
     const children = (await childrenOf(process.pid)).filter((pid) => !before.includes(pid))
     return children.length > 0 && children
   })
 
-/** Has the process of `open` hang at its next image. */
+/** Makes the process of `open` hang at its next image. */
 async function hang(convert: ReturnType<typeof open>, before: number[]): Promise<void> {
   await convert(small, 'img-width=10')
   const [pid = 0] = await newChildren(before)
@@ -80,8 +80,8 @@ async function hang(convert: ReturnType<typeof open>, before: number[]): Promise
 }
 
 /**
- * Has the time for an image be 5 s from now on, with which a process starts too slowly on a busy machine.
- * @returns a function that takes it back.
+ * Raises the time for an image to 5 s, because a process starts too slowly on a busy machine.
+ * @returns a function that undoes it.
  */
 function shorten(t: TestContext): () => void {
   const timeout = AbortSignal.timeout.bind(AbortSignal)
@@ -89,11 +89,11 @@ function shorten(t: TestContext): () => void {
   return () => mock.restore()
 }
 
-describe('the processes that convert images', () => {
-  it('a process takes no more memory than its limit, whatever the image is', async () => {
+describe('image processes', () => {
+  it('an image process stays within its memory limit, whatever the image', async () => {
     const before = await childrenOf(process.pid)
     const convert = open()
-    // A progressive or interlaced image is whole in memory before its first line is there.
+    // A progressive or interlaced image is completely in memory before its first line is available.
     const hostile = sharp({
       create: { width: 5000, height: 5000, channels: 4, background: { r: 1, g: 2, b: 3, alpha: 0.5 } },
     })
@@ -119,7 +119,7 @@ describe('the processes that convert images', () => {
     assert.ok(peak > 100 && peak < 600, `${peak} MiB`)
   })
 
-  it('a process that takes too long is killed, and the same is refused for a while', async (t) => {
+  it('an image process that takes too long is killed, and its image is refused for a while', async (t) => {
     const before = await childrenOf(process.pid)
     const convert = open()
     await hang(convert, before)
@@ -137,17 +137,17 @@ describe('the processes that convert images', () => {
     assert.ok((await convert(small, 'img-width=10', { cid: 'slow' })).length > 0)
   })
 
-  it('a process that was killed between two images is replaced without a word', async () => {
+  it('an image process that was killed between two images is replaced unnoticed', async () => {
     const before = await childrenOf(process.pid)
     const convert = open()
     await convert(small, 'img-width=10')
     const [pid = 0] = await newChildren(before)
-    // Its parent has not heard of the end when the next image comes.
+    // Its parent has not heard of the exit when the next image comes.
     process.kill(pid, 'SIGKILL')
     assert.ok((await convert(small, 'img-width=11')).length > 0)
   })
 
-  it('a process ends after half a minute without an image', async (t) => {
+  it('an image process exits after half a minute without an image', async (t) => {
     const before = await childrenOf(process.pid)
     const convert = open()
     await convert(small, 'img-width=10')
@@ -157,7 +157,7 @@ describe('the processes that convert images', () => {
     await until('it has ended', async () => !(await childrenOf(process.pid)).includes(pid))
   })
 
-  it('a process has limits, and neither a setting nor a secret of Berth', async () => {
+  it('an image process has limits, and no setting or secret of Berth', async () => {
     process.env.BERTH_TEST_SECRET = 'secret'
     const before = await childrenOf(process.pid)
     await open()(small, 'img-width=10')
@@ -168,13 +168,13 @@ describe('the processes that convert images', () => {
       assert.match(limits, limit)
   })
 
-  it('a source that is larger than it says is not read to its end', async () => {
+  it('a source that is larger than declared is not read to its end', async () => {
     const refusal = { status: 400, message: /more than 33554432 bytes/ }
     await assert.rejects(open()(Buffer.alloc(33 * MiB), 'img-width=10', { size: 10 }), refusal)
     await assert.rejects(open()(small, 'img-width=10', { size: 33 * MiB }), refusal)
   })
 
-  it('requests for the same image share one conversion, and it goes on when one of them leaves', async () => {
+  it('requests for one image share a conversion, which continues when a reader leaves', async () => {
     const convert = open()
     let reads = 0
     const onRead = () => {
@@ -204,7 +204,7 @@ describe('the processes that convert images', () => {
     await convert(small, 'img-width=12')
   })
 
-  it('the workspace with the fewest images under way is next', async () => {
+  it('the workspace with the fewest images in progress is next', async () => {
     const convert = open({ processes: 2 })
     const order: string[] = []
     const ask = (name: string, workspaceId: string, width: number) =>
@@ -221,7 +221,7 @@ describe('the processes that convert images', () => {
     assert.ok(order.indexOf('a1') < order.indexOf('a2'), `${order}`)
   })
 
-  it('an image whose turn does not come in time is 503, and may be asked for again', async (t) => {
+  it('an image whose turn does not come in time returns 503 and may be requested again', async (t) => {
     const before = await childrenOf(process.pid)
     const convert = open()
     await hang(convert, before)
@@ -240,7 +240,7 @@ describe('the processes that convert images', () => {
     assert.ok((await convert(small, 'img-width=10')).length > 0)
   })
 
-  it('images on their way to clients that are slow are bounded for a workspace and in all', () => {
+  it('images on their way to slow clients are limited per workspace and in total', () => {
     const images = new Images({ processes: 1, seconds: 1, maxPixels: PIXELS }, cache, log)
     const refusal = { status: 503, message: 'Too many images are being sent' }
     const releases = ['a', 'a', 'b'].map((workspaceId) => images.hold(workspaceId, 48 * MiB))
@@ -251,7 +251,7 @@ describe('the processes that convert images', () => {
     images.hold('a', 48 * MiB)
   })
 
-  it('images that are damaged anywhere end as an image or a reason, in one process', async () => {
+  it('damaged images end as an image or an error, in one process', async () => {
     const before = await childrenOf(process.pid)
     const convert = open()
     const image = noise(60)

@@ -1,4 +1,4 @@
-/** The look at the database that requests of gateways share. */
+/** The database lookup that gateway requests share. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -26,7 +26,7 @@ for (const cid of CIDS) {
   )
 }
 
-/** Lookups whose first query ends when it is let go; the database has answered it before. */
+/** Lookups whose first query ends when the test releases it; the database has answered it before. */
 function openHeld() {
   const { promise, resolve } = Promise.withResolvers<void>()
   let queries = 0
@@ -47,7 +47,7 @@ function openHeld() {
   }
 }
 
-test('a query of gateways that is slow holds up no request that comes after', async () => {
+test('a slow gateway query does not delay later requests', async () => {
   const { find, firstAnswered, letGo } = openHeld()
   const slow = find(CIDS[0])
   await firstAnswered()
@@ -57,7 +57,7 @@ test('a query of gateways that is slow holds up no request that comes after', as
   assert.equal((await slow)?.name, `${CIDS[0]}`)
 })
 
-test('a request of a gateway that comes after a file has gone does not find it, whatever is on its way', async () => {
+test('a gateway request after a file’s deletion does not find it, whatever query is pending', async () => {
   const { find, firstAnswered, letGo } = openHeld()
   const before = find(CIDS[0])
   await firstAnswered()

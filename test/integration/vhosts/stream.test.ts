@@ -1,4 +1,4 @@
-/** How content leaves: in the client's time, never in part as if it were whole, and never for ever. */
+/** How content is sent: at the client's pace, never a part as if it were complete, and never endlessly. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -18,7 +18,7 @@ import { listen } from './server.ts'
 const MiB = 1024 * 1024
 const piece = Buffer.alloc(MiB, 7)
 
-/** Serves what `read` yields. `failure` is what `stream` threw, once it has. */
+/** Serves what `read` yields. `failure` is what `stream` threw. */
 async function start(answer: Omit<Streamed, 'status' | 'headers'>, bounds?: Partial<Bounds>) {
   const state: { failure?: unknown; done: boolean } = { done: false }
   const app = express()
@@ -58,7 +58,7 @@ async function* forever(signal: AbortSignal): AsyncGenerator<Uint8Array> {
 }
 
 describe('a store that fails', () => {
-  it('a store that fails before the first byte makes an error, with nothing of the answer in it', async () => {
+  it('a store that fails before the first byte causes an error without the response’s headers', async () => {
     const { url, state } = await start({
       // biome-ignore lint/correctness/useYield: it fails before its first piece
       async *read() {
@@ -82,7 +82,7 @@ describe('a store that fails', () => {
     assert.equal(await body(await open(url)), 'ECONNRESET')
   })
 
-  it('a store that fails in the middle cuts the connection also where nobody knows the length', async () => {
+  it('a store that fails in the middle cuts the connection even if the length is unknown', async () => {
     const { url } = await start({
       async *read() {
         yield piece
@@ -96,13 +96,13 @@ describe('a store that fails', () => {
 describe('a store that is silent', () => {
   const impatient = { store: 50, client: 60_000 }
 
-  it('a store that is silent from the start makes an error', async () => {
+  it('a store that is silent from the start causes an error', async () => {
     const { url, state } = await start({ read: forever }, impatient)
     assert.equal((await open(url)).statusCode, 503)
     assert.match((state.failure as Error).message, /silent for 50 ms/)
   })
 
-  it('a store that is silent is also one that sends nothing, again and again', async () => {
+  it('a store that keeps sending nothing counts as silent', async () => {
     const { url, state } = await start(
       {
         async *read(signal) {
@@ -134,9 +134,9 @@ describe('a store that is silent', () => {
   })
 })
 
-describe('a length that is not the one declared', () => {
+describe('a wrong length', () => {
   for (const [what, length] of Object.entries({ less: 3 * MiB, more: MiB + 1 })) {
-    it(`a length that is not the one declared cuts the connection when there is ${what}`, async () => {
+    it(`a wrong length cuts the connection if there is ${what}`, async () => {
       const { url } = await start({
         length,
         async *read() {
@@ -150,7 +150,7 @@ describe('a length that is not the one declared', () => {
 })
 
 describe('a client', () => {
-  it('a client that does not read holds up the store', async () => {
+  it('a client that does not read pauses the store', async () => {
     let sent = 0
     const { url } = await start({
       async *read() {
@@ -160,18 +160,18 @@ describe('a client', () => {
     const response = await open(url)
     response.pause()
     let last = -1
-    await until('the store is not asked any more', () => {
+    await until('the store is no longer asked', () => {
       if (sent === last) return true
       last = sent
       return false
     })
-    // The sockets of both sides take in some, and one piece is under way.
+    // The sockets of both sides buffer some, and one piece is in progress.
     assert.ok(sent < 50, `${sent} MiB were read`)
     response.resume()
     assert.equal((await collect(response)).length, 200 * MiB)
   })
 
-  it('a client that does not read may take longer than the store', async () => {
+  it('a client may take longer than a store', async () => {
     const patience = { store: 20, client: 60_000 }
     const { url } = await start({ length: 50 * MiB, read: pieces }, patience)
     const response = await open(url)
@@ -182,15 +182,15 @@ describe('a client', () => {
     assert.equal((await collect(response)).length, 50 * MiB)
   })
 
-  it('a client that does not read at all is cut off', async () => {
+  it('a client that does not read at all is disconnected', async () => {
     const { url, state } = await start({ length: 50 * MiB, read: pieces }, { store: 60_000, client: 100 })
     const response = await open(url)
     response.pause()
-    await until('the answer has ended', () => state.done)
+    await until('the response has ended', () => state.done)
     assert.equal(await body(response), 'ECONNRESET')
   })
 
-  it('a client that goes away ends the reading', async () => {
+  it('a client that leaves ends the reading', async () => {
     let ended = false
     const { url, state } = await start({
       async *read(signal) {
@@ -210,7 +210,7 @@ describe('a client', () => {
 })
 
 describe('a Kubo node', { skip: !kuboBinary && 'BERTH_TEST_KUBO is not set' }, () => {
-  it('a Kubo node that dies in the middle of an answer cuts it', async () => {
+  it('a Kubo node that dies in the middle of a response cuts it', async () => {
     const kubo = await startKubo()
     const storage = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
     try {

@@ -1,4 +1,4 @@
-/** Answers to a TLS proxy about names: yes for those that Berth serves now, and for no others. */
+/** Responses to a TLS proxy about host names: yes for names that Berth currently serves, and no for all others. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { freePort, until } from '../../support/processes.ts'
 
 const ROWS = 20_000
-/** The time that an answer has. It passes only where a test says so: a busy machine takes longer now and then. */
+/** The time allowed for a response. It passes only if a test says so, because a busy machine sometimes takes longer. */
 const ANSWER_MS = 1500
 const settings = {
   PUBLIC_URL: 'https://api.example.test:8443',
@@ -27,7 +27,7 @@ const settings = {
   BERTH_AGENT_DOMAIN: 'agents.example.test',
   BERTH_APP_DOMAIN: 'apps.example.test',
 }
-/** CIDs of four contents: kept, swapped to the first, of another workspace, and of nobody. */
+/** The CIDs of four contents: pinned, swapped to the first, of another workspace, and of no workspace. */
 const [KEPT, SWAPPED, FOREIGN, NOBODYS] = ['kept', 'swapped', 'foreign', 'none'].map((text) =>
   CID.createV1(raw.code, identity.digest(Buffer.from(text))).toString(),
 ) as [string, string, string, string]
@@ -45,7 +45,7 @@ after(async () => {
   await database?.stop()
 })
 
-/** A listener over a pool; resolves to what it answers about a name. */
+/** A listener on a pool; resolves to a function that asks it about a name. */
 async function listenerOver(pool: Pool): Promise<(query: string) => Promise<number>> {
   const port = await freePort()
   const config: Config = loadConfig({ ...settings, BERTH_TLS_ASK_PORT: String(port) })
@@ -104,7 +104,7 @@ describe('a proxy that asks for a name', () => {
     await insertDomain(agent, 'custom_domain', 'pending.example.org', 'pending_ownership')
   })
 
-  it('a proxy that asks for a name hears yes for what is served', async () => {
+  it('a proxy that asks about a name gets yes for served names', async () => {
     const served = [
       'api.example.test',
       'API.Example.Test.',
@@ -124,7 +124,7 @@ describe('a proxy that asks for a name', () => {
     for (const name of served) assert.equal(await ask(about(name)), 200, name)
   })
 
-  it('a proxy that asks for a name hears no for everything else', async () => {
+  it('a proxy that asks about a name gets no for everything else', async () => {
     const others = [
       'example.test',
       'gateway.example.test',
@@ -167,7 +167,7 @@ describe('a proxy that asks for a name', () => {
     assert.equal(await ask(`${about('shop.example.org')}&domain=api.example.test`), 404)
   })
 
-  it('a proxy that asks for a name hears no once it is gone, and yes once it is there', async () => {
+  it('a proxy that asks about a name gets no once it is removed, and yes once it is added', async () => {
     const { pool } = database
     const agent = await insertAgent('xagent09')
     const names = ['xagent09.agents.example.test', 'late.example.org', 'late.gateway.example.test']
@@ -187,7 +187,7 @@ describe('a proxy that asks for a name', () => {
     await become(404)
   })
 
-  it('a proxy that asks for a name hears no of content whose time is over', async () => {
+  it('a proxy that asks about a name gets no for expired content', async () => {
     await insertFile(NOBODYS, workspaceId, '-1 second')
     assert.equal(await ask(about(`${NOBODYS}.ipfs.plain.gateway.example.test`)), 404)
   })
@@ -229,19 +229,19 @@ describe('the query about a name', () => {
 
   const names = {
     'a gateway': 'many1.gateway.example.test',
-    'content at a gateway': `${KEPT}.ipfs.many1.gateway.example.test`,
+    'content on a gateway': `${KEPT}.ipfs.many1.gateway.example.test`,
     'an agent': 'x0000001.agents.example.test',
     'the pages of an agent': 'x0000001.apps.example.test',
     'a subdomain': 'many1.apps.example.test',
     'a custom domain': 'many1.example.org',
   }
   for (const [what, name] of Object.entries(names))
-    it(`the query about a name reads no table from end to end for ${what}`, async () => {
+    it(`the query about a name scans no whole table for ${what}`, async () => {
       const question = askWhetherServed(name, loadConfig(settings))
       assert.ok(typeof question === 'object')
       const client = await database.pool.connect()
       try {
-        // A connection that has asked often plans it so.
+        // A connection that has asked often uses this plan.
         await client.query(`PREPARE question AS ${question.text}`)
         await client.query('SET plan_cache_mode = force_generic_plan')
         const values = question.values.map((value) => pg.escapeLiteral(value))
@@ -256,14 +256,14 @@ describe('the query about a name', () => {
 })
 
 describe('a flood of names', () => {
-  it('a flood of names is refused above a hundred queries in a second, and takes nothing from other kinds of names', async (t) => {
+  it('a flood of names is refused above a hundred queries per second for each kind of name', async (t) => {
     const ask = await listenerOver(database.pool)
-    // A busy machine takes more than a second to ask so often.
+    // A busy machine takes more than a second to ask this often.
     const now = performance.now()
     const { mock } = t.mock.method(performance, 'now', () => now)
     const names = Array.from({ length: 300 }, (_, i) => about(`nobody${i}.example.org`))
     const flood: number[] = []
-    // Fewer side by side than may be (32): more are told 503.
+    // Fewer concurrent queries than the limit (32), beyond which they get 503.
     while (names.length > 0) flood.push(...(await Promise.all(names.splice(0, 30).map(ask))))
     const count = (status: number) => flood.filter((one) => one === status).length
     assert.deepEqual([count(429), count(404)], [200, 100])
@@ -274,9 +274,9 @@ describe('a flood of names', () => {
 })
 
 describe('without a database', () => {
-  it('a proxy that asks is told nothing without a database, within two seconds', async (t) => {
+  it('a proxy that asks gets an error within two seconds if the database is away', async (t) => {
     passAtOnce(t, ANSWER_MS)
-    // This server takes connections, and never answers.
+    // This server accepts connections and never answers.
     const silent = createServer().listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const { port } = silent.address() as AddressInfo

@@ -1,4 +1,4 @@
-/** Rounds of deliveries: deliveries are signed, sent, attempted again and given up. */
+/** Rounds of deliveries: deliveries are signed, sent, retried and given up. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Webhook as Verifier } from 'standardwebhooks'
@@ -22,7 +22,7 @@ import {
 } from './world.ts'
 
 describe('a delivery', () => {
-  it('a delivery is signed so that a library of others verifies it', async () => {
+  it('a delivery has a signature that a third-party library verifies', async () => {
     const { shownSecret } = await make()
     const sent = event()
     await publish(sent)
@@ -59,7 +59,7 @@ describe('a delivery', () => {
     assert.deepEqual([verifies(made.shownSecret), verifies(rotated.shownSecret)], [false, true])
   })
 
-  it('a delivery waits where the secret of its webhook cannot be decrypted, until that is rotated', async () => {
+  it('a delivery with a secret that cannot be decrypted waits for the secret’s rotation', async () => {
     const { id } = await make()
     await prisma.webhook.update({ where: { id }, data: { secret: new Uint8Array(80) } })
     await publish(event())
@@ -79,7 +79,7 @@ describe('a delivery', () => {
     assert.equal((await deliveries())[0]?.status, 204)
   })
 
-  it('a delivery that fails is attempted eight times, with the same id, and then no more', async () => {
+  it('a failing delivery is attempted eight times with one id', async () => {
     receiver.answerWith((response) => response.writeHead(400).end('no, thanks'))
     await make()
     await publish(event())
@@ -133,7 +133,7 @@ describe('a delivery', () => {
     }
   })
 
-  it('a short or malformed Retry-After changes no wait [report: old clients]', async () => {
+  it('a short or malformed Retry-After does not change the delay [report: old clients]', async () => {
     for (const header of ['1', 'soon', '-5', new Date(0).toUTCString()]) {
       await prisma.webhookDelivery.deleteMany()
       await prisma.webhook.deleteMany()
@@ -156,7 +156,7 @@ describe('a delivery', () => {
     assert.deepEqual([receiver.received.length, one?.error], [1, '302: redirects are not followed'])
   })
 
-  it('a delivery comes to the webhooks of its workspace that want it, and to no other', async () => {
+  it('a delivery goes only to webhooks of its workspace that subscribe to it', async () => {
     const groupId = uuidv7()
     const all = await make()
     const pins = await make({ events: ['pin.*', 'swap.created'] })
@@ -182,7 +182,7 @@ describe('a delivery', () => {
     assert.deepEqual(await told(event({ workspaceId: await database.createWorkspace() })), [])
   })
 
-  it('deliveries that come while a round is under way are sent by the next one', async () => {
+  it('deliveries that arrive during a round are sent in the next one', async () => {
     await make()
     await publish(event())
     let more: Promise<unknown> | undefined
@@ -198,7 +198,7 @@ describe('a delivery', () => {
     )
   })
 
-  it('deliveries that were being added while their webhook was disabled are ended', async () => {
+  it('deliveries that are added while their webhook is disabled are ended', async () => {
     const { id } = await make()
     await transaction(database.pool, async (tx) => {
       await addDeliveries(tx, [event()])
@@ -209,7 +209,7 @@ describe('a delivery', () => {
     assert.deepEqual([delivery?.error, delivery?.endedAt === null], ['The webhook was disabled', false])
     assert.equal(receiver.received.length, 0)
   })
-  it('a round leaves no operation but its own behind', async () => {
+  it('a round leaves only its own operation', async () => {
     await make()
     for (let i = 0; i < 3; i++) {
       await publish(event())

@@ -1,4 +1,4 @@
-/** Targets of webhooks: those that are silent, gone, failing, private, without end, or not allowed any more. */
+/** Targets of webhooks: silent, gone, failing, private, endless, or no longer allowed. */
 import assert from 'node:assert/strict'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
@@ -29,7 +29,7 @@ const secrets = ['whsec_AAAA']
 const { signal } = new AbortController()
 
 describe('a target', () => {
-  it('a target that does not answer is asked with one delivery at a time, after a pause', async () => {
+  it('a target that does not respond gets one delivery at a time, after a pause', async () => {
     receiver.answerWith((response) => response.destroy())
     const { id } = await make()
     await publish(...Array.from({ length: 20 }, () => event()))
@@ -38,7 +38,7 @@ describe('a target', () => {
     assert.ok(asked <= 8, `${asked} deliveries were sent`)
     const { silences, pausedUntil, dueAt } = await reload(id)
     assert.ok(silences === 1 && pausedUntil && dueAt && dueAt >= pausedUntil)
-    // Another event does not wake it. A busy machine might take until the end of a pause of seconds.
+    // Another event does not end the pause. A busy machine might take until the end of a pause of only seconds.
     await database.pool.query(`UPDATE webhook SET paused_until = now() + interval '1 hour'`)
     await publish(event())
     assert.equal(await runAll(), 0)
@@ -52,7 +52,7 @@ describe('a target', () => {
     assert.equal((await reload(id)).silences, 0)
   })
 
-  it('an event of a pause is sent when the pause is over, however late an older delivery is attempted again', async () => {
+  it('an event during a pause is sent after the pause, however late an older delivery is retried', async () => {
     receiver.answerWith((response) => response.destroy())
     const { id } = await make()
     await publish(event())
@@ -69,7 +69,7 @@ describe('a target', () => {
     assert.deepEqual(dueAt, pausedUntil)
   })
 
-  it('an event of a pause is not forgotten by a round that ends as it is published', async () => {
+  it('an event during a pause is not lost if a round ends while it is published', async () => {
     const { id } = await make()
     await database.pool.query(`UPDATE webhook SET paused_until = now() + interval '1 hour', silences = 1`)
     const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
@@ -94,7 +94,7 @@ describe('a target', () => {
     assert.deepEqual(dueAt, pausedUntil)
   })
 
-  it('a target that refuses one delivery gets the others', async () => {
+  it('a target that rejects one delivery gets the others', async () => {
     receiver.answerWith((response, at) => response.writeHead(at === 1 ? 400 : 204).end())
     await make()
     await publish(...Array.from({ length: 20 }, () => event()))
@@ -103,7 +103,7 @@ describe('a target', () => {
     assert.deepEqual([failed.length, receiver.received.length], [1, 20])
   })
 
-  it('a target that is gone disables its webhook, and says so in an event', async () => {
+  it('a target that returns 410 disables its webhook, with an event', async () => {
     receiver.answerWith((response) => response.writeHead(410).end())
     const { id } = await make()
     await publish(event())
@@ -144,7 +144,7 @@ describe('a target', () => {
     assert.equal((await reload(id)).disabledReason, 'failing')
   })
 
-  it('a target whose name leads to a private address is not connected to, and is resolved once', async () => {
+  it('a target whose name resolves to a private address is not contacted and is resolved once', async () => {
     const port = receiver.destination.port
     const destination = { host: 'hooks.example.com', port }
     const url = new URL(`https://hooks.example.com:${port}/hook`)
@@ -162,14 +162,14 @@ describe('a target', () => {
     )
   })
 
-  it('a target that the operator does not allow any more is sent nothing without TLS', async () => {
+  it('a target that the operator no longer allows gets nothing without TLS', async () => {
     const open = new OpenTarget(targetOf(receiver.url, []), { secrets, atOnce: 1 })
     const { error } = await open.send({ id: uuidv7(), body: '{}' }, signal)
     open.close()
     assert.deepEqual([error, receiver.received.length], ['http is allowed to no such target any more', 0])
   })
 
-  it('a target that accepts a connection and never goes on with TLS holds none behind its round', async (t) => {
+  it('a target that accepts a connection and stalls before TLS delays no round', async (t) => {
     const sockets = new Set<Socket>()
     const server = createServer((socket) => {
       sockets.add(socket.on('error', () => {}).resume())
@@ -179,12 +179,12 @@ describe('a target', () => {
     const { port } = server.address() as AddressInfo
     const target = targetOf(`https://127.0.0.1:${port}/`, [{ host: '127.0.0.1', port }])
     const open = new OpenTarget(target, { secrets, atOnce: 1, attemptMs: 300 })
-    // The attempt's time is over once its connection is there.
+    // The attempt times out after its connection was made.
     const late = new AbortController()
     const timeout = AbortSignal.timeout.bind(AbortSignal)
     t.mock.method(AbortSignal, 'timeout', (ms: number) => (ms === 300 ? late.signal : timeout(ms)))
     const sent = open.send({ id: uuidv7(), body: '{}' }, signal)
-    await until('the connection is there', () => sockets.size === 1)
+    await until('the connection exists', () => sockets.size === 1)
     late.abort(new DOMException('', 'TimeoutError'))
     const { error } = await sent
     assert.deepEqual([error, sockets.size], ['no answer within 0.3 s', 1])
@@ -193,7 +193,7 @@ describe('a target', () => {
     await new Promise((done) => server.close(done))
   })
 
-  it('a target that sends without end is read to a bound, and one that stalls is given up', async () => {
+  it('a target that sends endlessly is read up to a limit, and one that stalls times out', async () => {
     receiver.answerWith((response) => {
       response.writeHead(200)
       const write = () => {

@@ -71,7 +71,7 @@ export const event = (fields: Partial<StoredEvent> = {}): StoredEvent => ({
 export const publish = (...events: StoredEvent[]) =>
   transaction(database.pool, (tx) => addDeliveries(tx, events))
 
-/** Runs every operation that waits, until none does. Resolves to how many. */
+/** Runs all queued operations until none is left. Resolves to their number. */
 export async function runAll(): Promise<number> {
   for (let count = 0; ; count++) {
     const { rows } = await database.pool.query<{ id: string }>(
@@ -83,7 +83,7 @@ export async function runAll(): Promise<number> {
 }
 export const deliveries = () => prisma.webhookDelivery.findMany({ orderBy: { id: 'asc' } })
 export const reload = (id: string) => prisma.webhook.findUniqueOrThrow({ where: { id } })
-/** Has time pass for whatever waits. */
+/** Makes everything that waits due now. */
 export async function comeDue(): Promise<void> {
   await database.pool.query(
     'UPDATE webhook_delivery SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL',

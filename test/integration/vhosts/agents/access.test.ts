@@ -1,4 +1,4 @@
-/** Access at an agent's own host. */
+/** Access to an agent's own host. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -20,7 +20,7 @@ const NAVIGATION = { 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'none', acc
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 describe('a host', () => {
-  it('a host that is no agent’s is 404, with and without a token', async () => {
+  it('a host without an agent returns 404, with and without a token', async () => {
     for (const id of ['xzzzzzzz', 'nobody', 'a.b', `a.${agent.agentId}`, `${agent.agentId}x`]) {
       for (const token of [undefined, agent.token]) {
         const { status, body } = await new AgentHost(world.url, id, token).get('/v0/status')
@@ -28,12 +28,12 @@ describe('a host', () => {
       }
     }
   })
-  it('a host of a deleted agent is 404', async () => {
+  it('the host of a deleted agent returns 404', async () => {
     const gone = await world.agent()
     await gone.set('deleted_at', new Date())
     assert.equal((await gone.host.get('/')).status, 404)
   })
-  it("a request without a token is 401 at an agent's host, whatever is asked for", async () => {
+  it("a request without a token returns 401 on an agent's host, whatever its path", async () => {
     for (const path of [
       '/',
       '/chat',
@@ -51,7 +51,7 @@ describe('a host', () => {
 })
 
 describe('a token', () => {
-  it('a token is good in a header, in the query and in a cookie', async () => {
+  it('a token is accepted in a header, in the query and in a cookie', async () => {
     const cases: [path: string, headers: Record<string, string>][] = [
       ['/v0/logs', bearer(agent.token)],
       [`/v0/logs?token=${agent.token}`, {}],
@@ -64,7 +64,7 @@ describe('a token', () => {
       assert.equal((await agent.stranger.get(path, headers)).status, 200, path)
     }
   })
-  it('a token of another agent, or a wrong one, is refused', async () => {
+  it('a token of another agent, or a wrong one, is rejected', async () => {
     for (const token of [other.token, randomUUID(), 'nonsense', '']) {
       for (const path of ['/v0/logs', '/']) {
         assert.equal((await agent.stranger.get(path, bearer(token))).status, 401, `${path} ${token}`)
@@ -74,48 +74,48 @@ describe('a token', () => {
       }
     }
   })
-  it('a rotated token is refused at once', async () => {
+  it('a rotated token is rejected at once', async () => {
     const rotated = await world.agent()
     const old = rotated.token
     const token = await rotated.rotate()
     assert.equal((await rotated.stranger.get('/v0/logs', bearer(old))).status, 401)
     assert.equal((await rotated.stranger.get('/v0/logs', bearer(token))).status, 200)
   })
-  it('a token of the owner is good in the header, and there alone', async () => {
+  it('the owner’s token is accepted only in the header', async () => {
     const { token } = await world.key()
     assert.equal((await agent.stranger.get('/', bearer(token))).status, 200)
     assert.equal((await agent.stranger.get('/v0/logs', bearer(token))).status, 200)
     assert.equal((await agent.stranger.get(`/?token=${token}`)).status, 401)
     assert.equal((await agent.stranger.get('/', { cookie: `gw_token=${token}` })).status, 401)
   })
-  it('a token of another workspace is 401, and one without the scope 403', async () => {
+  it('a token of another workspace returns 401, and one without the scope 403', async () => {
     const foreign = await world.key({ elsewhere: true })
     const reader = await world.key({ scopes: ['org:agents:read'] })
     assert.equal((await agent.stranger.get('/', bearer(foreign.token))).status, 401)
     assert.equal((await agent.stranger.get('/', bearer(reader.token))).status, 403)
     assert.equal((await agent.stranger.get('/v0/logs', bearer(reader.token))).status, 200)
   })
-  it('a token that the agent minted is good for its own host', async () => {
+  it('a token that the agent minted is accepted on its own host', async () => {
     const { status, body } = await agent.host.post('/v0/platform/token', undefined)
     assert.equal(status, 200)
     assert.equal((await agent.stranger.get('/', bearer(body.token))).status, 200)
     assert.equal((await other.stranger.get('/', bearer(body.token))).status, 401)
   })
-  it('a token never gets into the log', async () => {
+  it('a token never appears in the log', async () => {
     await until('requests are logged', () => world.lines.some((line) => line.includes('token=…')))
     for (const { token } of [agent, other]) assert.ok(!world.lines.join('').includes(token))
   })
 })
 
 describe('the API on an agent’s host', () => {
-  it('the API on an agent’s host is there in full and in short', async () => {
+  it('the API on an agent’s host is available by full and by short paths', async () => {
     const full = await agent.host.get(`/v0/agents/${agent.agentId}/platform/whoami`)
     const short = await agent.host.get('/v0/platform/whoami')
     assert.equal(full.status, 200, full.text)
     assert.deepEqual(short.body, full.body)
     assert.equal((await agent.host.get(`/v0/agents/${agent.agentId}`)).status, 200)
   })
-  it('the API on an agent’s host takes its query and its body along', async () => {
+  it('the API on an agent’s host forwards query and body', async () => {
     const { status, text } = await agent.host.post('/v0/console/exec?a=b', { command: '' })
     assert.deepEqual([status, text], [400, '{"error":"Invalid command"}'])
   })
@@ -131,7 +131,7 @@ describe('the API on an agent’s host', () => {
     const owner = new AgentHost(world.url, agent.agentId, token)
     assert.equal((await owner.get(`/v0/agents/${other.agentId}`)).status, 401)
   })
-  it('the API on an agent’s host has nothing of the workspace', async () => {
+  it('the API on an agent’s host offers nothing of the workspace', async () => {
     const { token } = await world.key()
     const owner = new AgentHost(world.url, agent.agentId, token)
     const paths = [
@@ -148,7 +148,7 @@ describe('the API on an agent’s host', () => {
 })
 
 describe('the gateway on an agent’s host', () => {
-  it('the gateway on an agent’s host shows nothing that is not on the list', async () => {
+  it('the gateway on an agent’s host exposes only allowed paths', async () => {
     const paths = [
       '/api/v1/admin/rpc',
       '/tools/invoke',
@@ -173,7 +173,7 @@ describe('the gateway on an agent’s host', () => {
 })
 
 describe('a page with the token in its address', () => {
-  it('a page with the token in its address is shown without it, and with a cookie that only this host gets', async () => {
+  it('a page with the token in its URL redirects without it and sets a cookie for this host', async () => {
     const { status, headers } = await agent.stranger.get(`/chat?a=1&token=${agent.token}&b=%20`, NAVIGATION)
     assert.deepEqual([status, headers.location], [303, '/chat?a=1&b=%20'])
     const cookie = `gw_token=${agent.token}; Path=/; HttpOnly; SameSite=Strict`
@@ -181,7 +181,7 @@ describe('a page with the token in its address', () => {
     assert.equal(headers['cache-control'], 'no-store')
     assert.equal(headers['referrer-policy'], 'no-referrer')
   })
-  it('a page with the token in its address leads on by itself where another site led to it, since a redirect would lose the cookie', async () => {
+  it('a page with the token in its URL redirects by script if another site linked to it', async () => {
     const headers = { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }
     const answer = await agent.stranger.get(`/v0/platform/whoami?token=${agent.token}`, headers)
     assert.deepEqual(
@@ -190,17 +190,17 @@ describe('a page with the token in its address', () => {
     )
     assert.ok(answer.headers['set-cookie'])
   })
-  it('a page with the token in its address never leads to another host', async () => {
+  it('a page with the token in its URL never redirects to another host', async () => {
     for (const path of ['//evil.example/', '/\\evil.example', '///evil.example']) {
       const { headers } = await agent.stranger.get(`${path}?token=${agent.token}`, NAVIGATION)
       assert.match(headers.location ?? '', /^\/evil\.example/)
     }
   })
-  it('a page with the token in its address sets no cookie for a wrong token', async () => {
+  it('a page with the token in its URL sets no cookie for a wrong token', async () => {
     const { status, headers } = await agent.stranger.get(`/?token=${other.token}`, NAVIGATION)
     assert.deepEqual([status, headers['set-cookie']], [401, undefined])
   })
-  it('a page with the token in its address gets a cookie for https alone, where Berth is reached by that', async () => {
+  it('a page with the token in its URL sets a Secure cookie if Berth is reached by https', async () => {
     const secure = await startWorld({ PUBLIC_URL: 'https://berth.example' })
     try {
       const { stranger, token } = await secure.agent()
@@ -220,7 +220,7 @@ describe('a cookie', () => {
       { cookie: `gw_token=${agent.token}`, ...headers },
     )
 
-  it('a cookie changes something from a page of this host', async () => {
+  it('a cookie may change something from a page of this host', async () => {
     const own: Record<string, string>[] = [
       { 'sec-fetch-site': 'same-origin' },
       { origin: `http://${agent.host.host}` },
@@ -228,7 +228,7 @@ describe('a cookie', () => {
     ]
     for (const headers of own) assert.equal((await change(headers)).status, 400, JSON.stringify(headers))
   })
-  it('a cookie changes nothing from a page of any other host', async () => {
+  it('a cookie may change nothing from a page of another host', async () => {
     const foreign: Record<string, string>[] = [
       {},
       { 'sec-fetch-site': 'same-site' },
@@ -240,7 +240,7 @@ describe('a cookie', () => {
     ]
     for (const headers of foreign) assert.equal((await change(headers)).status, 403, JSON.stringify(headers))
   })
-  it('a cookie is not looked at where there is a header', async () => {
+  it('a cookie is ignored if there is a header', async () => {
     const { status } = await change({ ...bearer(agent.token) })
     assert.equal(status, 400)
     assert.equal((await change(bearer('wrong'))).status, 401)

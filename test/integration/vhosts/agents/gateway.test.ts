@@ -1,4 +1,4 @@
-/** HTTP to an agent's gateway: what goes there, what comes back, and how it ends. */
+/** HTTP to an agent's gateway: what is forwarded, what comes back, and how it ends. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -10,7 +10,7 @@ import { startWorld, type TestAgent, type World } from './world.ts'
 
 let world: World
 let agent: TestAgent
-/** Answers the next request in place of the gateway. */
+/** Handles the next request in place of the gateway. */
 let gateway: (req: IncomingMessage, res: ServerResponse) => void
 before(async () => {
   world = await startWorld()
@@ -24,7 +24,7 @@ beforeEach(() => {
 const COMPLETIONS = '/v1/chat/completions'
 
 describe('a request', () => {
-  it('a request arrives with its body, and without credentials and addresses of its client', async () => {
+  it('a request is forwarded with its body, without credentials and the client’s addresses', async () => {
     gateway = async (req, res) => {
       const { method, url, headers } = req
       res.setHeader('content-type', 'application/json')
@@ -49,7 +49,7 @@ describe('a request', () => {
       assert.equal(body.headers[name], undefined, name)
     assert.ok(!JSON.stringify(body).includes(agent.token))
   })
-  it('a request reaches what is on the list', async () => {
+  it('a request reaches only allowed paths', async () => {
     gateway = (req, res) => void res.end(`${req.method} ${req.url}`)
     const cases: [method: string, path: string, expected: string][] = [
       ['GET', '/', 'GET /health'],
@@ -63,7 +63,7 @@ describe('a request', () => {
     for (const [method, path, expected] of cases)
       assert.equal((await agent.host.ask(method, path)).text, expected)
   })
-  it('a request that has a body where none belongs is answered without it', {
+  it('a request with an unexpected body is answered without it', {
     timeout: 120_000,
   }, async () => {
     gateway = async (req, res) => res.end(`${req.headers['content-length']} ${await text(req)}`)
@@ -73,15 +73,15 @@ describe('a request', () => {
     })
     assert.deepEqual([status, seen], [200, 'undefined '])
   })
-  it('a request with a large body passes', async () => {
+  it('a request with a large body is forwarded', async () => {
     gateway = async (req, res) => res.end(String((await text(req)).length))
     const { text: length } = await agent.host.post(COMPLETIONS, 'x'.repeat(5_000_000))
     assert.equal(length, '5000002')
   })
 })
 
-describe('an answer', () => {
-  it('an answer comes with its status and type, and sets nothing', async () => {
+describe('a response', () => {
+  it('a response keeps status and type, and sets no cookies', async () => {
     gateway = (_req, res) => {
       res.writeHead(402, {
         'content-type': 'text/html',
@@ -103,12 +103,12 @@ describe('an answer', () => {
     assert.equal(headers['content-security-policy'], "sandbox; default-src 'none'; frame-ancestors 'none'")
     assert.equal(headers['x-content-type-options'], 'nosniff')
   })
-  it('an answer that is an error of the gateway’s is passed on, also when it looks like ours', async () => {
+  it('a response with a gateway error is passed on, even if it looks like our own', async () => {
     gateway = (_req, res) => res.writeHead(400).end('{"error":{"message":"no such model","type":"x"}}')
     const { status, text: body } = await agent.host.post(COMPLETIONS, {})
     assert.deepEqual([status, body], [400, '{"error":{"message":"no such model","type":"x"}}'])
   })
-  it('an answer flows as it comes', async () => {
+  it('a response is streamed as it arrives', async () => {
     let write: (text: string) => void = () => {}
     gateway = (_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -124,7 +124,7 @@ describe('an answer', () => {
     }
     response.destroy()
   })
-  it('an answer waits for a client that reads slowly', async () => {
+  it('a response waits for a client that reads slowly', async () => {
     let written = 0
     let isDone = false
     gateway = async (_req, res) => {
@@ -141,9 +141,9 @@ describe('an answer', () => {
     await untilStill('what is written', () => written)
     assert.ok(written < 50_000_000, `${written} bytes are under way`)
     response.destroy()
-    await until('the gateway is told that the client has gone', () => isDone)
+    await until('the gateway sees that the client has gone', () => isDone)
   })
-  it('an answer ends at once when the token is rotated', async () => {
+  it('a response ends at once when the token is rotated', async () => {
     const own = await world.agent((_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' })
       res.write('data: 1\n\n')
@@ -151,7 +151,7 @@ describe('an answer', () => {
     const streaming = await own.host.stream('POST', COMPLETIONS, { json: {} })
     const silent = await world.agent(() => {})
     const waiting = silent.host.post(COMPLETIONS, {})
-    await until('both are under way', async () => /berth_agent_connections 2/.test(await metrics()))
+    await until('both are in progress', async () => /berth_agent_connections 2/.test(await metrics()))
     await Promise.all([own.rotate(), silent.rotate()])
     await assert.rejects(text(streaming), /aborted/)
     assert.equal((await waiting).status, 401)
@@ -162,7 +162,7 @@ describe('an answer', () => {
 const metrics = () => world.metrics()
 
 describe('an agent that is not ready', () => {
-  it('an agent that is not ready is 503 with Retry-After', async () => {
+  it('an agent that is not ready returns 503 with Retry-After', async () => {
     const cases: [why: string, change: (agent: TestAgent) => unknown][] = [
       ['agentd says so', (agent) => agent.setGateway('starting')],
       ['it comes up', (agent) => agent.set('status', 'starting')],
@@ -174,12 +174,12 @@ describe('an agent that is not ready', () => {
       const own = await world.agent()
       await change(own)
       const { status, headers, body } = await own.host.post(COMPLETIONS, {})
-      if (why === 'another one is there') assert.equal(status, 400, why)
+      if (why === 'something else is there') assert.equal(status, 400, why)
       else
         assert.deepEqual([why, status, headers['retry-after'], typeof body.error], [why, 503, '5', 'string'])
     }
   })
-  it('an agent that is not ready is 502 when what is in its place answers with no status of HTTP', async (t) => {
+  it('an agent whose gateway returns an invalid HTTP status gets 502', async (t) => {
     const own = await world.agent()
     const odd = createServer((socket) => socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nok'))
     t.after(() => void odd.close())
@@ -188,7 +188,7 @@ describe('an agent that is not ready', () => {
     await own.set('address', `127.0.0.1:${(odd.address() as AddressInfo).port}`)
     assert.equal((await own.host.post(COMPLETIONS, {})).status, 502)
   })
-  it('an agent that is not ready is 502 when its gateway is no gateway', async () => {
+  it('an agent whose gateway is not an HTTP server gets 502', async () => {
     const own = await world.agent((req) => req.socket.end('garbage\r\n\r\n'))
     const { status, body } = await own.host.post(COMPLETIONS, {})
     assert.ok(status === 500 || status === 502, String(status))
@@ -206,7 +206,7 @@ describe('the OpenAI URL', () => {
   const chat = (token: string, json: object, path = base(agent)) =>
     ask(`${path}${COMPLETIONS}`, { method: 'POST', token, body: JSON.stringify(json) })
 
-  it('the OpenAI URL has what the agent’s own host has at /v1 [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL offers the same as /v1 on the agent’s own host [report: unresolvable hosts]', async () => {
     gateway = async (req, res) => res.end(`${req.method} ${req.url} ${await text(req)}`)
     const cases: [method: string, path: string, expected?: string][] = [
       ['GET', '/v1/models'],
@@ -223,7 +223,7 @@ describe('the OpenAI URL', () => {
     const head = await ask(`${base(agent)}/v1/models`, { method: 'HEAD', token: agent.token })
     assert.equal(head.status, 200)
   })
-  it('the OpenAI URL leads nowhere else in the gateway [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL reaches nothing else in the gateway [report: unresolvable hosts]', async () => {
     gateway = (_req, res) => res.end('reached')
     for (const path of ['', '/v1', '/health', '/hooks/agent', '/tools/invoke', '/v1/../health', '/v1/chat'])
       assert.equal((await ask(base(agent) + path, { token: agent.token })).status, 404, path)
@@ -231,7 +231,7 @@ describe('the OpenAI URL', () => {
       assert.equal((await ask(base(agent) + path, { token: agent.token })).status, 400, path)
     assert.equal((await ask(base(agent) + COMPLETIONS, { token: agent.token })).status, 405)
   })
-  it('the OpenAI URL takes gateway tokens and keys for agents [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL accepts gateway tokens and keys for agents [report: unresolvable hosts]', async () => {
     gateway = (req, res) => void res.end(JSON.stringify(req.headers))
     const stranger = await world.agent()
     const key = async (scopes: string[], elsewhere = false) => (await world.key({ scopes, elsewhere })).token
@@ -253,7 +253,7 @@ describe('the OpenAI URL', () => {
     assert.equal((await ask(`${base(agent)}/v1/models`, { token: reading })).status, 200)
     assert.equal((await ask(`${base(agent)}/v1/models`)).status, 401)
   })
-  it('the OpenAI URL streams answers that no browser shows [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL streams responses that no browser displays [report: unresolvable hosts]', async () => {
     let write: (text: string) => void = () => {}
     gateway = (_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=b' })
@@ -271,7 +271,7 @@ describe('the OpenAI URL', () => {
     }
     await events?.cancel()
   })
-  it('the OpenAI URL ends an answer when the token is rotated [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL ends a response when the token is rotated [report: unresolvable hosts]', async () => {
     const own = await world.agent((_req, res) => void res.write('data: 1\n\n'))
     const { body } = await chat(own.token, {}, base(own))
     const { token } = await world.key()
@@ -287,7 +287,7 @@ describe('the OpenAI URL', () => {
     const { status, headers } = await chat(own.token, {}, base(own))
     assert.deepEqual([status, headers.get('retry-after')], [503, '5'])
   })
-  it('the OpenAI URL passes the gateway’s errors on [report: unresolvable hosts]', async () => {
+  it('the OpenAI URL passes gateway errors on [report: unresolvable hosts]', async () => {
     gateway = (_req, res) =>
       res.writeHead(429, { 'retry-after': '7' }).end('{"error":{"message":"slow down"}}')
     const answer = await chat(agent.token, {})

@@ -1,4 +1,4 @@
-/** Chat of clients that send their token in the first message, as the engine's own do. */
+/** Chat of clients that send their token in the first message, like the engine's own clients. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
@@ -13,7 +13,10 @@ import { startWorld, type TestAgent, type World } from './world.ts'
 const FAILURES = 3
 const OF_ADDRESS = 8
 const OF_AGENT = 16
-/** The time that a first message has. It passes in the test about it alone: a busy machine needs longer now and then. */
+/**
+ * The time allowed for a first message. It passes only in the test about it, because a busy machine sometimes needs
+ * longer.
+ */
 const MESSAGE_MS = 10_000
 
 let world: World
@@ -26,12 +29,12 @@ before(async () => {
 after(() => world?.stop())
 
 let last = 0
-/** An address that was not seen yet. */
+/** An address that has not been seen yet. */
 const newAddress = () => `203.0.113.${++last}`
 const nothingIsOpen = () =>
   until('nothing is open', async () => /berth_agent_connections 0\n/.test(await world.metrics()))
 
-/** An agent whose gateway challenges, and the messages that reached it. */
+/** An agent whose gateway sends a challenge, and the messages that reached it. */
 async function challenging(): Promise<TestAgent & { reached: string[]; origins: unknown[] }> {
   const agent = await world.agent()
   const reached: string[] = []
@@ -45,7 +48,7 @@ async function challenging(): Promise<TestAgent & { reached: string[]; origins: 
 }
 
 interface Visitor extends AgentSocket {
-  /** The connection below it. */
+  /** The underlying connection. */
   socket: Socket
 }
 
@@ -75,7 +78,7 @@ const hello = (token: unknown, more: object = {}) => ({
 })
 
 describe('a client without a token in its request', () => {
-  it('a client without a token in its request is challenged, and let up with the token in its first message', async () => {
+  it('a client without a token in its request is challenged, and admitted by its first message', async () => {
     const agent = await challenging()
     for (const token of [agent.token, agent.token.toUpperCase()]) {
       const client = await challenged(agent)
@@ -91,7 +94,7 @@ describe('a client without a token in its request', () => {
     }
     await nothingIsOpen()
   })
-  it('a client without a token in its request sends nothing up before its token was compared', async () => {
+  it('a client without a token in its request cannot send anything before its token was checked', async () => {
     const agent = await challenging()
     const client = await challenged(agent)
     const bytes = Buffer.concat([
@@ -112,7 +115,7 @@ describe('a client without a token in its request', () => {
     assert.deepEqual([agent.reached.length, JSON.parse(agent.reached[0] ?? '').method], [3, 'connect'])
     for (const { raw } of [client, bystander]) raw.terminate()
   })
-  it('a client without a token in its request goes on at once when its first messages come together', async () => {
+  it('a client without a token in its request may send several messages at once', async () => {
     const agent = await challenging()
     const client = await challenged(agent)
     const large = JSON.stringify('x'.repeat(200_000))
@@ -123,7 +126,7 @@ describe('a client without a token in its request', () => {
     assert.equal(client.messages.length, 4)
     client.raw.terminate()
   })
-  it('a client without a token in its request may be a page of anywhere, which the gateway takes for a local one', async () => {
+  it('a client without a token in its request may be a page of any origin', async () => {
     const agent = await challenging()
     for (const headers of [{ origin: 'https://elsewhere.example' }, {}] as Record<string, string>[]) {
       const client = visit(agent, headers)
@@ -135,12 +138,12 @@ describe('a client without a token in its request', () => {
     assert.match(String(agent.origins[0]), /^http:\/\/127\.0\.0\.1:\d+$/)
     assert.equal(agent.origins[1], undefined)
   })
-  it('a client without a token in its request is closed with 1013 where the agent is not ready', async () => {
+  it('a client without a token in its request gets 1013 if the agent is not ready', async () => {
     const agent = await challenging()
     agent.setGateway('starting')
     assert.equal((await visit(agent).closed).code, 1013)
   })
-  it('a client without a token in its request gets chat only', async () => {
+  it('a client without a token in its request can only chat', async () => {
     const agent = await challenging()
     const { port } = new URL(world.url)
     for (const path of ['/v0/logs', `/v0/agents/${agent.agentId}/logs`])
@@ -180,7 +183,7 @@ describe('a first message', () => {
     ],
   ]
   for (const [what, reason, send] of refusals)
-    it(`a first message ${what} closes with 1008, and is a failed login`, async (t) => {
+    it(`a first message ${what} closes with 1008, and counts as a failed login`, async (t) => {
       if (what !== 'that takes too long') neverPass(t, MESSAGE_MS)
       const agent = await challenging()
       const address = newAddress()
@@ -196,7 +199,7 @@ describe('a first message', () => {
       assert.equal(await visit(agent, {}, address).refused(), 429)
     })
 
-  it('a first message with a wrong token is answered as the engine would, so that its clients try no more', async (t) => {
+  it('a first message with a wrong token gets the engine’s response, so that clients stop trying', async (t) => {
     neverPass(t, MESSAGE_MS)
     const agent = await challenging()
     const address = newAddress()
@@ -211,7 +214,7 @@ describe('a first message', () => {
     }
     assert.deepEqual(answers, [...Array(FAILURES).fill('AUTH_TOKEN_MISMATCH'), 'AUTH_RATE_LIMITED'])
   })
-  it('a first message with the token of another agent, or with a key, is refused', async () => {
+  it('a first message with the token of another agent, or with a key, is rejected', async () => {
     const agent = await challenging()
     const other = await world.agent()
     for (const token of [other.token, (await world.key()).token]) {
@@ -221,7 +224,7 @@ describe('a first message', () => {
     }
     assert.deepEqual(agent.reached, [])
   })
-  it('a first message with a token that was rotated is refused, and one with the new token taken', async () => {
+  it('a first message with a rotated token is rejected, and one with the new token accepted', async () => {
     const agent = await challenging()
     const [before, after] = [await challenged(agent), await challenged(agent)]
     const old = agent.token
@@ -232,7 +235,7 @@ describe('a first message', () => {
     await until('it came back', () => after.messages.length === 2)
     after.raw.terminate()
   })
-  it('a first message that does not come is no failed login where the client leaves', async () => {
+  it('a missing first message does not count as a failed login if the client leaves', async () => {
     const agent = await challenging()
     const address = newAddress()
     for (let i = 0; i <= FAILURES; i++) {
@@ -245,7 +248,7 @@ describe('a first message', () => {
     const client = await challenged(agent, address)
     client.raw.terminate()
   })
-  it('a first message is not waited for at an address that failed too often, whatever it failed at', async (t) => {
+  it('no first message is awaited from an address with too many failed logins', async (t) => {
     neverPass(t, MESSAGE_MS)
     const agent = await challenging()
     const address = newAddress()
@@ -255,19 +258,19 @@ describe('a first message', () => {
     for (let i = 0; i < FAILURES; i++) assert.equal((await fail()).status, 401)
     assert.equal(await visit(agent, {}, address).refused(), 429)
     assert.equal(agent.sockets.clients.size, 1)
-    // A connection that was open already has its message read all the same, and learns nothing from it.
+    // The message of a connection that is already open is still read, but its client learns nothing from it.
     open.send(hello(agent.token))
     assert.equal((await open.closed).code, 1013)
     const elsewhere = await challenged(agent)
     elsewhere.raw.terminate()
   })
-  it('a first message never gets into the log', () => {
+  it('a first message never appears in the log', () => {
     assert.ok(!world.lines.join('').includes('"auth"'))
   })
 })
 
-describe('chat that was let up by its first message', () => {
-  it('chat that was let up by its first message ends when the token is rotated or the agent deleted', async () => {
+describe('chat that was admitted by its first message', () => {
+  it('chat that was admitted by its first message ends with a rotated token or a deleted agent', async () => {
     const ends: ((own: TestAgent) => Promise<unknown>)[] = [
       (own) => own.rotate(),
       (own) => own.rotate(false),
@@ -280,18 +283,18 @@ describe('chat that was let up by its first message', () => {
       await until('it came back', () => client.messages.length === 2)
       await end(agent)
       assert.equal((await client.closed).code, 1008)
-      await until('the gateway has none', () => agent.sockets.clients.size === 0)
+      await until('the gateway has no socket', () => agent.sockets.clients.size === 0)
     }
     await nothingIsOpen()
   })
-  it('a client that has yet to say who it is is closed when the agent is deleted', async () => {
+  it('a client that is not identified yet is disconnected when the agent is deleted', async () => {
     const agent = await challenging()
     const client = await challenged(agent)
     await agent.set('deleted_at', new Date())
     assert.equal((await client.closed).code, 1008)
     await nothingIsOpen()
   })
-  it('a client that has yet to say who it is is told when the gateway goes', async () => {
+  it('a client that is not identified yet is told when the gateway leaves', async () => {
     const agent = await challenging()
     const client = await challenged(agent)
     for (const side of agent.sockets.clients) side.terminate()
@@ -300,8 +303,8 @@ describe('chat that was let up by its first message', () => {
   })
 })
 
-describe('clients that have yet to say who they are', () => {
-  it('clients that have yet to say who they are are bounded for each agent, and take no place of others', async (t) => {
+describe('clients that are not identified yet', () => {
+  it('clients that are not identified yet are limited per agent, apart from other clients', async (t) => {
     neverPass(t, MESSAGE_MS)
     const agent = await challenging()
     const waiting = await Promise.all(Array.from({ length: OF_AGENT }, () => challenged(agent)))
@@ -309,14 +312,14 @@ describe('clients that have yet to say who they are', () => {
     const owner = agent.host.socket('/')
     await owner.opened
     const other = await challenged(await challenging())
-    // A place is free once the token was good.
+    // A place is free once the token was accepted.
     waiting[0]?.send(hello(agent.token))
     await until('it came back', () => waiting[0]?.messages.length === 2)
     const next = await challenged(agent)
     for (const { raw } of [...waiting, owner, other, next]) raw.terminate()
     await nothingIsOpen()
   })
-  it('clients that have yet to say who they are are bounded for each address', async (t) => {
+  it('clients that are not identified yet are limited per address', async (t) => {
     neverPass(t, MESSAGE_MS)
     const [first, second, third] = [await challenging(), await challenging(), await challenging()]
     const address = newAddress()
@@ -328,7 +331,7 @@ describe('clients that have yet to say who they are', () => {
     for (const { raw } of [...waiting, elsewhere]) raw.terminate()
     await nothingIsOpen()
   })
-  it('clients that have yet to say who they are are closed by a shutdown', async () => {
+  it('clients that are not identified yet are disconnected by a shutdown', async () => {
     const own = await startWorld()
     try {
       const agent = await own.agent()

@@ -1,4 +1,4 @@
-/** WebSockets of an agent's own host: chat, which is passed on, and the log, which is Berth's. */
+/** WebSockets on an agent's own host: chat, which is forwarded, and the log, which Berth serves. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -12,9 +12,9 @@ import { startWorld, type TestAgent, type World } from './world.ts'
 
 let world: World
 let agent: TestAgent
-/** Has the web process ping clients, as it does every half a minute. */
+/** Makes the web process ping clients, as it does every 30 seconds. */
 let ping: () => number
-/** Has the web process look at what it has open, as it does every three seconds. */
+/** Makes the web process check its open connections, as it does every three seconds. */
 let look: () => number
 before(async () => {
   look = onDemand({ mock }, 3000)
@@ -27,7 +27,7 @@ after(() => world?.stop())
 const metrics = () => world.metrics()
 const nothingIsOpen = () =>
   until('nothing is open', async () => /berth_agent_connections 0\n/.test(await metrics()))
-/** The socket that the gateway has for a client's. */
+/** The gateway's socket for a client's socket. */
 const gatewaySide = (own: TestAgent) =>
   until('the gateway has it', () =>
     [...own.sockets.clients].findLast((side) => side.readyState === side.OPEN),
@@ -40,7 +40,7 @@ async function openChat(own: TestAgent, path = '/'): Promise<AgentSocket> {
 }
 
 describe('chat', () => {
-  it('chat passes messages both ways', async () => {
+  it('chat forwards messages both ways', async () => {
     for (const path of ['/', '/chat', `/?token=${agent.token}`]) {
       const chat = await openChat(agent, path)
       const long = { text: 'x'.repeat(3_000_000) }
@@ -52,7 +52,7 @@ describe('chat', () => {
     }
     await nothingIsOpen()
   })
-  it('chat is closed as the gateway closes it', async () => {
+  it('chat is closed with the gateway’s code and reason', async () => {
     const chat = await openChat(agent)
     const side = await gatewaySide(agent)
     side.close(1008, 'no')
@@ -65,7 +65,7 @@ describe('chat', () => {
     assert.equal((await chat.closed).code, 1012)
     await nothingIsOpen()
   })
-  it('chat ends at the gateway when the client has gone', async () => {
+  it('chat ends at the gateway when the client leaves', async () => {
     const chat = await openChat(agent)
     const side = await gatewaySide(agent)
     const closed = once(side, 'close')
@@ -86,7 +86,7 @@ describe('chat', () => {
     chat.raw.terminate()
     await nothingIsOpen()
   })
-  it('chat whose client answers no ping is closed with a reason [report: idle streams]', async () => {
+  it('chat is closed with a reason if its client answers no ping [report: idle streams]', async () => {
     const chat = agent.host.socket('/', {}, { autoPong: false })
     await chat.opened
     for (let i = 0; i < 12; i++) ping()
@@ -107,14 +107,14 @@ describe('chat', () => {
 })
 
 describe('an upgrade', () => {
-  it('an upgrade without a good token is 401', async () => {
+  it('an upgrade without a valid token returns 401', async () => {
     assert.equal(await agent.stranger.socket('/?token=wrong').refused(), 401)
     assert.equal(await agent.stranger.socket('/v0/logs').refused(), 401)
     const foreign = await world.agent()
     assert.equal(await agent.stranger.socket(`/?token=${foreign.token}`).refused(), 401)
     assert.equal(await agent.host.socket(`/v0/agents/${foreign.agentId}/logs`).refused(), 401)
   })
-  it('an upgrade with a cookie comes from a page of the same host', async () => {
+  it('an upgrade with a cookie must come from a page of the same host', async () => {
     const cookie = `gw_token=${agent.token}`
     const own = agent.stranger.socket('/', { cookie, origin: `http://${agent.host.host}` })
     await own.opened
@@ -123,12 +123,12 @@ describe('an upgrade', () => {
     for (const headers of foreign)
       assert.equal(await agent.stranger.socket('/', { cookie, ...headers }).refused(), 403)
   })
-  it('an upgrade with a token in the header comes from anywhere', async () => {
+  it('an upgrade with a token in the header may come from anywhere', async () => {
     const chat = agent.host.socket('/', { origin: 'https://elsewhere.example' })
     await chat.opened
     chat.raw.close()
   })
-  it('an upgrade anywhere else is refused', async () => {
+  it('an upgrade on any other path is rejected', async () => {
     for (const path of ['/nowhere', '/v0/status', '/api/v1/admin/rpc', '/v1/models', '//'])
       assert.equal(await agent.host.socket(path).refused(), 404, path)
     assert.equal(await new AgentHost(world.url, 'xzzzzzzz').socket('/').refused(), 404)
@@ -141,13 +141,13 @@ describe('an upgrade', () => {
     assert.match(await api('/healthz'), /^HTTP\/1.1 400 /)
     assert.match(await api('/', 'x.gateway.localhost'), /^HTTP\/1.1 4\d\d /)
   })
-  it('an upgrade to something else than a WebSocket is an ordinary request', async () => {
+  it('an upgrade to something other than a WebSocket is an ordinary request', async () => {
     const h2c =
       'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\nConnection: close'
     const answer = await sendRaw(world.url, `GET /healthz HTTP/1.1\r\nHost: x\r\n${h2c}\r\n\r\n`)
     assert.match(answer, /^HTTP\/1.1 200 /)
   })
-  it('an upgrade that is no handshake is 400', async () => {
+  it('an upgrade without a valid handshake returns 400', async () => {
     const request = `GET /v0/logs HTTP/1.1\r\nHost: ${agent.host.host}\r\nAuthorization: Bearer ${agent.token}`
     const answer = await sendRaw(world.url, `${request}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
     assert.match(answer, /^HTTP\/1.1 4(00|26) /)
@@ -164,12 +164,12 @@ describe('an upgrade', () => {
       socket.destroy()
     }
     await nothingIsOpen()
-    await until('the gateway has none', () => agent.sockets.clients.size === 0)
+    await until('the gateway has no socket', () => agent.sockets.clients.size === 0)
   })
 })
 
 describe('an agent that is not ready', () => {
-  it('an agent that is not ready takes the upgrade and closes with 1013', async () => {
+  it('an agent that is not ready accepts the upgrade and closes with 1013', async () => {
     const cases: ((agent: TestAgent) => unknown)[] = [
       (agent) => agent.setGateway('starting'),
       (agent) => agent.set('status', 'starting'),
@@ -200,7 +200,7 @@ describe('an open connection', () => {
       const sockets = [await openChat(own), await openChat(own, '/v0/logs')]
       const bystander = await openChat(agent)
       await end(own)
-      // Without a look.
+      // Without waiting for a check.
       for (const { closed } of sockets) assert.equal((await closed).code, 1008)
       assert.equal(bystander.raw.readyState, bystander.raw.OPEN)
       bystander.raw.close()
@@ -231,19 +231,19 @@ describe('an open connection', () => {
     bystander.raw.close()
     await nothingIsOpen()
   })
-  it('an open connection is closed in the middle of a message, if need be', async () => {
+  it('an open connection is closed even in the middle of a message', async () => {
     const own = await world.agent()
     const chat = await openChat(own)
     const side = (await gatewaySide(own)) as WebSocket
     chat.raw.pause()
     for (let i = 0; i < 40; i++) side.send(JSON.stringify('x'.repeat(1_000_000)))
-    await until('the way is full', async () => side.bufferedAmount > 1_000_000)
+    await until('the connection is full', async () => side.bufferedAmount > 1_000_000)
     await own.rotate()
-    await until('the gateway has none', () => own.sockets.clients.size === 0)
+    await until('the gateway has no socket', () => own.sockets.clients.size === 0)
     chat.raw.resume()
     assert.ok([1006, 1008].includes((await chat.closed).code))
   })
-  it('an open connection is closed when the news of its end was lost with the connection to PostgreSQL', async () => {
+  it('an open connection is closed if the news of its end was lost with a broken connection', async () => {
     const own = await world.agent()
     const chat = await openChat(own)
     await own.rotate(false)
@@ -253,7 +253,7 @@ describe('an open connection', () => {
     )
     assert.equal((await chat.closed).code, 1008)
   })
-  it('an open connection is closed when the news of its end was lost without a word', {
+  it('an open connection is closed if the news of its end was lost silently', {
     timeout: 60_000,
   }, async () => {
     const own = await world.agent()
@@ -262,11 +262,11 @@ describe('an open connection', () => {
     look()
     assert.equal((await chat.closed).code, 1008)
   })
-  it('open connections are no more than a key may have', async () => {
+  it('open connections are limited per key', async () => {
     const own = await world.agent()
     const sockets = await Promise.all(Array.from({ length: 128 }, () => openChat(own)))
     assert.equal(await own.host.socket('/').refused(), 429)
-    // Requests are bounded apart.
+    // Requests are limited separately.
     assert.equal((await own.host.post('/v1/chat/completions', {})).status, 200)
     const others = await openChat(agent)
     for (const { raw } of [...sockets, others]) raw.terminate()
@@ -275,14 +275,14 @@ describe('an open connection', () => {
 })
 
 describe('the log', () => {
-  it('the log of an agent comes with its last lines, then line by line', async () => {
+  it('the log of an agent sends its last lines and then line by line', async () => {
     const own = await world.agent()
     for (let i = 0; i < 150; i++) own.log.info(`line ${i}`)
     const log = await openChat(own, '/v0/logs')
     await until('the last lines came', () => log.messages.length === 100)
     assert.equal(log.messages[0].message, 'line 50')
     own.log.add({ level: 'WARN', source: 'gateway/ws', message: 'new' })
-    await until('the new one came', () => log.messages.length === 101)
+    await until('the new line came', () => log.messages.length === 101)
     const { timestamp, ...line } = log.messages[100]
     assert.deepEqual(line, { level: 'WARN', source: 'gateway/ws', message: 'new' })
     assert.match(timestamp, /^\d{4}-\d\d-\d\dT.*Z$/)
@@ -294,7 +294,7 @@ describe('the log', () => {
     await until('agentd has no reader', () => own.log.followers === 0)
     await nothingIsOpen()
   })
-  it('the log of an agent collects nothing for a reader that does not read', async () => {
+  it('the log of an agent buffers nothing for a reader that does not read', async () => {
     const own = await world.agent()
     const log = await openChat(own, '/v0/logs')
     log.raw.pause()
@@ -305,12 +305,12 @@ describe('the log', () => {
     }
     log.raw.resume()
     const said = () => log.messages.find(({ message }) => /lines were left out/.test(message))
-    await until('it is told of what it missed', said)
+    await until('the reader learns what it missed', said)
     assert.ok(log.messages.length < 10_000, `${log.messages.length} lines were kept`)
     log.raw.terminate()
     await nothingIsOpen()
   })
-  it('a log whose reader answers no ping is closed with a reason [report: idle streams]', async () => {
+  it('a log is closed with a reason if its reader answers no ping [report: idle streams]', async () => {
     const own = await world.agent()
     const log = own.host.socket('/v0/logs', {}, { autoPong: false })
     await log.opened
@@ -318,7 +318,7 @@ describe('the log', () => {
     ping()
     assert.deepEqual(await log.closed, { code: 1008, reason: 'The client answered no ping' })
   })
-  it('the log of an agent ends with 1012 when the agent goes', async () => {
+  it('the log of an agent ends with 1012 when the agent leaves', async () => {
     const own = await world.agent()
     const log = await openChat(own, `/v0/agents/${own.agentId}/logs`)
     await own.stopAgentd()
@@ -327,7 +327,7 @@ describe('the log', () => {
 })
 
 describe('a shutdown', () => {
-  it('a shutdown closes everything with 1001, and takes no longer than it must', async () => {
+  it('a shutdown closes everything with 1001, without unnecessary delay', async () => {
     const own = await startWorld()
     try {
       const agent = await own.agent()

@@ -1,6 +1,6 @@
 /**
- * A web process with agents whose gateways are servers of the test's own: the agent proxy and agentd's doors
- * (its server, its proxy, its log) are the real ones.
+ * A web process with agents whose gateways are servers of the test. The agent proxy and agentd's services (its server,
+ * its proxy, its log) are real.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -41,16 +41,16 @@ export interface TestAgent {
   token: string
   /** A client of its host with its token. */
   host: AgentHost
-  /** A client without one. */
+  /** A client without a token. */
   stranger: AgentHost
   /** Sets the state that agentd reports of the gateway. */
   setGateway(state: GatewayState): void
-  /** Sockets that the gateway has open. */
+  /** Open sockets of the gateway. */
   sockets: WebSocketServer
   log: Log
-  /** Ends its agentd. */
+  /** Stops its agentd. */
   stopAgentd(): Promise<void>
-  /** Gives it another token, as its owner can. @param notify whether the web process hears of it. */
+  /** Rotates its token, as its owner can. @param notify whether the web process is notified. */
   rotate(notify?: boolean): Promise<string>
   /** Sets a column of its row. */
   set(column: 'status' | 'address' | 'deleted_at', value: unknown): Promise<void>
@@ -58,16 +58,16 @@ export interface TestAgent {
 
 export interface World {
   url: string
-  /** The metrics of `web`, as its port has them. */
+  /** The metrics of `web`, from its port. */
   metrics(): Promise<string>
   pool: Pool
   /** Lines that the web process has logged. */
   lines: string[]
-  /** A new agent whose gateway answers with `gateway`, and echoes on WebSockets. */
+  /** A new agent whose gateway handles requests with `gateway` and echoes WebSocket messages. */
   agent(gateway?: RequestListener): Promise<TestAgent>
-  /** Starts one more web process on the same database. */
+  /** Starts another web process on the same database. */
   openWeb(): Promise<{ url: string; stop(): Promise<void> }>
-  /** A new API key of the agents' workspace, or of another. */
+  /** A new API key of the agents' workspace, or of another workspace. */
   key(options?: {
     scopes?: string[]
     elsewhere?: boolean

@@ -1,4 +1,4 @@
-/** Pages of agents' own programs: by domains and by path routes. The programs are servers of the test's own. */
+/** Pages of agents' programs, by domain and by path route. The programs are servers of the test. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { describe, it } from 'node:test'
@@ -12,7 +12,7 @@ const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
 
 describe('a domain', () => {
   for (const custom of [false, true])
-    it(`a domain ${custom ? 'of the owner’s own ' : ''}leads whole paths to its port, with what the visitor sent`, async () => {
+    it(`a ${custom ? 'custom ' : ''}domain forwards whole paths to its port, with the visitor’s headers and body`, async () => {
       const page = await domain({ custom })
       await isThere(page)
       const sent = {
@@ -53,7 +53,7 @@ describe('a domain', () => {
         connection: 'close',
       })
     })
-  it('a domain leads to nothing but its port, whatever the path', async () => {
+  it('a domain leads only to its port, whatever the path', async () => {
     const page = await domain()
     await isThere(page)
     for (const path of [
@@ -74,7 +74,7 @@ describe('a domain', () => {
       assert.ok(body.includes(JSON.stringify(path)), `${path}: ${body}`)
     }
   })
-  it('a domain passes on no target that is not a path', async () => {
+  it('a domain rejects request targets that are not paths', async () => {
     const page = await domain()
     await isThere(page)
     for (const method of ['GET', 'POST']) {
@@ -82,7 +82,7 @@ describe('a domain', () => {
       assert.match(await sendRaw(world.url, head), /^HTTP\/1\.1 502 /, method)
     }
   })
-  it('a domain passes the answer on as it is, cookies for this host alone', async () => {
+  it('a domain passes responses on unchanged, with cookies limited to this host', async () => {
     const page = await domain()
     await isThere(page)
     serve((_req, res) => {
@@ -117,7 +117,7 @@ describe('a domain', () => {
       assert.equal(headers[name], undefined, name)
     assert.match(String(headers['x-request-id']), /^[0-9a-f]{32}$/)
   })
-  it('a domain passes bodies of any frame, and answers without one', async () => {
+  it('a domain forwards bodies of any framing, and responses without a body', async () => {
     const page = await domain()
     await isThere(page)
     serve((req, res) => void req.pipe(res))
@@ -131,7 +131,7 @@ describe('a domain', () => {
     const head = await page.host.ask('HEAD', '/')
     assert.deepEqual([head.status, head.headers['content-length']], [200, '99'])
   })
-  it('an answer of a domain that has no length ends with its connection: nobody can tell that it was not cut', async () => {
+  it('a domain’s response without a length ends with its connection, as it may have been cut', async () => {
     const page = await domain()
     await isThere(page)
     serve(({ socket }) => void socket.end('HTTP/1.1 200 OK\r\n\r\nuntil it ends'))
@@ -143,8 +143,8 @@ describe('a domain', () => {
     assert.doesNotMatch(head, /^(transfer-encoding|content-length):/im)
     assert.equal(body, 'until it ends')
   })
-  it('a page’s connection is used again for other visitors, and never for what may be sent once only', async (t) => {
-    // Berth drops one that is unused for so long, which is soon on a busy machine.
+  it('a page’s connection is reused for other visitors, except for requests that must not repeat', async (t) => {
+    // Berth drops an idle connection after this time, which passes quickly on a busy machine.
     neverIdle(t, 2000)
     const page = await domain({ of: await world.agent() })
     await isThere(page)
@@ -158,11 +158,11 @@ describe('a domain', () => {
     for (let i = 0; i < 2; i++) assert.equal((await page.host.post('/', {})).text, 'x')
     assert.equal(used.size, 3)
   })
-  it('a page on which the program fails is asked for once', async () => {
+  it('a page on which the program fails is requested once', async () => {
     const page = await domain()
     await isThere(page)
     for (const answer of ['', 'no HTTP\r\n\r\n']) {
-      // The connection that is kept is used up.
+      // The kept connection is used up.
       serve(
         ({ socket }) => void socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'),
       )
@@ -175,7 +175,7 @@ describe('a domain', () => {
       assert.deepEqual([(await page.host.get('/')).status, asked], [502, 1], answer)
     }
   })
-  it('an answer of a domain flows as the program writes, and as fast as the visitor reads', async () => {
+  it('a domain’s response is streamed as fast as the program writes and the visitor reads', async () => {
     const page = await domain()
     await isThere(page)
     let written = 0
@@ -195,14 +195,14 @@ describe('a domain', () => {
     })
     const response = await page.host.stream('GET', '/')
     await untilStill('what is written', () => written)
-    // The system keeps up to 36 MB for each of the four connections on the way, the more the faster it was.
+    // The system buffers up to 36 MB for each of the four connections on the way, and more the faster they were.
     assert.ok(written < 150_000_000, `${written} bytes are under way`)
     response.destroy()
-    await until('the program is told that the visitor has gone', () => isDone)
+    await until('the program sees that the visitor has gone', () => isDone)
   })
-  it('a domain is 404 while it is not verified, and where there is none', async () => {
+  it('a domain returns 404 while it is unverified, and if it does not exist', async () => {
     const pending = await domain({ custom: true, status: 'pending_ownership' })
-    // The host is nobody's, so the API answers.
+    // The host is unknown, so the API responds.
     assert.equal((await pending.host.get('/x')).status, 404)
     const none = new AgentHost(world.url, 'nothing-here', undefined, 'apps.localhost')
     assert.deepEqual((await none.get('/')).body, { error: 'There is nothing at this host' })
@@ -211,7 +211,7 @@ describe('a domain', () => {
     const below = new AgentHost(world.url, 'a.page0', undefined, 'apps.localhost')
     assert.equal((await below.get('/')).status, 404)
   })
-  it('a domain tells that the agent does not run, or nothing answers', async () => {
+  it('a domain reports that the agent does not run, or that nothing listens', async () => {
     const own = await world.agent()
     const page = await domain({ of: own })
     await isThere(page)
@@ -238,7 +238,7 @@ describe('a domain', () => {
 })
 
 describe('a protected domain', () => {
-  it('a protected domain takes the gateway token of its agent, which the program never sees', async () => {
+  it('a protected domain accepts its agent’s gateway token, which the program never sees', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const { token } = agent
@@ -268,7 +268,7 @@ describe('a protected domain', () => {
       assert.equal(answered['cache-control'], 'private, max-age=60')
     }
   })
-  it('a protected domain puts the token of an address into a cookie, and writes with that for its own pages only', async () => {
+  it('a protected domain moves a token in the URL to a cookie, which writes only from its pages', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const led = await page.host.get(`/x?token=${agent.token}&a=1`, NAVIGATION)
@@ -286,7 +286,7 @@ describe('a protected domain', () => {
     assert.equal((await page.host.post('/x', {}, { ...kept, origin: beside })).status, 403)
     assert.equal(await page.host.socket('/', { ...kept, origin: beside }).refused(), 403)
   })
-  it('a protected domain gives nothing away of the address that had the token', async () => {
+  it('a protected domain reveals nothing of the URL that had the token', async () => {
     const [guarded, open] = [await domain({ isProtected: true }), await domain()]
     await Promise.all([isThere(guarded), isThere(open)])
     for (const [{ host }, site] of [
@@ -303,7 +303,7 @@ describe('a protected domain', () => {
       assert.equal(led.headers['cache-control'], 'no-store')
     }
   })
-  it('a protected domain is shown by its cookie, but not loaded into pages of other agents beside it', async () => {
+  it('a protected domain is shown by its cookie, but not embedded in other agents’ pages', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const from = (site: string, mode: string, dest: string) =>
@@ -319,7 +319,7 @@ describe('a protected domain', () => {
     assert.equal((await from('same-origin', 'no-cors', 'script')).status, 200)
     assert.equal((await from('none', 'navigate', 'document')).status, 200)
   })
-  it('a protected domain is not loaded into pages of other agents where the browser does not say from where: on plain HTTP', async () => {
+  it('a protected domain is not embedded if the browser hides the origin, as on plain HTTP', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const cookie = `gw_token=${agent.token}`
@@ -330,7 +330,7 @@ describe('a protected domain', () => {
     assert.equal(await status({ accept: '*/*', referer: `http://${page.host.host}/x` }), 200)
     assert.equal(await status({ accept: 'text/html,*/*;q=0.8' }), 200)
   })
-  it('a protected domain is closed for an old token at once, and what it has open ends', async () => {
+  it('a protected domain rejects an old token at once, and closes its open connections', async () => {
     const own = await world.agent()
     const page = await domain({ isProtected: true, of: own })
     const open = await domain({ of: own })

@@ -1,4 +1,4 @@
-/** WebSockets of pages, path routes, and hosts that are none of an agent's, against a program of an agent's. */
+/** WebSockets of pages, path routes, and hosts that belong to no agent, with a program of an agent. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../../../support/agent-host.ts'
@@ -8,7 +8,7 @@ import { agent, domain, isThere, known, port, serve, setRoutes, world } from './
 const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
 
 describe('a WebSocket of a page', () => {
-  it('a WebSocket of a page passes messages both ways', async () => {
+  it('a WebSocket of a page forwards messages both ways', async () => {
     const page = await domain()
     await isThere(page)
     const socket = page.host.socket('/live?x=1', { origin: 'https://elsewhere.example' })
@@ -20,7 +20,7 @@ describe('a WebSocket of a page', () => {
     socket.raw.close(4000, 'bye')
     assert.deepEqual(await socket.closed, { code: 4000, reason: 'bye' })
   })
-  it('a WebSocket of a page ends with its domain, also where that leads elsewhere or takes a token now, and with its agent', async () => {
+  it('a WebSocket of a page ends when its domain is deleted, moved or protected, or its agent deleted', async () => {
     const own = await world.agent()
     const changes = [
       'DELETE FROM domain WHERE id = $1',
@@ -50,7 +50,7 @@ describe('a WebSocket of a page', () => {
 describe('a path route', () => {
   const atApps = () => new AgentHost(world.url, agent.agentId, undefined, 'apps.localhost')
 
-  it('a path route of the longest prefix takes a path, without it, at both hosts', async () => {
+  it('the path route with the longest matching prefix gets the path without it, on both hosts', async () => {
     await setRoutes(['/app', port], ['/app/deep', port], ['/hooks', port])
     await known(async () => (await agent.stranger.get('/app')).status === 200)
     for (const host of [agent.stranger, atApps()])
@@ -72,7 +72,7 @@ describe('a path route', () => {
     assert.equal((await agent.stranger.get('/apple')).status, 401)
     assert.deepEqual((await atApps().get('/apple')).body, { error: 'There is nothing at this path' })
   })
-  it('a path route to everything leaves Berth what is its own', async () => {
+  it('a path route to everything leaves Berth’s own paths to Berth', async () => {
     await setRoutes(['/', port])
     await known(async () => (await agent.stranger.get('/x')).status === 200)
     const { body } = await agent.stranger.get('/')
@@ -85,7 +85,7 @@ describe('a path route', () => {
     live.raw.close()
     assert.equal((await atApps().get('/v0/status')).body.url, '/v0/status')
   })
-  it('a path route is no page of the agent’s host: browsers are led to another, and nothing reaches the API', async () => {
+  it('a path route serves browsers on a separate host and never reaches the API', async () => {
     await setRoutes(['/app', port], ['/safe', port, true])
     await known(async () => (await agent.stranger.get('/app')).status === 200)
     for (const path of ['/app/x?y=1', `/safe?token=${agent.token}`]) {
@@ -106,7 +106,7 @@ describe('a path route', () => {
     assert.doesNotMatch(seen, /authorization|cookie/)
     assert.ok(!seen.includes(agent.token))
   })
-  it('a path route that is protected takes what opens the agent’s host, or at its other host the gateway token', async () => {
+  it('a protected path route accepts what the agent’s host does, or the gateway token elsewhere', async () => {
     await setRoutes(['/safe', port, true])
     await known(async () => (await agent.host.get('/safe')).status === 200)
     assert.equal((await agent.stranger.get('/safe')).status, 401)
@@ -117,7 +117,7 @@ describe('a path route', () => {
     const answer = await atApps().get(`/safe?token=${agent.token}`, NAVIGATION)
     assert.deepEqual([answer.status, answer.headers.location], [303, '/safe'])
   })
-  it('a path route that is gone ends what is open by it', async () => {
+  it('a path route that is removed closes its open connections', async () => {
     await setRoutes(['/app', port], ['/other', port])
     await known(async () => (await agent.stranger.get('/other')).status === 200)
     const [gone, kept] = [agent.stranger.socket('/app'), agent.stranger.socket('/other')]
@@ -131,7 +131,7 @@ describe('a path route', () => {
 })
 
 describe('any other host', () => {
-  it('any other host is the API’s, without a question to the database where it cannot be a domain', async () => {
+  it('any other host leads to the API, without a query if it cannot be a domain', async () => {
     for (const host of ['127.0.0.1', 'localhost', 'berth', '[::1]', 'a.localhost', '10.0.0.1', '..', 'x.1'])
       assert.equal((await fetchHost(host)).status, 200, host)
     assert.equal((await fetchHost('no-domain.example.test')).status, 200)

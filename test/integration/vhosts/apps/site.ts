@@ -1,4 +1,4 @@
-/** An agent with a program on a port, behind a web process: for the tests of pages. */
+/** An agent with a program on a port, behind a web process, for the tests of pages. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,11 +13,11 @@ import { startWorld, type TestAgent, type World } from '../agents/world.ts'
 export let world: World
 export let agent: TestAgent
 export let port: number
-/** Answers the next request in place of the program. */
+/** Handles the next request in place of the program. */
 let program: (req: IncomingMessage, res: ServerResponse) => void
 export let sockets: WebSocketServer
 
-// It keeps an unused connection for longer than Berth does, also on a busy machine.
+// It keeps an idle connection for longer than Berth does, even on a busy machine.
 const server = createServer({ keepAliveTimeout: 60_000 }, (req, res) => program(req, res))
 before(async () => {
   world = await startWorld()
@@ -35,7 +35,7 @@ after(async () => {
   server.closeAllConnections()
   server.close()
 })
-/** Answers with the request that came. */
+/** Responds with the request that it got. */
 export const tell = async (req: IncomingMessage, res: ServerResponse) => {
   const { method, url, headers } = req
   res.setHeader('content-type', 'application/json')
@@ -45,7 +45,7 @@ beforeEach(() => {
   program = tell
 })
 
-/** Has the program answer the requests of this test so. */
+/** Makes the program handle this test's requests like this. */
 export function serve(next: typeof program): void {
   program = next
 }
@@ -91,6 +91,6 @@ export async function setRoutes(
   await world.pool.query(`SELECT pg_notify('berth_agent', $1)`, [agent.agentId])
 }
 
-/** Waits until what was said to all web processes is known by this one. */
+/** Waits until this web process knows of all earlier notifications. */
 export const known = (check: () => Promise<boolean>) => until('the change is known', check)
 export const isThere = ({ host }: Page) => known(async () => (await host.get('/')).status !== 404)
