@@ -1,6 +1,7 @@
 /**
- * `berth health [part…]`: asks the process of this machine or container how it is. Ends with 0 when it can do its work and
- * each part that is named and that it has is ok. Loads nothing of Berth: it runs every few seconds, beside the process that it asks.
+ * `berth health [part…]`: asks the process of this machine or container about its health. Exits with 0 if it can work,
+ * and each named part that it has is ok. Loads no module of Berth, because it runs every few seconds next to the
+ * process that it asks.
  */
 import { get } from 'node:http'
 
@@ -26,7 +27,7 @@ asked.on('timeout', () => asked.destroy(new Error(`no answer within ${WAIT_MS / 
 asked.on('error', (error) => fail(`${name} does not answer: ${error.message || error.code}`))
 
 function tell({ status, parts }, ready) {
-  // A part that this process does not have is passed over: a worker without agents needs no Docker.
+  // A part that this process does not have is skipped: a worker without agents needs no Docker.
   const missing = named.filter((name) => parts[name] && parts[name].status !== 'ok')
   const bad = Object.keys(parts).filter((name) => parts[name].status !== 'ok')
   const lines = bad.map((name) => `${name}: ${parts[name].detail ?? parts[name].status}`)

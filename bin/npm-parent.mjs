@@ -1,8 +1,8 @@
 const LOOK_MS = 500
 
 /**
- * Sends this process SIGTERM when the npm that runs `npm run <event>` has ended. npm forwards SIGTERM and SIGINT to the
- * program of a script, but neither SIGHUP nor SIGKILL.
+ * Sends this process SIGTERM when the npm that runs `npm run <event>` has exited. npm forwards SIGTERM and SIGINT to a
+ * script's program, but neither SIGHUP nor SIGKILL.
  * @param {string} event the name of the script, up to a colon.
  */
 export function stopWithNpm(event) {

@@ -1,5 +1,5 @@
-// `npm start`. Plain JavaScript, and nothing that has types is loaded before it is in Node's cache of compiled code: the
-// supervisor would keep the program that strips them, which takes 12 MB, and so would each role.
+// `npm start`. This is plain JavaScript, and loads nothing with types before it is in Node's cache of compiled code:
+// otherwise the supervisor and each role would keep the type stripper in memory, which takes 12 MB.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
@@ -19,7 +19,7 @@ try {
   if (!existsSync(join(cache, `berth-${berth.version}`)))
     spawnSync(process.execPath, [main, 'compile'], { stdio: 'ignore' })
 } catch {
-  // A data folder that cannot be used is named by what comes next.
+  // The next step reports an unusable data folder by name.
 }
 enableCompileCache(cache)
 await import(main)

@@ -1,13 +1,13 @@
 /**
  * `npm run demo:agent`: the life of an agent on the real engine, from its creation to its deletion.
  *
- * Berth starts on this machine, with a small model server on loopback as the default model. An agent is created
- * and its steps are shown; it is talked to over WebSocket and HTTP, runs a command, gets a file and a task, its
- * token is rotated, it is restarted on another version of the engine, and deleted.
+ * Berth starts on this machine, with a small model server on loopback as the default model. The demo creates an agent,
+ * shows its steps, and talks to it over WebSocket and HTTP. The agent runs a command and gets a file and a task. Then
+ * its token is rotated, it is restarted on another engine version, and deleted.
  *
- * Nothing has to be installed: an engine version is fetched once, into a cache of this user. Agents run in Docker
- * where it answers, else as processes; `-- --runtime docker` or `-- --runtime process` says which. Everything
- * that is started is ended, and all data removed, also on Ctrl-C.
+ * Nothing has to be installed: an engine version is fetched once, into a cache of this user. Agents run in Docker if it
+ * answers, otherwise as processes; `-- --runtime docker` or `-- --runtime process` selects one. The demo stops
+ * everything that it starts and removes all data, even on Ctrl-C.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ const LIMIT_MS = 10 * 60_000
 const POLL_MS = 200
 const VERSIONS = { first: '2026.9.5', second: '2026.9.6' }
 const FILE_BYTES = 100_000
-/** Answers when the agent runs again. */
+/** Resolves when the agent runs again. */
 const RESTARTED = { prefer: 'wait=120' }
 
 await runDemo({ title: 'The life of an agent', limitMs: LIMIT_MS }, demo)
@@ -39,7 +39,7 @@ async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Prom
   const berth = await screen.step('Berth', async () => {
     const env = {
       ...(runtime && { BERTH_RUNTIME: runtime }),
-      // The one setting of the shell that counts: without a registry no other image may be there.
+      // The only setting of the shell that counts: without a registry, no other image may be available.
       BERTH_BASE_IMAGE: process.env.BERTH_BASE_IMAGE ?? '',
       BERTH_ENGINE_VERSION: VERSIONS.first,
       BERTH_ENGINES_DIR: enginesDir,

@@ -1,13 +1,12 @@
 /**
  * `npm run demo:files`: a day with files, by the official `pinata` SDK against Berth, unchanged.
  *
- * Berth and a second IPFS node start on this machine. Files, a folder, 200 MB and something private are
- * uploaded, listed, grouped, swapped, read through the gateway and deleted, and a folder of the second node
- * is pinned. Whatever is read is compared with what was given, byte by byte.
+ * Berth and a second IPFS node start on this machine. Files, a folder, 200 MB and something private are uploaded,
+ * listed, grouped, swapped, read through the gateway and deleted, and a folder of the second node is pinned. Everything
+ * that is read is compared with the original, byte by byte.
  *
- * Nothing has to be installed. `npm run demo:files -- --real` does the same with Berth on two Kubo nodes,
- * Redis and PostgreSQL of this machine. Everything that is started is ended, and all data removed, also on
- * Ctrl-C.
+ * Nothing has to be installed. `npm run demo:files -- --real` does the same with Berth on two Kubo nodes, Redis and
+ * PostgreSQL of this machine. The demo stops everything that it starts and removes all data, even on Ctrl-C.
  */
 import { join } from 'node:path'
 import { createSdk, reachGateway } from '../test/support/sdk.ts'

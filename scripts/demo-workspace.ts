@@ -1,13 +1,13 @@
 /**
  * `npm run demo:workspace`: what makes an agent someone's own, on the real engine.
  *
- * An agent is made from a template; it gets a skill from IPFS; it changes its workspace, which is saved as a snapshot on
- * IPFS; its repository is cloned, changed and pushed, which builds it; it is put back to the first snapshot; it is
- * restored after everything of it on this machine was removed; and a domain, verified against a DNS server on
- * loopback, leads to its page, which a real browser opens where there is one.
+ * The demo creates an agent from a template and gives it a skill from IPFS. The agent changes its workspace, which is
+ * saved as a snapshot on IPFS. Its repository is cloned, changed and pushed, which starts its build. Then it is reset
+ * to the first snapshot, and restored after everything of it on this machine was removed. Finally a domain, verified
+ * against a DNS server on loopback, leads to its page; a real browser opens it if one is installed.
  *
- * Agents run in Docker where it answers, else as processes; `-- --runtime docker` or `-- --runtime process` says which.
- * Everything that is started is ended, and all data removed, also on Ctrl-C.
+ * Agents run in Docker if it answers, otherwise as processes; `-- --runtime docker` or `-- --runtime process` selects
+ * one. The demo stops everything that it starts and removes all data, even on Ctrl-C.
  */
 import { join } from 'node:path'
 import { startDnsServer } from '../test/support/dns.ts'
@@ -23,7 +23,7 @@ import { lose, reset, save } from './demo/workspace-snapshots.ts'
 
 const LIMIT_MS = 10 * 60_000
 const TEMPLATE = 'page'
-/** Where the template's page listens in the agent. */
+/** The port of the template's page in the agent. */
 const PAGE_PORT = 4180
 
 await runDemo({ title: 'An agent of one’s own', limitMs: LIMIT_MS }, demo)
@@ -36,7 +36,7 @@ async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Prom
   stack.defer(() => model.stop())
   const env = {
     ...(runtime && { BERTH_RUNTIME: runtime }),
-    // The one setting of the shell that counts: without a registry no other image may be there.
+    // The only setting of the shell that counts: without a registry, no other image may be available.
     BERTH_BASE_IMAGE: process.env.BERTH_BASE_IMAGE ?? '',
     BERTH_ENGINES_DIR: enginesDir,
     BERTH_AGENT_DOMAIN: AGENT_DOMAIN,

@@ -1,12 +1,12 @@
 /**
  * `npm run demo`: the main job of Berth on real content, from the request to the last byte.
  *
- * Berth and a second IPFS node start on this machine. The second node gets a folder of some thousand
- * files; Berth is asked over HTTP to pin the folder's CID, and fetches it from there. Then the second
- * node is stopped, and what Berth has stored is compared with the folder, byte by byte.
+ * Berth and a second IPFS node start on this machine. The second node gets a folder of some thousand files; the demo
+ * asks Berth over HTTP to pin the folder's CID, and Berth fetches it from there. Then the second node is stopped, and
+ * what Berth has stored is compared with the folder, byte by byte.
  *
- * Nothing has to be installed. `npm run demo -- --real` does the same with Berth on Kubo, Redis and
- * PostgreSQL of this machine. Everything that is started is ended, and all data removed, also on Ctrl-C.
+ * Nothing has to be installed. `npm run demo -- --real` does the same with Berth on Kubo, Redis and PostgreSQL of this
+ * machine. The demo stops everything that it starts and removes all data, even on Ctrl-C.
  */
 import { join } from 'node:path'
 import { type Berth, startBerth } from './demo/berth.ts'

@@ -1,5 +1,5 @@
 /**
- * `npm run dev`: Berth as `npm start` runs it, on a data folder of its own (`.berth-dev`). It starts again when its source
+ * `npm run dev`: Berth as `npm start` runs it, on a separate data folder (`.berth-dev`). It restarts when its source
  * changes, and has a workspace `demo` with a few files, groups, a secret and a pin that waits for its content.
  */
 import { execFile, spawn } from 'node:child_process'
@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const WATCHED = ['src', 'workers', 'agentd', 'prisma/migrations']
 const POLL_MS = 200
 const WORKSPACE = 'demo'
-/** The hash of random bytes that nobody kept. */
+/** The hash of random bytes that were never kept. */
 const MISSING_CID = 'bafkreibzrxvj5arylfpej6lxswqbzuaqhnzm5h773od25dpxsu67mrcghe'
 
 const dataDir = process.env.BERTH_DATA_DIR ?? join(ROOT, '.berth-dev')
@@ -31,7 +31,7 @@ const berth = spawn(process.execPath, [...watch, 'src/main.ts', 'start'], {
   stdio: 'inherit',
 })
 const ended = once(berth, 'exit')
-// Berth ends first, then this process. Ctrl-C of a terminal reaches Berth twice, which takes it for one.
+// Berth exits first, then this process. Berth receives a terminal's Ctrl-C twice and treats it as one.
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => berth.kill())
 stopWithNpm('dev')
 process.on('exit', () => berth.kill())
@@ -56,7 +56,7 @@ async function untilReady(): Promise<void> {
   while (!(await isReady())) await delay(POLL_MS)
 }
 
-/** A key of the demo's workspace; both are made at the first start. */
+/** A key of the demo's workspace; both are created at the first start. */
 async function demoKey(): Promise<string> {
   const path = join(dataDir, 'demo.key')
   const kept = await readFile(path, 'utf8').catch(() => undefined)
@@ -76,7 +76,7 @@ async function cli(...args: string[]): Promise<string> {
   return stdout.trim()
 }
 
-/** Puts the demo's content into the workspace, unless it has some. */
+/** Adds the demo's content to the workspace, unless it has some. */
 async function fill(key: string): Promise<void> {
   const groups = await call(key, 'GET', '/v3/groups/public')
   if (groups.data.groups.length > 0) return

@@ -1,14 +1,14 @@
 /**
- * Generates the Prisma client, and the columns for statements by hand, from prisma/schema.prisma. By hand, after a change
- * of the schema: the result is committed, so that an installation needs neither Prisma's command line, which is larger than
- * the rest of its packages together, nor time for it.
+ * Generates the Prisma client, and the columns for manual statements, from prisma/schema.prisma. Run it by hand after a
+ * change of the schema and commit the result, so that an installation needs neither Prisma's command line, which is
+ * larger than all its other packages together, nor time for it.
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import client from '@prisma/client/package.json' with { type: 'json' }
 import { columnsModule } from './schema/columns.ts'
 
-// `prisma generate` would download a schema engine that it does not use; naming any executable stops that.
+// `prisma generate` would download a schema engine that it does not use; naming any executable prevents that.
 const { status } = spawnSync('npx', ['--yes', `prisma@${client.version}`, 'generate', '--no-hints'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',

@@ -1,7 +1,7 @@
 /**
- * The tests that keep what users of systems of this kind have reported. Their names end in `[report: KIND]`.
- * `npm run test:reports` runs them, `-- KIND` those of a kind; `-- --list` lists them. Those of engines, Docker or Kubo
- * are skipped without these parts, as in the suites that they belong to.
+ * Tests for problems that users of similar systems have reported. Their names end in `[report: KIND]`. `npm run
+ * test:reports` runs them, `-- KIND` runs one kind, and `-- --list` lists them. Tests that need engines, Docker or Kubo
+ * are skipped without these parts, as in their own suites.
  */
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const { values, positionals } = parseArgs({
   options: { list: { type: 'boolean', default: false } },
 })
 const wanted = positionals.join(' ')
-/** Its rows quote the names of tests. */
+/** Its rows quote test names. */
 const PAGE = 'test/contract/report/'
 
 const tests = globSync(FILES)
@@ -57,7 +57,10 @@ if (tests.length === 0) {
   process.exitCode = status ?? 1
 }
 
-/** The files that run the tests of a file: itself, or, of cases that several drivers share, those beside or above it. */
+/**
+ * The files that run the tests of a file: the file itself, or for cases that several drivers share, the test files next
+ * to it and one folder up.
+ */
 function runnersOf(file: string): string[] {
   if (file.endsWith('.test.ts')) return [file]
   return globSync([`${dirname(file)}/*.test.ts`, `${dirname(dirname(file))}/*.test.ts`])

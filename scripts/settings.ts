@@ -1,6 +1,6 @@
 /**
- * Writes `docs/settings.md` from the settings' own rules and descriptions, and the table of bounds; and the names of settings
- * into docker-compose.yml: `npm run docs:settings`.
+ * Writes `docs/settings.md` from the settings' own rules and descriptions, and the table of limits; and the names of
+ * settings into docker-compose.yml: `npm run docs:settings`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
@@ -24,7 +24,7 @@ const STACK = new URL('../docker-compose.yml', import.meta.url)
 export function settingsPage(): string {
   const rules = (io: 'input' | 'output') =>
     z.toJSONSchema(settings, { io, unrepresentable: 'any' }).properties as Record<string, Setting>
-  // The input schema has the values that may be set. Defaults that are transformed are in the output schema only.
+  // The input schema has the values that may be set. Transformed defaults are only in the output schema.
   const [inputs, outputs] = [rules('input'), rules('output')]
   const rows = Object.entries(inputs).map(([name, input]) => row(name, { ...outputs[name], ...input }))
   return `# Settings

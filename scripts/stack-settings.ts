@@ -1,4 +1,4 @@
-/** Which settings the stack of docker-compose.yml leaves to its operator: all but these. */
+/** Which settings the stack of docker-compose.yml leaves to its operator: all except these. */
 import type { Config } from '../src/config.ts'
 import { kubernetesSettings } from '../src/kubernetes-settings.ts'
 import { settings } from '../src/settings.ts'
@@ -8,49 +8,49 @@ export type Setting = keyof Config
 /** Settings that an operator of the stack cannot set, each with the reason. */
 export const FIXED: Partial<Record<Setting, string>> = {
   ...Object.fromEntries(
-    Object.keys(kubernetesSettings).map((name) => [name, 'agents of the stack are in Docker']),
+    Object.keys(kubernetesSettings).map((name) => [name, 'the stack runs agents in Docker']),
   ),
-  HOST: 'containers listen for their own networks; what is published says the address',
-  PORT: 'in the container it is always 3000; PORT in `.env` is the one that is published',
+  HOST: 'containers listen on their own networks; the published ports set the address',
+  PORT: 'always 3000 in the container; PORT in `.env` is the published port',
   BERTH_DATA_DIR: 'a volume',
   BERTH_UPLOAD_DIR: 'a volume',
   BERTH_ENGINES_DIR: 'a volume, below BERTH_DATA_DIR',
-  BERTH_HEALTH_PORT: 'asked by the health checks of the stack',
+  BERTH_HEALTH_PORT: 'used by the health checks of the stack',
   BERTH_METRICS_HOST:
-    'of containers their own addresses; of `agent-proxy`, which is on the machine, loopback',
-  BERTH_TLS_ASK_PORT: 'of the profile tls',
-  BERTH_TLS_ASK_HOST: 'of the profile tls',
+    'the containers’ own addresses; loopback for `agent-proxy`, which is on the machine’s network',
+  BERTH_TLS_ASK_PORT: 'set by the profile tls',
+  BERTH_TLS_ASK_HOST: 'set by the profile tls',
   DATABASE_URL: 'a secret file; leads to the service `postgres`',
   REDIS_URL: 'the service `redis`',
   IPFS_API_URL: 'the service `kubo`',
   IPFS_PRIVATE_API_URL: 'the service `kubo-private`',
-  BERTH_OWN_KUBO: 'both nodes are of the stack',
+  BERTH_OWN_KUBO: 'both nodes belong to the stack',
   JWT_KEY: 'a secret file',
   SECRETS_KEY: 'a secret file',
   AGENT_PROXY_KEY: 'a secret file',
-  BERTH_GC_GRACE_SECONDS: 'of the embedded IPFS node; the stack has Kubo',
-  BERTH_IPFS_LISTEN: 'of the embedded IPFS node; the stack has Kubo',
-  BERTH_IPFS_ROUTING_URL: 'of the embedded IPFS node; the stack has Kubo',
+  BERTH_GC_GRACE_SECONDS: 'for the embedded IPFS node; the stack has Kubo',
+  BERTH_IPFS_LISTEN: 'for the embedded IPFS node; the stack has Kubo',
+  BERTH_IPFS_ROUTING_URL: 'for the embedded IPFS node; the stack has Kubo',
   BERTH_RUNTIME: 'always `docker`',
-  BERTH_AGENTS_READ_KEYS: 'of agents that are processes; in the stack they are containers',
-  BERTH_AGENTS_DIR: 'of agents that are processes; in the stack they are containers',
-  DOCKER_HOST: 'the socket that is mounted',
-  BERTH_HEALTH_SOCKET: 'of `agent-proxy`, asked by its health check',
+  BERTH_AGENTS_READ_KEYS: 'for agents as processes; in the stack they are containers',
+  BERTH_AGENTS_DIR: 'for agents as processes; in the stack they are containers',
+  DOCKER_HOST: 'the mounted socket',
+  BERTH_HEALTH_SOCKET: 'for `agent-proxy`, used by its health check',
   BERTH_AGENT_PROXY_SOCKET: 'in a volume that the roles share',
-  BERTH_AGENT_PROXY_URL: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
-  BERTH_AGENT_PROXY_ADDRESS: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
-  BERTH_AGENT_PROXY_PORT: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
-  BERTH_AGENT_PROXY_STOP_SECONDS: 'of several agent proxies; the stack has one',
-  BERTH_ENGINE_IMAGE: 'of clusters',
-  BERTH_EGRESS_URL: 'of several agent proxies; the stack has one',
-  BERTH_WEB_URL: 'of several agent proxies; the stack has one',
+  BERTH_AGENT_PROXY_URL: 'the roles of the stack use BERTH_AGENT_PROXY_SOCKET',
+  BERTH_AGENT_PROXY_ADDRESS: 'the roles of the stack use BERTH_AGENT_PROXY_SOCKET',
+  BERTH_AGENT_PROXY_PORT: 'the roles of the stack use BERTH_AGENT_PROXY_SOCKET',
+  BERTH_AGENT_PROXY_STOP_SECONDS: 'for several agent proxies; the stack has one',
+  BERTH_ENGINE_IMAGE: 'for clusters',
+  BERTH_EGRESS_URL: 'for several agent proxies; the stack has one',
+  BERTH_WEB_URL: 'for several agent proxies; the stack has one',
   BERTH_EGRESS_HOST: 'the networks of agents reach the proxy without it',
-  BERTH_BACKUP_DIR: 'in the stack the service `berth` makes backups: no role has all that they take',
-  BERTH_BACKUP_SECONDS: 'of BERTH_BACKUP_DIR',
-  BERTH_BACKUP_KEEP: 'of BERTH_BACKUP_DIR; `berth backup` has --keep',
-  BERTH_S3_PATH_STYLE: 'of the service `berth` alone, which makes backups',
-  BERTH_BACKUP_PASSPHRASE: 'of the service `berth` alone, which makes backups',
-  BERTH_EGRESS_PORT: 'chosen by `agent-proxy`, which keeps it in its volume and tells `worker`',
+  BERTH_BACKUP_DIR: 'the service `berth` makes backups, because no role has everything they need',
+  BERTH_BACKUP_SECONDS: 'for BERTH_BACKUP_DIR',
+  BERTH_BACKUP_KEEP: 'for BERTH_BACKUP_DIR; `berth backup` has --keep',
+  BERTH_S3_PATH_STYLE: 'only for the service `berth`, which makes backups',
+  BERTH_BACKUP_PASSPHRASE: 'only for the service `berth`, which makes backups',
+  BERTH_EGRESS_PORT: 'chosen by `agent-proxy`, which saves it in its volume and reports it to `worker`',
 }
 
 /** Secrets that only these roles know. */
@@ -61,9 +61,9 @@ export const OF_ROLES: Partial<Record<Setting, string[]>> = {
   SECRETS_KEY_PREVIOUS: ['web', 'worker'],
 }
 
-/** Where the stack has a default of its own. */
+/** Settings whose default in the stack differs. */
 export const OWN_DEFAULT: Partial<Record<Setting, string>> = {
-  PUBLIC_URL: 'what clients reach is the published port, not HOST:PORT of the container',
+  PUBLIC_URL: 'clients reach the published port, not HOST:PORT of the container',
 }
 
 const MADE = /(\n {2}# Made by `npm run docs:settings`\.\n)[\s\S]*?(\n {2}# End of what is made\.\n)/

@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Version 1 has a tree for each controller. The group exists only in this one, so that it changes no weights. */
+/** Version 1 has a tree for each controller. The group exists only in this tree, so that it changes no weights. */
 const ROOTS = ['/sys/fs/cgroup/cpuacct', '/sys/fs/cgroup/cpu,cpuacct', '/sys/fs/cgroup']
 const SAMPLE_MS = 1000
 
@@ -10,11 +10,11 @@ const root = ROOTS.find((dir) => existsSync(dir))
 
 export class CpuMeter {
   readonly #dir: string | undefined
-  /** Groups of containers: what they had used before, and at the last look. */
+  /** Groups of containers: what they had used before, and at the last reading. */
   readonly #containers: { dir: string; before: number; last: number }[] = []
   readonly #sampler: NodeJS.Timeout | undefined
 
-  /** @param containers control groups of the containers that the step starts, which may be gone when it ends. */
+  /** @param containers control groups of the containers that the step starts. They may be gone when it ends. */
   constructor(name: string, containers: string[] = []) {
     try {
       accessSync(join(root ?? '', 'cgroup.procs'), constants.W_OK)
@@ -30,12 +30,15 @@ export class CpuMeter {
     if (containers.length > 0) this.#sampler = setInterval(() => this.#sample(), SAMPLE_MS).unref()
   }
 
-  /** The words before a command that put it into the group. */
+  /** The command prefix that puts a command into the group. */
   get prefix(): string[] {
     return this.#dir ? ['sh', '-c', 'echo $$ >"$0/cgroup.procs" && exec "$@"', this.#dir] : []
   }
 
-  /** Seconds so far; undefined if this user may not make control groups. Removes the group unless a process stays in it. */
+  /**
+   * Seconds so far; undefined if this user may not create control groups. Removes the group unless a process stays in
+   * it.
+   */
   stop(): number | undefined {
     if (!this.#dir) return undefined
     clearInterval(this.#sampler)

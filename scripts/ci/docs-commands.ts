@@ -1,11 +1,11 @@
 /**
- * Runs the commands that a document shows, so that what it says works:
+ * Runs the commands that a document shows, to check that they work:
  *
- *   node scripts/ci/docs-commands.ts docs/operations.md compose
+ * node scripts/ci/docs-commands.ts docs/operations.md compose
  *
- * Each block of shell says behind `sh` where it runs (see TAGS). The blocks of one tag run from top to bottom in one
- * bash, which ends at the first command that fails and says its line in the document. Documents say port 3000 (or the
- * range from it to 3001); where PORT is set, commands use that one.
+ * Each shell block names after `sh` where it runs (see TAGS). The blocks of one tag run from top to bottom in one bash,
+ * which stops at the first command that fails and reports its line in the document. Documents use port 3000 (or the
+ * range from it to 3001); if PORT is set, the commands use that one.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,26 +15,26 @@ import { basename, join } from 'node:path'
 /** Where the commands of a block run. */
 export const TAGS = {
   start: 'against a running `npm start`: test/contract/openclaw/docs-commands.test.ts',
-  compose: 'in a fresh clone, which it makes a running stack of: scripts/ci/compose.sh',
+  compose: 'in a fresh clone, where it starts the stack: scripts/ci/compose.sh',
   postgres: 'beside a PostgreSQL server: test/backup/moves.test.ts',
   backup: 'against a Berth with an S3 server and an agent: test/backup/docs-commands.test.ts',
-  cluster: 'in a cluster with nothing in it: test/integration/kubernetes/chart.test.ts',
+  cluster: 'in an empty cluster: test/integration/kubernetes/chart.test.ts',
   moving: 'there, with a backup in a bucket: test/integration/kubernetes/chart-move.test.ts',
-  stopped: 'there as well, when the agent was deleted and Berth stopped',
+  stopped: 'there as well, after the agent was deleted and Berth stopped',
   ci: 'as steps of CI itself: .ci/run and .ci/first-start',
 } as const
 
 export type Tag = keyof typeof TAGS
 
 export interface Block {
-  /** The line of its first command, from 1. */
+  /** The line of its first command, counted from 1. */
   line: number
-  /** The word behind `sh`. */
+  /** The word after `sh`. */
   tag: string
   commands: string[]
 }
 
-/** The blocks of shell in Markdown, in order. */
+/** The shell blocks in Markdown, in order. */
 export function shellBlocks(markdown: string): Block[] {
   const blocks: Block[] = []
   let open: Block | 'other' | undefined
@@ -55,7 +55,10 @@ export function shellBlocks(markdown: string): Block[] {
   return blocks
 }
 
-/** Bash in which each command has the line that it has in the document. @throws Error when no block has the tag. */
+/**
+ * A bash script in which each command has the line number that it has in the document. @throws Error if no block has
+ * the tag.
+ */
 export function scriptOf(markdown: string, name: string, tag: Tag, port = 3000): string {
   const blocks = shellBlocks(markdown).filter((block) => block.tag === tag)
   if (blocks.length === 0) throw new Error(`${name} has no block of \`sh ${tag}\``)
@@ -73,7 +76,7 @@ export function scriptOf(markdown: string, name: string, tag: Tag, port = 3000):
 
 /**
  * Runs the blocks of one tag. @param options.env and cwd of the commands.
- * @returns the exit code, and what they wrote on both outputs, which is also shown as it comes unless `quiet`.
+ * @returns the exit code and the combined output, which is also shown as it arrives unless `quiet`.
  */
 export async function runCommands(
   file: string,
@@ -88,7 +91,7 @@ export async function runCommands(
       script,
       scriptOf(readFileSync(file, 'utf8'), basename(file), tag, Number(env.PORT) || undefined),
     )
-    // A request that is refused is a command that fails.
+    // A rejected request is a command that fails.
     writeFileSync(join(dir, '.curlrc'), 'fail-with-body\nno-progress-meter\n')
     const shell = spawn('bash', [script], {
       env: { ...env, CURL_HOME: dir },

@@ -1,5 +1,5 @@
 /**
- * Tests that fail at times: the list in test/flaky.md, and what a second try of a failing file means.
+ * Tests that sometimes fail: the list in test/flaky.md, and what a second try of a failing file means.
  * `node scripts/ci/flaky.ts`, a part of `npm run check`, fails on rows that are too old.
  */
 import { execFileSync } from 'node:child_process'
@@ -25,7 +25,7 @@ const DAY_MS = 86_400_000
 
 export const FLAKY_LIST = new URL('../../test/flaky.md', import.meta.url)
 
-/** The rows of the page's table: date, file, test, error, what is known. @throws Error if a row has no date or file. */
+/** The rows of the page's table: date, file, test, error, cause. @throws Error if a row has no date or file. */
 export function parseFlakyList(markdown: string): FlakyRow[] {
   const rows = markdown.split('\n').filter((line) => line.startsWith('|') && !/^\| *(date\b|-)/.test(line))
   return rows.map((row) => {
@@ -52,7 +52,10 @@ export interface Flake {
 export const flakyLine = ({ date, commit, file, test, reason }: Flake): string =>
   `FLAKY ${date} ${commit.slice(0, 8)} ${file}: ${test} - ${reason}`
 
-/** The flakes among `now` that `earlier` runs of this machine had in the last 14 days, and that nobody has listed since. */
+/**
+ * The flakes among `now` that `earlier` runs of this machine had in the last 14 days, and that have not been listed
+ * since.
+ */
 export function repeatedFlakes(now: Flake[], earlier: Flake[], listed: FlakyRow[]): Flake[] {
   const isRecent = (from: Flake, to: Flake) =>
     Date.parse(to.date) - Date.parse(from.date) <= MEMORY_DAYS * DAY_MS

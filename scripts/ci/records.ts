@@ -5,7 +5,7 @@ import { join } from 'node:path'
 export interface TestRecord {
   /** The file that ran, relative to the folder of its run. */
   file: string
-  /** Titles of the suites around it and its own, from the outside in. */
+  /** Titles of the suites around it and its own, outermost first. */
   names: string[]
   type: 'suite' | 'test'
   status: 'passed' | 'failed' | 'skipped'
@@ -15,14 +15,14 @@ export interface TestRecord {
 
 /** One call of Node's test runner. */
 export interface SuiteRun {
-  /** With a file behind it, this runs that file as the suite did. */
+  /** Appended with a file, this runs that file as the suite did. */
   command: string[]
   cwd: string
   env: NodeJS.ProcessEnv
   tests: TestRecord[]
 }
 
-/** The runs of a folder of records. A run that was killed has the tests that had ended. */
+/** The runs in a folder of records. A run that was killed has the tests that had ended. */
 export function readRuns(dir: string): SuiteRun[] {
   return readdirSync(dir).map((name) => {
     const [head, ...tests] = readFileSync(join(dir, name), 'utf8')

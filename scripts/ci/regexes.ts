@@ -1,12 +1,13 @@
 /**
- * Looks for regular expressions that take more than linear time on some text: callers choose most of the texts that Berth
- * matches. It reads each literal of the product's code, and fails if recheck finds an attack. The packages come from npx.
+ * Finds regular expressions that take more than linear time on some text, because callers choose most of the texts that
+ * Berth matches. It reads each literal in the product's code, and fails if recheck finds an attack. npx provides the
+ * packages.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** Time for one expression; recheck knows nothing about one that takes longer. */
+/** Time for one expression; recheck gives no verdict on one that takes longer. */
 const TIMEOUT_MS = 2000
 
 interface Literal {
@@ -23,14 +24,14 @@ interface Packages {
   'acorn-walk': { full(tree: object, visit: (node: Literal) => void): void }
 }
 
-// npx puts its folder of programs first into the PATH.
+// npx puts its program folder first in the PATH.
 const require = createRequire(join(dirname(process.env.PATH?.split(':')[0] ?? ''), 'from-here.js'))
 const load = <Name extends keyof Packages>(name: Name): Packages[Name] => require(name)
 const { checkSync } = load('recheck')
 const { parse } = load('acorn')
 const { full } = load('acorn-walk')
 
-/** Where each expression stands. */
+/** Where each expression occurs. */
 const places = new Map<string, string[]>()
 for (const file of globSync('{src,workers,agentd}/**/*.ts')) {
   if (/\.test\.ts$|\/generated\//.test(file)) continue

@@ -1,4 +1,4 @@
-/** Runs steps side by side, gives failing files a second try, and sums up. */
+/** Runs steps in parallel, gives failing files a second try, and sums up. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Flake, type FlakyRow, flakyLine, repeatedFlakes } from './flaky.ts'
@@ -9,10 +9,10 @@ import { type Prepared, prepare, type Tool } from './tools.ts'
 export interface Plan {
   /** Run first, one at a time. */
   first: Step[]
-  /** Steps of a chain run in order, `slots` chains at once, in this order as far as their tools are ready. */
+  /** Steps of a chain run in order. `slots` chains run at once, in this order as far as their tools are ready. */
   chains: Step[][]
   slots: number
-  /** Run when everything else has ended, second tries included. */
+  /** Run when everything else has ended, including second tries. */
   last: Step[]
   tools: Record<string, Tool>
 }
@@ -38,7 +38,7 @@ export interface Outcome {
   clean: Record<string, boolean>
 }
 
-/** How a shell says that a program is not there. */
+/** How a shell reports a missing program. */
 const NOT_INSTALLED = 127
 
 const count = (results: StepResult[], key: 'passed' | 'failed') =>
@@ -77,7 +77,7 @@ export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
   say(`\n${summary(results)}\n${skippedText(results)}`)
   for (const flake of flakes) say(flakyLine(flake))
   for (const failure of failures) say(`FAILED ${failure}`)
-  // Without a failure for good, every failure was flaky.
+  // Without a permanent failure, every failure was flaky.
   const forgiven = failures.length > 0 ? 0 : failedAtFirst
   return {
     passed: count(results, 'passed') + forgiven,
@@ -129,7 +129,7 @@ function summary(results: StepResult[]): string {
     .join('\n')
 }
 
-/** Tests that no step ran, by what they lacked. */
+/** Tests that no step ran, by what was missing. */
 function skippedText(results: StepResult[]): string {
   const runs = results.flatMap((result) => result.runs)
   const key = ({ file, names }: { file: string; names: string[] }) => [file, ...names].join(' > ')

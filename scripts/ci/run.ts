@@ -1,4 +1,4 @@
-/** Runs CI, which `.ci/run` describes. The cache folder keeps which turns passed and which tests were flaky. */
+/** Runs CI, which `.ci/run` describes. The cache folder records which turns passed and which tests were flaky. */
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -50,11 +50,11 @@ const { turns, why } = chooseTurns(process.env.CI_TURN, kept.passes, {
 say(`Turn: ${turns.join(', ')} (${why})`)
 
 const dir = mkdtempSync(join(tmpdir(), 'berth-ci-'))
-// An ordinary user has a home in it.
+// An ordinary user has a home folder in it.
 chmodSync(dir, 0o711)
 process.env.CI_DIR = dir
 process.env.PATH = [join(process.cwd(), 'node_modules/.bin'), process.env.PATH].join(delimiter)
-// Without it every process of the tests, and of the Berths that they start, strips the types of its modules again.
+// Without it, every process of the tests, and of the Berths that they start, strips the types of its modules again.
 process.env.NODE_COMPILE_CACHE = join(cache, 'node')
 const listed = parseFlakyList(readFileSync(FLAKY_LIST, 'utf8'))
 const date = new Date().toISOString().slice(0, 10)
@@ -85,7 +85,7 @@ for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
 }
 kept.flakes = [...kept.flakes, ...outcome.flakes].slice(-100)
 mkdirSync(cache, { recursive: true })
-// By a rename: a run that is killed must not leave a file that the next one cannot read.
+// By a rename: a run that is killed must not leave a file that the next run cannot read.
 writeFileSync(`${file}.new`, `${JSON.stringify(kept, undefined, 2)}\n`)
 renameSync(`${file}.new`, file)
 

@@ -1,4 +1,7 @@
-/** Failing files run once more, alone, after everything else: a file that fails twice is broken, otherwise it is flaky. */
+/**
+ * Failing files run once more, one at a time, after everything else: a file that fails twice is broken, otherwise it is
+ * flaky.
+ */
 import { join } from 'node:path'
 import { type Flake, LISTED_TRIES, MAX_FILES } from './flaky.ts'
 import { readRuns, type SuiteRun, type TestRecord } from './records.ts'
@@ -27,7 +30,7 @@ interface Settings {
 
 type Try = Pick<StepResult, 'code' | 'runs'>
 
-/** A file of tests, the step that had it, and how it ran there. */
+/** A test file, the step that ran it, and how it ran there. */
 interface RanFile {
   file: string
   result: StepResult
@@ -35,8 +38,8 @@ interface RanFile {
 }
 
 /**
- * Gives failing files a second try, and listed files two more. No file gets one if something else than a test failed,
- * more than {@link MAX_FILES} files did, or a step allows none.
+ * Gives failing files a second try, and listed files two more. No file gets one if something other than a test failed,
+ * more than {@link MAX_FILES} files failed, or a step allows none.
  */
 export async function tryAgain(results: StepResult[], settings: Settings): Promise<Verdict> {
   const verdict: Verdict = { flakes: [], failures: [], broken: [], clean: {} }
@@ -93,7 +96,7 @@ async function runAgain({ file, result, run }: RanFile, dir: string): Promise<Tr
   return { code, runs: readRuns(join(dir, 'records')) }
 }
 
-/** A try in which no test ran has shown nothing. */
+/** A try in which no test ran has proved nothing. */
 const passed = ({ code, runs }: Try): boolean => code === 0 && testsOf(runs, 'passed').length > 0
 
 const nameOf = ({ names }: TestRecord): string => names.join(' > ')

@@ -1,4 +1,4 @@
-/** A step of CI: one command, its log, its tests, and what it costs. */
+/** A step of CI: one command, its log, its tests, and its cost. */
 import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -10,9 +10,9 @@ export interface Step {
   name: string
   /** For bash, in the root of the checkout. */
   run: string
-  /** A program that makes what its tests need around them, for a second try of a file: `within COMMAND…`. */
+  /** A program that creates what its tests need around them, for a second try of a file: `within COMMAND…`. */
   within?: string
-  /** Names of tools that have to be installed first. */
+  /** Names of tools that must be installed first. */
   needs?: string[]
   env?: NodeJS.ProcessEnv
   /** Control groups of the containers that it starts. */
@@ -34,10 +34,10 @@ export interface StepResult {
 }
 
 const REPORTER = join(import.meta.dirname, 'reporter.ts')
-/** With patterns such as `!(a|b)`, as npm's scripts have them for Node. */
+/** With patterns such as `!(a|b)`, as npm's scripts pass them to Node. */
 const SHELL = ['bash', '-O', 'extglob', '-c']
 const LIMIT = ['timeout', '--signal=INT', '--kill-after=30', '40m']
-/** Node ends with this code if tests failed. Every other code but 0 is a failure of its own. */
+/** Node exits with this code if tests failed. Every other code except 0 is a separate failure. */
 const TESTS_FAILED = 1
 let count = 0
 
@@ -50,12 +50,12 @@ export function recording(dir: string, env: NodeJS.ProcessEnv = process.env): No
     ...env,
     CI_RECORDS: dir,
     NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} ${spec} ${records}`.trim(),
-    // A suite reports to its reporters also if a test started the runner.
+    // A suite reports to its reporters even if a test started the runner.
     NODE_TEST_CONTEXT: undefined,
   }
 }
 
-/** Runs a step for 40 minutes at most. @param dir where its log and records go. */
+/** Runs a step for at most 40 minutes. @param dir the folder for its log and records. */
 export async function runStep(step: Step, dir: string): Promise<StepResult> {
   const folder = join(dir, `${String(++count).padStart(2, '0')}-${step.name.replaceAll(/[^a-z0-9]/g, '-')}`)
   const env = recording(join(folder, 'records'), { ...process.env, ...step.env })
@@ -86,7 +86,7 @@ export async function runLogged(
   }
 }
 
-/** Records of tests of a result by status: a suite that is skipped, or whose hook failed, stands for its tests. */
+/** Test records of a result by status: a suite that is skipped, or whose hook failed, stands for its tests. */
 export function testsOf(runs: SuiteRun[], status: 'passed' | 'failed' | 'skipped') {
   const tests = runs.flatMap((run) => run.tests.map((test) => ({ run, ...test })))
   return tests.filter((test) => test.status === status && (status !== 'passed' || test.type === 'test'))

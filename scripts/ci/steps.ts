@@ -1,6 +1,6 @@
 /**
- * The steps of CI. The embedded suites run always, and the others in turns. The steps of a chain run in order; chains run
- * side by side.
+ * The steps of CI. The embedded suites always run, and the others in turns. The steps of a chain run in order; chains
+ * run in parallel.
  */
 import type { Step } from './step.ts'
 import type { Turn } from './turns.ts'
@@ -8,7 +8,7 @@ import type { Turn } from './turns.ts'
 const CONTRACT = '--test-global-setup=test/contract/setup.ts'
 const ONE = 'node --test --test-concurrency=1'
 
-/** Whether a test of the contract meets Kubo, Redis or Docker: the others prove nothing new on real parts. */
+/** Whether a contract test uses Kubo, Redis or Docker: the others prove nothing new on real parts. */
 const WITHOUT_PARTS =
   'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|gateways|group-members|groups|headers|idempotency|keys|oidc|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent|who-may'
 
@@ -50,7 +50,7 @@ export const IN_TURN: Record<Turn, Step[]> = {
     },
     {
       name: 'contract on real parts',
-      // All of the contract that meets a part, and of agents what needs a container.
+      // All contract tests that use a real part, and agent tests that need a container.
       run: `node --import ./test/support/async-context.ts --test --test-concurrency=2 ${CONTRACT} \
         test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
         test/contract/{full-disk,full-disk-parts,outage,tus-outage,tus-aborted,uploads-quota,settings}.processes.test.ts \
@@ -93,7 +93,7 @@ export const IN_TURN: Record<Turn, Step[]> = {
   chart: [
     {
       name: 'berth in a cluster',
-      // The move of a Berth into the cluster takes too long: by hand.
+      // The move of a Berth into the cluster takes too long, so run it by hand.
       run: `${CLUSTER} ${ONE} --test-skip-pattern='an agent that ran elsewhere' \
         test/integration/kubernetes/{chart*,engine-image}.test.ts`,
       within: CLUSTER,
@@ -103,7 +103,8 @@ export const IN_TURN: Record<Turn, Step[]> = {
     {
       name: 'torture',
       run: 'npm run torture',
-      // Pins and uploads on one backend of the two, agents on the other, each at a sixth of the crash points; other ones in each run.
+      // Pins and uploads on one of the two backends, agents on the other, each at a sixth of the crash points, with a
+      // different selection in each run.
       env: { BERTH_TORTURE_DOCKERD: '1', BERTH_TORTURE_BACKEND: 'redis', BERTH_TORTURE_SHARE: '6' },
       needs: DOCKER_TOOLS,
       containers: ['docker'],
@@ -140,7 +141,7 @@ export const IN_TURN: Record<Turn, Step[]> = {
   ],
 }
 
-/** Compares the page of the contract with the tests that passed, second tries included. */
+/** Compares the contract page with the tests that passed, including second tries. */
 export const LAST: Step[] = [
   {
     name: 'page of the contract',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runLogged, type Step } from './step.ts'
 
-/** A script that installs or builds something and prints where it is as its last line. */
+/** A script that installs or builds something and prints its location in its last line. */
 export interface Tool {
   run: string
   /** Variable that gets the last line. */
@@ -46,7 +46,7 @@ export const TOOLS: Record<string, Tool> = {
   },
 }
 
-/** The variables of each tool that is installed. A tool that failed rejects with its log. */
+/** The variables of each installed tool. A tool that failed rejects with its log. */
 export type Prepared = ReadonlyMap<string, Promise<NodeJS.ProcessEnv>>
 
 /** Names of the tools of steps, with the tools that these need, in the order of a table. */
@@ -58,7 +58,7 @@ function toolsOf(steps: Step[], tools: Record<string, Tool>): string[] {
 
 /**
  * Starts to install the tools that steps need, one at a time in each lane and with lower priority.
- * @param dir where their logs go. @param done gets each installed tool, and the seconds it took.
+ * @param dir the folder for their logs. @param done gets each installed tool, and the seconds it took.
  */
 export function prepare(
   steps: Step[],

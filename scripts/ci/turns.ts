@@ -4,7 +4,7 @@
 export const TURNS = ['real', 'stack', 'chart', 'cluster'] as const
 export type Turn = (typeof TURNS)[number]
 
-/** A change of these, or of anything below them, has their turn run at once. */
+/** A change to these files, or to anything below these folders, makes their turn run at once. */
 const PATHS: Record<Turn, string[]> = {
   real: ['src/sandboxes/docker', 'src/storage/kubo'],
   stack: ['docker-compose.yml', 'Dockerfile', 'deploy/caddy', 'src/backup'],

@@ -1,14 +1,14 @@
-/** The steps with which every demo of agents begins and ends. */
+/** The first and last steps of every agent demo. */
 import { type AgentView, DemoAgent } from './agent.ts'
 import { type Berth, UnexpectedAnswer } from './berth.ts'
 import type { Demo } from './run.ts'
 
-/** Agents' hosts are below it. */
+/** The domain of the agents' hosts. */
 export const AGENT_DOMAIN = 'agents.localhost'
-/** The longest that a demo waits for an agent that goes. */
+/** How long a demo waits for an agent to disappear. */
 const REMOVE_MS = 60_000
 
-/** Asks for an agent and shows the steps of its provisioning as they come. Resolves when it runs. */
+/** Creates an agent and shows its provisioning steps as they come. Resolves when it runs. */
 export async function createAgent(
   { screen, signal }: Pick<Demo, 'screen' | 'signal'>,
   berth: Berth,
@@ -45,7 +45,7 @@ export async function createAgent(
 export async function removeAgent(berth: Berth, agent: DemoAgent): Promise<void> {
   await berth
     .request('DELETE', `/v0/agents/${agent.id}`, {
-      // Also when the demo was interrupted.
+      // Even if the demo was interrupted.
       signal: AbortSignal.timeout(REMOVE_MS),
       headers: { prefer: 'wait=60' },
     })

@@ -1,4 +1,4 @@
-/** An agent, as the demo reaches it: by the API, and by its own host. */
+/** An agent, as the demo reaches it: through the API, and on its own host. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -18,10 +18,10 @@ export interface AgentView {
   gatewayToken: string
 }
 
-/** A reply, and when it came. */
+/** A reply and its timing. */
 export interface Reply {
   text: string
-  /** Until the first part of it, and until its end. */
+  /** Time until its first part, and until its end. */
   firstMs: number
   ms: number
 }
@@ -45,7 +45,7 @@ export class DemoAgent {
     return `${this.id}.${this.#domain}`
   }
 
-  /** A request on a path below the agent's own, with the owner's key; resolves to its JSON. */
+  /** Sends a request to a path below the agent's own, with the owner's key; resolves to its JSON. */
   async call<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
     const response = await this.#berth.request(method, `/v0/agents/${this.id}${path}`, {
       signal: this.#signal,
@@ -65,7 +65,7 @@ export class DemoAgent {
     return Buffer.from(await response.arrayBuffer())
   }
 
-  /** Waits until the agent runs. Throws when it ends up not running. */
+  /** Waits until the agent runs. Throws if it ends up not running. */
   async running(): Promise<AgentView> {
     for (;;) {
       const { agent } = await this.call<{ agent: AgentView }>('GET', '')
@@ -75,7 +75,7 @@ export class DemoAgent {
     }
   }
 
-  /** Resolves to true where the API answers 404 for the agent. */
+  /** Resolves to true if the API returns 404 for the agent. */
   async isGone(): Promise<boolean> {
     try {
       await this.call('GET', '')
@@ -86,7 +86,7 @@ export class DemoAgent {
     }
   }
 
-  /** Says something over the agent's WebSocket, as the official CLI does. */
+  /** Sends a message over the agent's WebSocket, like the official CLI. */
   async chat(message: string): Promise<Reply> {
     const url = new URL(this.#berth.url)
     const socket = new WebSocket(`ws://${url.host}/`, {
@@ -102,7 +102,7 @@ export class DemoAgent {
     }
   }
 
-  /** Says something over HTTP, in the shape of OpenAI's chat completions, streamed. */
+  /** Sends a message over HTTP, in the form of OpenAI's chat completions, streamed. */
   async completion(message: string): Promise<Reply> {
     const began = performance.now()
     const response = await this.onHost('POST', '/v1/chat/completions', {
@@ -128,7 +128,10 @@ export class DemoAgent {
     return { text: reply, firstMs, ms: performance.now() - began }
   }
 
-  /** A request to the agent's own host with its gateway token. Node cannot resolve the name, so the header says it. */
+  /**
+   * A request to the agent's own host with its gateway token. Node cannot resolve the name, so the Host header carries
+   * it.
+   */
   async onHost(
     method: string,
     path: string,
@@ -160,7 +163,7 @@ interface Frame {
   payload?: { state?: string; message?: { content?: { text?: string }[] } }
 }
 
-/** Protocol 3, which public clients speak; Berth lifts it to the engine's own. */
+/** Protocol 3, which public clients speak; Berth upgrades it to the engine's own. */
 async function converse(socket: WebSocket, token: string, message: string): Promise<Reply> {
   const frames: Frame[] = []
   let wake = () => {}

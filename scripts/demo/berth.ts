@@ -18,7 +18,7 @@ export interface Operation {
   error: string | null
 }
 
-/** An answer that a demo did not expect. */
+/** A response that a demo did not expect. */
 export class UnexpectedAnswer extends Error {
   readonly status: number
 
@@ -28,21 +28,21 @@ export class UnexpectedAnswer extends Error {
   }
 }
 
-/** A running Berth, by its HTTP API. */
+/** A running Berth, reached by its HTTP API. */
 export interface Berth {
   url: string
-  /** An API key that may do everything. */
+  /** An API key with all scopes. */
   key: string
   pinByCid(
     request: { cid: string; name: string; host_nodes: string[] },
     signal: AbortSignal,
   ): Promise<{ id: string; status: string; operationId: string }>
-  /** The operation now and after each change, until it has succeeded. Throws when it fails. */
+  /** Yields the operation now and after each change, until it has succeeded. Throws if it fails. */
   follow(operationId: string, signal: AbortSignal): AsyncGenerator<Operation>
   file(id: string, signal: AbortSignal): Promise<{ files: number; size: number }>
   /** Host name of the gateway that every workspace has from its creation. */
   gateway(signal: AbortSignal): Promise<string>
-  /** Any request, with JSON both ways. Throws {@link UnexpectedAnswer} for a status other than 2xx. */
+  /** Sends any request, with JSON both ways. Throws {@link UnexpectedAnswer} for a status other than 2xx. */
   request(
     method: string,
     path: string,
@@ -50,13 +50,13 @@ export interface Berth {
   ): Promise<Response>
 }
 
-/** `npm start` in a folder of its own, on a free port; the embedded parts unless it is given others. */
+/** `npm start` in a new folder, on a free port, with the embedded parts unless others are given. */
 export async function startBerth(options: {
   dataDir: string
   parts: RealParts | undefined
   stack: AsyncDisposableStack
   signal: AbortSignal
-  /** Settings beside those of every demo. */
+  /** Settings in addition to those of every demo. */
   env?: NodeJS.ProcessEnv
 }): Promise<Berth> {
   const { dataDir, parts, stack, signal } = options
@@ -65,7 +65,7 @@ export async function startBerth(options: {
     ...withoutSettings(process.env),
     BERTH_DATA_DIR: dataDir,
     PORT: String(port),
-    // The second node is on this machine, and nobody else is asked for the content.
+    // The second node is on this machine, and no other node is asked for the content.
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
     BERTH_IPFS_ROUTING_URL: '',
     ...parts?.env,
@@ -78,7 +78,7 @@ export async function startBerth(options: {
     if (supervisor.process.exitCode !== null) throw new Error(`Berth ended:\n${supervisor.output()}`)
     await delay(50, undefined, { signal })
   }
-  // As `npx berth keys create` does: the first workspace has all rights.
+  // Like `npx berth keys create`: the first workspace has all rights.
   const { stdout } = await promisify(execFile)(process.execPath, [CLI, 'keys', 'create'], { env, signal })
   return client(url, stdout.trim())
 }
@@ -138,7 +138,7 @@ async function* serverSentData(response: Response): AsyncGenerator<string> {
   }
 }
 
-/** Ready is when all its parts are, the worker and its IPFS node too. */
+/** It is ready when all its parts are, including the worker and its IPFS node. */
 async function isReady(url: string): Promise<boolean> {
   const response = await fetch(`${url}/readyz`).catch(() => undefined)
   if (!response) return false
@@ -146,7 +146,7 @@ async function isReady(url: string): Promise<boolean> {
   return status === 'ok'
 }
 
-/** The demo shows Berth's defaults, whatever the shell that it runs in has set. */
+/** The demo shows Berth's defaults, whatever is set in the shell that runs it. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const names = Object.keys(settings.shape)
   return Object.fromEntries(

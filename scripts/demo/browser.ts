@@ -1,4 +1,4 @@
-/** A real browser, where this machine has one. */
+/** A real browser, if this machine has one. */
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
 const PAGE_MS = 30_000
 
-/** The path of a Chromium or Chrome of this machine; undefined where there is none. */
+/** The path of this machine's Chromium or Chrome; undefined if there is none. */
 export async function findBrowser(): Promise<string | undefined> {
   const folders = (process.env.PATH ?? '').split(delimiter)
   for (const path of folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))) {
@@ -21,7 +21,7 @@ export async function findBrowser(): Promise<string | undefined> {
 
 /**
  * Opens a page without a window, runs its scripts, and resolves to its DOM as HTML.
- * @param options.hosts names that lead to 127.0.0.1, as no DNS server of this machine knows them.
+ * @param options.hosts names that lead to 127.0.0.1, because no DNS server of this machine knows them.
  */
 export async function openPage(
   browser: string,
@@ -34,13 +34,13 @@ export async function openPage(
     browser,
     [
       '--headless=new',
-      // As root the browser's own sandbox does not start; the page is the demo's.
+      // As root, the browser's own sandbox does not start; the page belongs to the demo.
       ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
       '--disable-gpu',
       '--no-first-run',
       `--user-data-dir=${profile}`,
       `--host-resolver-rules=${rules}`,
-      // The page is here and nowhere else: no proxy knows the way.
+      // The page exists only here, so no proxy can reach it.
       '--no-proxy-server',
       ...(screenshot ? [`--screenshot=${screenshot}`, '--window-size=1000,700'] : []),
       '--dump-dom',

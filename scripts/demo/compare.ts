@@ -8,7 +8,7 @@ import { type Folder, walk } from './folder.ts'
 import type { RealParts } from './real-parts.ts'
 import { bytes, count } from './screen.ts'
 
-/** Berth's own IPFS node, beside Berth: its folder, offline, or Kubo's RPC API. */
+/** Access to Berth's own IPFS node: its folder, offline, or Kubo's RPC API. */
 export async function openStored(
   dataDir: string,
   parts: RealParts | undefined,
@@ -23,7 +23,7 @@ export async function openStored(
 }
 
 /**
- * Compares every file of a folder with what is stored under a CID, and that no other file is there.
+ * Compares every file of a folder with the content under a CID, and checks that the content has no other file.
  * @throws Error naming the first file that differs.
  */
 export async function compareFolder(options: {

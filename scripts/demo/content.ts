@@ -1,4 +1,4 @@
-/** The files that `npm run demo:files` uploads: made on this machine, and kept there to compare with. */
+/** The files that `npm run demo:files` uploads: created on this machine, and kept for comparison. */
 import { randomBytes } from 'node:crypto'
 import { openAsBlob } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { type Folder, walk } from './folder.ts'
 
 const STEP = 4 * 1024 * 1024
 
-/** Writes so many random bytes into a file, which no compression and no duplicate makes smaller. */
+/** Writes this many random bytes into a file, so that neither compression nor deduplication shrinks it. */
 export async function makeLargeFile(path: string, size: number, live: (done: number) => void): Promise<void> {
   await using file: FileHandle = await open(path, 'w')
   for (let done = 0; done < size; done += STEP) {
@@ -16,7 +16,7 @@ export async function makeLargeFile(path: string, size: number, live: (done: num
   }
 }
 
-/** A file on disk as the SDK takes it: it is read while it is sent, never whole. */
+/** A file on disk as the SDK accepts it: it is read while it is sent, never as a whole. */
 export async function fileAt(path: string, name = basename(path), type = ''): Promise<File> {
   return new File([await openAsBlob(path)], name, { type })
 }

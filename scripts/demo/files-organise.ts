@@ -1,4 +1,4 @@
-/** The second act of `npm run demo:files`: finding, grouping, and a pin of what somebody else has. */
+/** The second act of `npm run demo:files`: finding, grouping, and pinning third-party content. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { pinnedFileCount, totalStorageUsage } from 'pinata'
 import { filesIn } from './content.ts'
@@ -8,7 +8,7 @@ import { bytes, count } from './screen.ts'
 
 const POLL_MS = 100
 
-/** @param other a node that has a folder which Berth has not. */
+/** @param other a node with a folder that Berth does not have. */
 export async function organise(scene: Scene, other: HostNode, folder: string): Promise<void> {
   scene.screen.section('Organise')
   await list(scene)

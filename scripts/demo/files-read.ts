@@ -29,7 +29,7 @@ async function throughGateway({ screen, sdk, kept, comparison, gateway, signal }
       await comparison.same(path ? `${url}/${below}` : url, content, signal)
       done++
     }
-    // As a browser does that shows a page with many files.
+    // Like a browser that shows a page with many files.
     const rest = files.values()
     const lanes = Array.from({ length: LANES }, async () => {
       for (const file of rest) await compare(file)
@@ -44,7 +44,7 @@ async function throughGateway({ screen, sdk, kept, comparison, gateway, signal }
   screen.detail(`https://${gateway}/ipfs/…`)
 }
 
-/** The README gets a new edition: its old address leads to it, and back. */
+/** The README gets a new edition: a swap leads its old address to the new edition, and back. */
 async function swap(scene: Scene): Promise<void> {
   const { screen, sdk, kept, comparison, gateway, signal } = scene
   const [old] = kept
@@ -80,7 +80,7 @@ async function privateLink({ screen, sdk, kept, comparison, signal }: Scene): Pr
     const without = await refused(`${origin}${pathname}`, signal)
     await refused(`${origin}/ipfs/${secret.cid}`, signal)
     live(() => 'waiting for the link to expire')
-    // Berth's clock and this one are the same; the link is good for less than this.
+    // Berth and this process share a clock; the link is valid for less than this.
     await delay(LINK_SECONDS * 1000, undefined, { signal })
     const late = await refused(link, signal)
     return [undefined, `same bytes; ${without} without the signature, ${late} ${LINK_SECONDS} s later`]
@@ -88,7 +88,7 @@ async function privateLink({ screen, sdk, kept, comparison, signal }: Scene): Pr
   screen.detail('gateways.private.createAccessLink')
 }
 
-/** Deletes everything: then the lists are empty, and the gateway serves none of it. */
+/** Deletes everything: afterwards the lists are empty, and the gateway serves none of it. */
 export async function remove({ screen, sdk, kept, signal }: Scene): Promise<void> {
   screen.section('Delete')
   await screen.step('Delete', async () => {

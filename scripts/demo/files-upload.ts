@@ -43,7 +43,7 @@ const whole = (name: string, content: Blob, network: Kept['network'] = 'public')
   parts: [{ path: '', content }],
 })
 
-/** Uploads in one step, shows what has gone over the wire, and checks what Berth says that it has. */
+/** Uploads in one step, shows the bytes sent over the network, and checks what Berth reports that it has. */
 async function send(
   { screen, kept, sent }: Scene,
   label: string,

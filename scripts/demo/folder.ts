@@ -2,7 +2,7 @@ import { copyFile, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Where the files of the folders come from: what every installation of Berth has. */
+/** The source of the folders' files: something that every installation of Berth has. */
 export const NODE_MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
 export const SOURCE_CODE = fileURLToPath(new URL('../../src', import.meta.url))
 const MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -10,16 +10,16 @@ const MAX_FILE_BYTES = 8 * 1024 * 1024
 export interface Folder {
   path: string
   files: number
-  /** Bytes of all the files. */
+  /** Bytes of all files. */
   size: number
-  /** The first and the last package that it has files of, where it was made from `node_modules`. */
+  /** The first and the last package whose files it has, if it was made from `node_modules`. */
   first: string
   last: string
 }
 
 /**
- * Makes a folder of at least so many files and bytes: the first files of another one in alphabetical
- * order, without hidden ones and those above 8 MiB. One installation gives the same folder each time.
+ * Makes a folder with at least this many files and bytes: the first files of another folder in alphabetical order,
+ * except hidden ones and those above 8 MiB. One installation gives the same folder each time.
  */
 export async function makeFolder(
   path: string,

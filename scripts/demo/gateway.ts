@@ -1,4 +1,4 @@
-/** Compares the bytes that a gateway serves with those that were given to Berth. */
+/** Compares the bytes that a gateway serves with the bytes that Berth was given. */
 
 /** Bytes that were compared so far, over all comparisons. */
 export class Comparison {
@@ -6,7 +6,7 @@ export class Comparison {
 
   /**
    * Reads a URL to its end.
-   * @throws Error when it is not answered with 200, or with any other bytes than the expected ones.
+   * @throws Error if the status is not 200 or the bytes differ.
    */
   async same(url: string, expected: Blob, signal: AbortSignal): Promise<void> {
     const response = await fetch(url, { signal })
@@ -24,7 +24,7 @@ export class Comparison {
   }
 }
 
-/** @throws Error when the URL is answered with content. @returns the status of the refusal. */
+/** @throws Error if the URL returns content. @returns the status of the refusal. */
 export async function refused(url: string, signal: AbortSignal): Promise<number> {
   const response = await fetch(url, { signal })
   await response.body?.cancel()

@@ -1,4 +1,7 @@
-/** The second IPFS node: `node host-node.program.ts <its folder> <folder to add>`. Serves it until it is ended. */
+/**
+ * The second IPFS node: `node host-node.program.ts <its folder> <folder to add>`. Serves the folder until it is
+ * stopped.
+ */
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
 import { createEmbeddedStorage } from '../../src/storage/embedded.ts'

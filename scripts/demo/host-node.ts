@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('host-node.program.ts', import.meta.url))
 
-/** The node that has the content: Berth is told of it as a host node. */
+/** The node that has the content; Berth gets its address as a host node. */
 export interface HostNode {
   /** The root of the folder. */
   cid: string
@@ -13,7 +13,7 @@ export interface HostNode {
   stop(): Promise<void>
 }
 
-/** Starts an embedded IPFS node in a process of its own and adds a folder to it. */
+/** Starts an embedded IPFS node in a separate process and adds a folder to it. */
 export async function startHostNode(options: {
   dir: string
   folder: string

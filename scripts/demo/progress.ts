@@ -39,7 +39,7 @@ export class PinProgress {
       : 'nothing had to be fetched'
   }
 
-  /** From the first block to the latest event: what a moment of silence does not pull down. */
+  /** From the first block to the latest event, so that a short silence does not lower it. */
   #bytesPerSecond(): number {
     const seconds = this.#since === undefined ? 0 : (this.#latest - this.#since) / 1000
     return seconds > 0 ? (this.#operation?.progress?.bytes ?? 0) / seconds : 0

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { kuboBinary, startKubo } from '../../test/support/kubo.ts'
 import { startPostgres, startRedis } from '../../test/support/servers.ts'
 
-/** PostgreSQL, Redis and a Kubo for each network, each a server of its own. */
+/** PostgreSQL, Redis and a Kubo for each network, each a separate server. */
 export interface RealParts {
   /** The settings that make Berth use them. */
   env: NodeJS.ProcessEnv
@@ -42,7 +42,7 @@ export async function startRealParts(stack: AsyncDisposableStack, signal: AbortS
   }
 }
 
-/** Waits for a server; the stack ends it, also when the demo is interrupted before it is ready. */
+/** Waits for a server; the stack stops it, even if the demo is interrupted before it is ready. */
 async function started<T extends { stop(): Promise<void> }>(
   starting: Promise<T>,
   stack: AsyncDisposableStack,

@@ -1,4 +1,4 @@
-/** Runs a demo: reads its options, ends it, and removes what it made. */
+/** Runs a demo: reads its options, ends it, and removes what it created. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { Screen } from './screen.ts'
 
 export interface Demo {
   screen: Screen
-  /** Its resources are disposed of in reverse order when the demo is over, however it went. */
+  /** Its resources are disposed of in reverse order when the demo is over, whatever the outcome. */
   stack: AsyncDisposableStack
   /** Aborted by Ctrl-C, and when the demo takes too long. */
   signal: AbortSignal
@@ -22,8 +22,8 @@ export interface Demo {
 }
 
 /**
- * Runs a demo, cleans up after it, and ends the process: with code 0 only when all of it went well.
- * @param options.title takes `, on Kubo, Redis and PostgreSQL` behind it where that is so.
+ * Runs a demo, cleans up after it, and exits: with code 0 only if all of it succeeded.
+ * @param options.title gets the suffix `, on Kubo, Redis and PostgreSQL` with `--real`.
  */
 export async function runDemo(
   options: { title: string; limitMs: number },
@@ -62,11 +62,11 @@ export async function runDemo(
       code ||= 1
     })
   screen.close()
-  // The waits of an interrupted step would keep the process.
+  // The waits of an interrupted step would keep the process alive.
   process.exit(code)
 }
 
-/** PostgreSQL's user must get through it. */
+/** PostgreSQL's user must be able to pass through it. */
 async function makeTemporaryFolder(stack: AsyncDisposableStack): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'berth-demo-'))
   stack.defer(() => rm(path, { recursive: true, force: true }))

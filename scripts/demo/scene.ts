@@ -9,7 +9,7 @@ export interface Scene {
   sdk: PinataSDK
   /** Host name of the gateway. */
   gateway: string
-  /** How many bytes have left this process by `fetch`. */
+  /** How many bytes this process has sent by `fetch`. */
   sent(): number
   comparison: Comparison
   /** Everything that Berth keeps, oldest first. */

@@ -1,20 +1,20 @@
-/** The demo's terminal: one line for each step, which lives while the step runs. Elsewhere, plain lines. */
+/** The demo's terminal: one line for each step, updated while the step runs. Outside a terminal, plain lines. */
 import { styleText } from 'node:util'
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const FRAME_MS = 80
-/** How often a step that takes long says how far it is, where lines cannot be drawn over. */
+/** How often a long step reports its progress if lines cannot be overwritten. */
 const PLAIN_MS = 2000
 const LABEL_WIDTH = 12
 
-/** Says what is to be shown of a step from now on. */
+/** Sets what to show of a step from now on. */
 export type Live = (text: () => string) => void
 
 export class Screen {
   readonly #tty = process.stdout.isTTY === true
   readonly #aborted: Promise<never>
 
-  /** @param signal ends a step that runs, also one that does not know of it. */
+  /** @param signal ends a running step, even one that does not know of it. */
   constructor(signal?: AbortSignal) {
     const { promise, reject } = Promise.withResolvers<never>()
     signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -26,12 +26,12 @@ export class Screen {
     this.#write(`\n  ${styleText('bold', text)}\n\n`)
   }
 
-  /** Sets the steps that follow apart from those before. */
+  /** Separates the steps that follow from those before. */
   section(text: string): void {
     this.#write(`\n  ${styleText('bold', text)}\n`)
   }
 
-  /** Runs one step of the demo. It resolves to its result, and what there is to say about it. */
+  /** Runs one step of the demo. It resolves to its result and the text to show for it. */
   async step<T>(label: string, run: (live: Live) => Promise<[result: T, text: string]>): Promise<T> {
     const started = performance.now()
     const name = label.padEnd(LABEL_WIDTH)
@@ -79,7 +79,7 @@ export class Screen {
     if (this.#tty) this.#write('\x1b[?7h\x1b[?25h')
   }
 
-  /** Draws a line over the one before: cursor hidden, and no wrapping, so that it stays one line. */
+  /** Overwrites the previous line, with the cursor hidden and without wrapping, so that it stays one line. */
   #drawOver(line: string): void {
     this.#write(`\x1b[?25l\x1b[?7l\r\x1b[2K${line}`)
   }

@@ -1,4 +1,4 @@
-/** A domain of the owner's own, verified by DNS, and the agent's page behind it. */
+/** A custom domain, verified by DNS, and the agent's page behind it. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
@@ -48,7 +48,7 @@ export async function openDomain(scene: Workspace, dns: DnsServer, port: number)
   })
 }
 
-/** Node asks a real DNS server for names, so the header says it. */
+/** Node asks a real DNS server for names, so the Host header carries the name. */
 async function get(url: string, host: string, signal: AbortSignal): Promise<IncomingMessage> {
   const { hostname, port } = new URL(url)
   const sent = request({ host: hostname, port, path: '/', agent: false, signal, headers: { host } })

@@ -1,4 +1,4 @@
-/** A skill: a folder on IPFS, taken into the library, attached to the agent. */
+/** A skill: a folder on IPFS, added to the library, attached to the agent. */
 import { exec, type Workspace } from './workspace.ts'
 
 const SKILL = `---

@@ -1,4 +1,4 @@
-/** Snapshots: saving, going back, and starting again from nothing. */
+/** Snapshots: saving, resetting, and restoring from nothing. */
 import { openRuntimeOf } from '../../test/support/runtime.ts'
 import { exec, until, type Workspace } from './workspace.ts'
 
@@ -25,7 +25,7 @@ export async function save(scene: Workspace): Promise<Synced & { note: string }>
   return { ...synced, note: await exec(scene, `cat ${NOTE}`) }
 }
 
-/** Puts the agent back to a snapshot; what it had is saved first. */
+/** Resets the agent to a snapshot; its current state is saved first. */
 export async function reset(scene: Workspace, to: Synced & { note: string }): Promise<void> {
   const { screen, agent } = scene
   await screen.step('Reset', async () => {
@@ -41,7 +41,7 @@ export async function reset(scene: Workspace, to: Synced & { note: string }): Pr
 }
 
 /**
- * Removes the agent's container and its volume behind Berth's back, as a machine that burnt down would.
+ * Removes the agent's container and its volume without Berth's knowledge, as if the machine had burnt down.
  * @param env settings of the running Berth.
  */
 export async function lose(scene: Workspace, env: NodeJS.ProcessEnv): Promise<void> {
@@ -55,7 +55,7 @@ export async function lose(scene: Workspace, env: NodeJS.ProcessEnv): Promise<vo
     } finally {
       await runtime.close()
     }
-    // It can be asked before it is whole again.
+    // It accepts requests before it is fully restored.
     await until(signal, async () => {
       const now = await exec(scene, 'git rev-parse HEAD^{tree} HEAD').catch(() => undefined)
       return now === before || undefined

@@ -11,7 +11,7 @@ export interface Workspace extends Pick<Demo, 'screen' | 'signal' | 'temp'> {
 
 const POLL_MS = 200
 
-/** Runs a command in the agent's root; resolves to what it printed. Throws when it fails. */
+/** Runs a command in the agent's root; resolves to its output. Throws if it fails. */
 export async function exec({ agent }: Pick<Workspace, 'agent'>, command: string): Promise<string> {
   const { stdout, stderr, exitCode } = await agent.call<{ stdout: string; stderr: string; exitCode: number }>(
     'POST',
@@ -22,7 +22,7 @@ export async function exec({ agent }: Pick<Workspace, 'agent'>, command: string)
   return stdout.trim()
 }
 
-/** Tries until `check` resolves to something. What it throws is the reason when the demo ends first. */
+/** Retries until `check` resolves to something. If the demo ends first, the last error is the reason. */
 export async function until<T>(signal: AbortSignal, check: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
     const found = await check()

@@ -1,6 +1,6 @@
 import { type Field, readModels } from './model.ts'
 
-/** Types of Prisma's as PostgreSQL names them. */
+/** Prisma's types by their PostgreSQL names. */
 const TYPES: Record<string, string> = {
   BigInt: 'int8',
   Boolean: 'bool',
@@ -11,7 +11,9 @@ const TYPES: Record<string, string> = {
   String: 'text',
 }
 
-/** The module of all columns of `schema.prisma`: a constant for each table, with types as statements by hand name them. */
+/**
+ * The module of all columns of `schema.prisma`: a constant for each table, with types as manual statements name them.
+ */
 export function columnsModule(): string {
   const tables = readModels().map(({ name, fields }) => {
     const columns = fields.filter(({ kind }) => kind === 'scalar')

@@ -1,4 +1,6 @@
-/** Writes the next migration from what `schema.prisma` has and the migrations have not: `npm run migration <name>`. */
+/**
+ * Writes the next migration from the difference between `schema.prisma` and the migrations: `npm run migration <name>`.
+ */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,8 +21,8 @@ Then npm run generate && npm run docs:data, and the rest of the recipe in CONTRI
 /**
  * @param databaseUrl of a database to which all migrations were applied.
  * @param prisma the folder with `schema.prisma` and `migrations`, with a slash at its end.
- * @returns the file that it wrote. It has no comment yet, without which the tests of migrations fail.
- * @throws Error when the name is malformed or nothing differs; nothing is written then.
+ * @returns the file that it wrote. It has no comment yet, and the migration tests fail until it has one.
+ * @throws Error if the name is malformed or nothing differs; it writes nothing then.
  */
 export async function writeMigration(name: string, databaseUrl: string, prisma: URL): Promise<URL> {
   checkName(name)
@@ -34,7 +36,7 @@ export async function writeMigration(name: string, databaseUrl: string, prisma: 
   const folder = new URL(`${String(last + 1).padStart(4, '0')}_${name}/`, migrations)
   await mkdir(folder)
   const file = new URL('migration.sql', folder)
-  // Prisma heads each statement with its kind, which would pass for the comment of the author.
+  // Prisma heads each statement with its kind, which would pass for the author's comment.
   await writeFile(file, `${sql.replaceAll(/^-- \w+\n/gm, '').trim()}\n`)
   return file
 }

@@ -13,7 +13,7 @@ export interface Model {
 
 export interface Field {
   name: string
-  /** The column's name, where that is another one. */
+  /** The column's name, if it differs. */
   dbName?: string
   kind: 'scalar' | 'object'
   type: string
@@ -27,7 +27,7 @@ export interface Field {
   relationFromFields?: string[]
 }
 
-/** All models but those that Prisma's client leaves out. */
+/** All models except those that Prisma's client leaves out. */
 export function readModels(): Model[] {
   const schema = readFileSync(new URL('../../prisma/schema.prisma', import.meta.url), 'utf8')
   const { datamodel } = JSON.parse(get_dmmf(JSON.stringify({ prismaSchema: [['schema.prisma', schema]] })))

@@ -1,4 +1,4 @@
-/** Writes `docs/data.md`, the picture of the data, from `schema.prisma`: `npm run docs:data`. */
+/** Writes `docs/data.md`, the data diagram, from `schema.prisma`: `npm run docs:data`. */
 import { writeFileSync } from 'node:fs'
 import { type Field, type Model, readModels } from './model.ts'
 
@@ -35,7 +35,7 @@ This page is made from \`prisma/schema.prisma\` by \`npm run docs:data\`.
 `
 }
 
-/** The lines from other entities to this one, which has the references. */
+/** The relation lines from other entities to this one, which has the references. */
 function relations({ dbName, fields }: Model): string[] {
   return fields.flatMap((field) => {
     const [from] = field.relationFromFields ?? []
