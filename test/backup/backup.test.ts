@@ -1,4 +1,4 @@
-/** Backups of a Berth that runs: what is in them, what is written again, and what verify sees. */
+/** Backups of a running Berth: what is in them, what is written again, and what verify detects. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { appendFile, mkdir, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
@@ -33,7 +33,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
 
   const run = (...args: string[]) => runCli(env, ...args)
 
-  it('berth backup writes the rows of every table and the blocks of everything that is kept, and says which keys are not in it', async () => {
+  it('berth backup writes all rows and all pinned blocks, and lists the keys that it omits', async () => {
     const said = await berth(env, 'backup', dir)
     assert.match(said, /database {2}\d+ rows of \d+ tables/)
     assert.match(said, /public {4}3 roots\n {2}private {3}1 root\n/)
@@ -43,7 +43,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.equal(tables['file.copy.gz']?.split('\n').length, filled.contents.length + 1)
     for (const name of ['swap', 'secret', 'api_key', 'gateway', 'file_group', 'workspace'])
       assert.notEqual(tables[`${name}.copy.gz`], '', name)
-    assert.equal(tables['worker.copy.gz'], undefined, 'processes that run now are no part of it')
+    assert.equal(tables['worker.copy.gz'], undefined, 'processes that run now are not part of it')
     const blocks = await readBlocks(dir)
     const kept = await readBlocks(stack.dataDir)
     for (const [path, hash] of blocks) assert.equal(kept.get(path), hash)
@@ -51,7 +51,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match(await berth(env, 'backup', 'verify', dir), /✔ 1 backup, \d+ blocks, .*: all is there/)
   })
 
-  it('berth backup writes none of the keys, no API key and no secret', async () => {
+  it('berth backup includes no key, API key or secret', async () => {
     const keys = await Promise.all(
       ['jwt.key', 'secrets.key', 'agent-proxy.key'].map(async (name) =>
         (await readFile(join(stack.dataDir, name), 'utf8')).trim(),
@@ -61,7 +61,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     for (const text of [...keys, filled.key, 'encrypted value']) assert.ok(!all.includes(text))
   })
 
-  it('berth backup writes no block that the folder has', async () => {
+  it('berth backup writes no block that the folder already has', async () => {
     const before = await readBlocks(dir)
     const added = await upload(filled.api, 'public', randomBytes(64), { name: 'new' })
     filled.contents.push(added)
@@ -73,7 +73,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.equal((await backupsOf(dir)).length, 2)
   })
 
-  it('berth backup puts keys into it with a passphrase, readable with that alone', async () => {
+  it('berth backup includes the keys if a passphrase encrypts them', async () => {
     const said = await berth(env, 'backup', dir, '--with-keys')
     assert.match(said, /JWT_KEY and SECRETS_KEY are in it, encrypted/)
     const newest = join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
@@ -91,7 +91,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match(stderr, /BERTH_BACKUP_PASSPHRASE: not set/)
   })
 
-  it('berth backup lists what there is', async () => {
+  it('berth backup lists existing backups', async () => {
     const rows = JSON.parse(await berth(env, 'backup', 'list', dir, '--json'))
     assert.deepEqual(
       rows.map(({ public: roots, keys }: { public: number; keys: string }) => [roots, keys]),
@@ -104,7 +104,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
   })
 
   for (const point of ['backup-after-blocks', 'backup-before-manifest'])
-    it(`berth backup leaves no backup where it is killed at ${point}, and the next one writes no block twice`, async () => {
+    it(`berth backup leaves no backup if killed at ${point}, and the next one writes no block twice`, async () => {
       const names = await backupsOf(dir)
       const added = await upload(filled.api, 'private', randomBytes(1_500_000), { name: point })
       filled.contents.push(added)
@@ -116,11 +116,11 @@ describe('berth backup', { timeout: 300_000 }, () => {
       assert.notEqual(killed.code, 0)
       assert.deepEqual(await backupsOf(dir), names)
       assert.match(await berth(env, 'backup', dir), /written {3}0 B in 0 blocks/)
-      assert.deepEqual((await readdir(join(dir, 'backups'))).length, names.length + 1, 'nothing half is left')
+      assert.deepEqual((await readdir(join(dir, 'backups'))).length, names.length + 1, 'nothing is left half done')
       assert.match(await berth(env, 'backup', 'verify', dir), /all is there/)
     })
 
-  it('a second berth backup beside another one is refused', async () => {
+  it('a second concurrent berth backup is refused', async () => {
     const { withCopyConnection } = await import('../../src/db/copy-connection.ts')
     const { tryLockSession } = await import('../../src/db/advisory-locks.ts')
     const { code, stderr } = await withCopyConnection(env.DATABASE_URL ?? '', async (other) => {
@@ -131,7 +131,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match(stderr, /another process makes a backup of this Berth just now/)
   })
 
-  it('berth backup refuses a folder of something else, and one of another Berth', async () => {
+  it('berth backup refuses a folder with other files, and the backups of another Berth', async () => {
     const other = join(dir, '..', 'other')
     await mkdir(other)
     await writeFile(join(other, 'letter.txt'), 'mine')
@@ -157,7 +157,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
       await rm(path, { force: true })
       await writeFile(path, bytes)
     }
-    it('berth backup verify names a file of a table that is missing, cut off or changed', async () => {
+    it('berth backup verify names a table file that is missing, cut off or changed', async () => {
       const path = join(await newest(), 'tables/file.copy.gz')
       await aside(path, async () => {
         await truncate(path, 20)
@@ -172,14 +172,14 @@ describe('berth backup', { timeout: 300_000 }, () => {
         await finds(/tables\/file\.copy\.gz has another checksum/)
       })
     })
-    it('berth backup verify names a manifest that is damaged', async () => {
+    it('berth backup verify names a damaged manifest', async () => {
       const path = join(await newest(), 'manifest.json')
       await aside(path, async () => {
         await appendFile(path, '}')
         await finds(/manifest\.json: .* is damaged/)
       })
     })
-    it('berth backup verify names a block that is damaged or missing with the roots that need it, and --recheck writes it again', async () => {
+    it('berth backup verify names damaged and missing blocks with their roots, and --recheck repairs', async () => {
       const [file] = [...(await readBlocks(dir)).keys()].filter((path) => path.includes('private'))
       const path = join(dir, file ?? '')
       await truncate(path, 10)
@@ -193,7 +193,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     })
   })
 
-  it('berth backup says what Berth itself has lost, and backs up the rest', async () => {
+  it('berth backup reports what Berth itself has lost, and backs up the rest', async () => {
     const lost = await upload(filled.api, 'private', randomBytes(50), { name: 'lost' })
     const { BlockFolder } = await import('../../src/storage/embedded/blocks.ts')
     const { CID } = await import('multiformats/cid')

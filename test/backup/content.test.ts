@@ -1,4 +1,4 @@
-/** Content that is brought back from a backup, whatever was pinned. */
+/** Content is restored from a backup, whatever kind of DAG was pinned. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -15,7 +15,7 @@ import { makeDir } from './world.ts'
 
 const { signal } = new AbortController()
 
-test('content comes back also where a block is as large as older versions took them, or is there as two kinds of leaves', async () => {
+test('content is restored even with blocks of old sizes, or blocks linked as two kinds of leaves', async () => {
   const { path, remove } = await makeDir()
   after(remove)
   const large = await block(new Uint8Array(3_145_728))

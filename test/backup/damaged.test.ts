@@ -1,4 +1,4 @@
-/** Retention beside a block that is damaged: nothing that may hang on it is removed. */
+/** Retention next to a damaged block: nothing that may depend on it is removed. */
 import assert from 'node:assert/strict'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ describe('a backup with a damaged block', () => {
     await place.remove()
   })
 
-  it('a damaged block keeps all that may be below it, until it is written again', async () => {
+  it('a damaged block keeps everything that may be below it until it is written again', async () => {
     const files = Object.fromEntries(['a', 'b', 'c'].map((name) => [`${name}.txt`, `the file ${name}`]))
     const { cid: root } = await storage.add(texts(files), { signal })
     const archive = (recheck = false) => new BlockArchive(store, 'private', { recheck })

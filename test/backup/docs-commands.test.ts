@@ -1,4 +1,4 @@
-/** The commands of docs/operations.md for backups in S3 and for one agent, as an operator runs them. */
+/** The commands of docs/operations.md for backups in S3 and for one agent, run like an operator runs them. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
@@ -18,7 +18,7 @@ describe('docs/operations.md', { skip: withoutS3, timeout: 600_000 }, () => {
     for (const stop of stops.reverse()) await stop()
   })
 
-  it('docs/operations.md has commands that back up to S3 and bring an agent back from there', async () => {
+  it('docs/operations.md has commands that back up to S3 and restore an agent from there', async () => {
     const { path: root, remove } = await makeDir()
     stops.push(remove)
     const server = await startS3()

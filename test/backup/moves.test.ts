@@ -1,4 +1,4 @@
-/** A Berth on other parts than before: Kubo, the embedded node, an older schema, another PostgreSQL. */
+/** A Berth moves to other parts: Kubo, the embedded node, a newer schema, another PostgreSQL. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -69,7 +69,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     stops.push(() => database.stop())
     return database
   }
-  /** Opens a database without any table. */
+  /** Opens a database without tables. */
   async function emptyDatabase(): Promise<TestDatabase> {
     const database = await openDatabase()
     await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
@@ -103,7 +103,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     return found.sort()
   }
 
-  it('a backup of an older schema is restored with it, and brought up to date', async () => {
+  it('a backup of an older schema is restored with it and then migrated', async () => {
     const old = await emptyDatabase()
     await migrateTo(old.pool, FORMER)
     await old.pool.query(
@@ -124,21 +124,21 @@ describe('a backup', { timeout: 200_000 }, () => {
     const { rows } = await target.pool.query<{ id: string }>(
       `INSERT INTO repair (loop, reason, target) VALUES ('pins', 'new', 'x') RETURNING id`,
     )
-    assert.equal(rows[0]?.id, '4', 'sequences go on')
+    assert.equal(rows[0]?.id, '4', 'sequences continue')
     const used = await openDatabase()
     const theirs = await used.createWorkspace()
     await used.pool.query(
       `INSERT INTO gateway (id, workspace_id, domain) VALUES (gen_random_uuid(), $1, 'taken')`,
       [theirs],
     )
-    // A part of it comes into any schema that is newer.
+    // A part of a backup can be restored into any newer schema.
     const { rows: written, notes } = await restorePart({
       store,
       part: { workspace: 'old' },
       ...parts(used, embedded),
     })
     assert.deepEqual(notes, ["the gateway taken is another workspace's here: left out"])
-    assert.equal(written, 4, 'the workspace, its file, a gateway and its token; its plan is there')
+    assert.equal(written, 4, 'the workspace, its file, a gateway and its token; its plan exists')
     const { rows: tokens } = await used.pool.query(
       'SELECT domain FROM gateway_access_token JOIN gateway ON gateway.id = gateway_id',
     )
@@ -153,7 +153,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     )
   })
 
-  it('a backup counts what is kept anew', async () => {
+  it('a backup recounts pinned content', async () => {
     await keep(embedded, 'public', randomBytes(3_000_000))
     await keep(embedded, 'public', Buffer.from(''))
     await keep(embedded, 'private', randomBytes(70_000))
@@ -172,7 +172,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     assert.deepEqual(await pinned(storages), await pinned(embedded))
   })
 
-  /** Backs up what `storages` have lost into the folder of an earlier backup, and content that came after that. */
+  /** Backs up content that `storages` have lost into the folder of an earlier backup, with content added after it. */
   async function assertWholeWithout(storages: Storages, kept: Storages, name: string): Promise<void> {
     const store = new FolderStore(join(root, 'counted'))
     const { unreadable } = await backup({ store, ...parts(from, storages) })
@@ -183,12 +183,12 @@ describe('a backup', { timeout: 200_000 }, () => {
     assert.deepEqual(await pinned(restored), await pinned(kept))
   }
 
-  it('a backup into the folder of an earlier one is whole where the IPFS nodes have lost everything since', async () => {
+  it('a backup into an earlier backup’s folder is complete even if the IPFS nodes have lost the rest', async () => {
     await assertWholeWithout(await openEmbedded('lost'), embedded, 'after-loss')
   })
 
   describe('a move between two PostgreSQL servers', { skip: !postgresBin && 'needs PostgreSQL' }, () => {
-    it('a move between two PostgreSQL servers needs no backup: the commands of docs/operations.md take all rows along', async () => {
+    it('a move between two PostgreSQL servers needs only the commands of docs/operations.md', async () => {
       const [old, next] = await Promise.all([startPostgres(), startPostgres()])
       stops.push(() => Promise.all([old.stop(), next.stop()]))
       const [before, behind] = [old, next].map(({ url }) => createPool(url, 2, from.log)) as [Pool, Pool]
@@ -212,7 +212,7 @@ describe('a backup', { timeout: 200_000 }, () => {
       const { rows } = await behind.query<{ id: string }>(
         `INSERT INTO repair (loop, reason, target) VALUES ('pins', 'new', 'x') RETURNING id`,
       )
-      assert.equal(rows[0]?.id, '2', 'sequences go on')
+      assert.equal(rows[0]?.id, '2', 'sequences continue')
     })
   })
 
@@ -234,7 +234,7 @@ describe('a backup', { timeout: 200_000 }, () => {
         stops.push(() => storage.stop())
       }
     })
-    it('a backup between Kubo and the embedded node is the same either way', async () => {
+    it('a backup between Kubo and the embedded node is the same in both directions', async () => {
       const there = await emptyDatabase()
       await restore({ store: new FolderStore(join(root, 'counted')), ...parts(there, kubo) })
       assert.deepEqual(await pinned(kubo), await pinned(embedded))
@@ -248,7 +248,7 @@ describe('a backup', { timeout: 200_000 }, () => {
       await restore({ store, ...parts(back, storages) })
       assert.deepEqual(await pinned(storages), await pinned(embedded))
     })
-    it('a backup into the folder of an earlier one is whole where a Kubo is empty', async () => {
+    it('a backup into an earlier backup’s folder is complete even if Kubo is empty', async () => {
       const empty = await Promise.all([startKubo(), startKubo()])
       stops.push(() => Promise.all(empty.map((node) => node.stop())))
       const [open, closed] = empty.map(({ apiUrl }) => apiUrl)
@@ -269,10 +269,10 @@ describe('a backup', { timeout: 200_000 }, () => {
       assert.deepEqual(
         unreadable.map(({ cid }) => cid),
         [later],
-        'what came since is named',
+        'newer content is named',
       )
     })
-    it('a backup between Kubo and the embedded node waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
+    it('a backup to or from an unreachable node fails, reports it, and resumes when run again', async () => {
       await keep(kubo, 'private', randomBytes(5000))
       await nodes[1]?.kill()
       const store = new FolderStore(join(root, 'away'))

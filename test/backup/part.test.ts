@@ -1,4 +1,4 @@
-/** A part of a backup: an agent that was deleted by mistake, and a workspace into a Berth that has others. */
+/** A part of a backup: an agent deleted by mistake, and a workspace restored into a Berth that has others. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { copyFile, readFile } from 'node:fs/promises'
@@ -25,9 +25,9 @@ import {
 } from './world.ts'
 
 const NOTE = 'clawd/workspace/note.txt'
-/** A file of the engine's, which is in no snapshot. */
+/** A file of the engine that no snapshot has. */
 const STATE = '.openclaw/state-of-the-engine'
-/** A busy machine may take longer than the time after which an operation that goes on is 202. */
+/** A busy machine may need longer than the time after which a running operation returns 202. */
 const AT_LENGTH = { prefer: 'wait=120' }
 
 describe('a part of a backup', { timeout: 400_000 }, () => {
@@ -35,7 +35,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
   let removeRoot: () => Promise<void>
   let settings: NodeJS.ProcessEnv
   let stack: Stack | undefined
-  /** For commands, while Berth does not run. */
+  /** For commands while Berth is stopped. */
   let env: NodeJS.ProcessEnv
   let dir: string
   let filled: Filled
@@ -43,7 +43,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
   let otherKey: string
   const others: Content[] = []
   const databases: TestDatabase[] = []
-  /** A Berth of its own: settings of its database and of its data folder. */
+  /** A separate Berth: its database settings and its data folder. */
   const place = async (name: string) => {
     const database = await startDatabase({ isEmpty: true })
     databases.push(database)
@@ -100,7 +100,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     await removeRoot?.()
   })
 
-  it('the restore of a part knows of every table which rows are whose', async () => {
+  it('the restore of a part knows for every table whose rows it has', async () => {
     const { tables } = await readManifest(new FolderStore(dir), (await backupsOf(dir)).at(-1) ?? '')
     assert.deepEqual(
       tables.map(({ name }) => name),
@@ -108,7 +108,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     )
   })
 
-  it('the restore of a part is refused where Berth runs, has it, or the backup has not got it', async () => {
+  it('the restore of a part is refused if Berth runs, already has it, or the backup lacks it', async () => {
     const refused = async (what: RegExp, ...args: string[]) => {
       const { code, stderr } = await runCli(env, 'restore', dir, ...args)
       assert.equal(code, 1)
@@ -127,7 +127,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     await refused(/cannot be used with/, '--workspace', 'other', '--agent', agentId)
   })
 
-  it('the restore of a part brings an agent back that was deleted by mistake, with its home, and changes nothing else', async () => {
+  it('the restore of a part restores an agent deleted by mistake with its home, and nothing else', async () => {
     const { url } = await start()
     const api = await clientOf(url, filled.key)
     const { secrets } = (await api.get('/v0/secrets')).body
@@ -136,7 +136,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     assert.equal((await api.delete(`/v0/secrets/${gone.id}`)).status, 200)
     filled.contents.push(await upload(api, 'private', randomBytes(70_000), { name: 'after the backup' }))
     await stop()
-    // The newest backup is one in which it is deleted.
+    // In the newest backup it is already deleted.
     const [whole = ''] = await backupsOf(dir)
     await berth(env, 'backup', dir)
     const former = await readTables(dir)
@@ -174,13 +174,13 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     await stop()
   })
 
-  it('the restore of a part brings a workspace into another Berth with all that it has, beside those that are there', async () => {
+  it('the restore of a part adds a workspace with everything it has to another Berth', async () => {
     await stop()
     const [whole = ''] = await backupsOf(dir)
     const second = await place('second')
     const target = { ...env, ...second }
     await berth(target, 'migrate')
-    // A user of the same name as one of the backup's.
+    // A user with the same name as a user of the backup.
     await berth(target, 'workspaces', 'create', 'local', '--owner', 'somebody')
     await berth(target, 'keys', 'create', '--workspace', 'local')
     await berth(target, 'backup', join(root, 'local'))
@@ -208,7 +208,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     const admins = (at: number) =>
       databases.at(at)?.pool.query('SELECT name FROM app_user WHERE is_admin ORDER BY name')
     assert.deepEqual((await admins(0))?.rows, [{ name: 'owner' }])
-    assert.deepEqual((await admins(1))?.rows, [], 'an admin of the one instance is none of the other')
+    assert.deepEqual((await admins(1))?.rows, [], 'an admin of one instance is not an admin of the other')
 
     await berth(target, 'backup', join(root, 'both'))
     const both = await readTables(join(root, 'both'))
@@ -217,13 +217,13 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     assert.equal(ids.length, 2)
     const isTheirs = (line: string) => !ids.some((id) => line.includes(id))
     for (const table of Object.keys(original)) {
-      // Swaps are numbered anew.
+      // Swaps are renumbered.
       const mine = (rows: string | undefined) =>
         linesOf(rows)
           .filter((line) => !isTheirs(line))
           .map((line) => (table.startsWith('swap.') ? line.replace(/^\d+/, '') : line))
           .sort()
-      // The audit has no entries for requests that another Berth answered.
+      // The audit has no entries for requests that another Berth served.
       const brought = table === 'audit.copy.gz' ? [] : mine(original[table])
       assert.deepEqual(mine(both[table]), brought, table)
       const theirs = (rows: string | undefined) => linesOf(rows).filter(isTheirs)
@@ -277,7 +277,7 @@ async function newAgent(api: Filled['api']): Promise<string> {
   return agentId
 }
 
-/** Until a worker has looked, its row says that it runs, as it did at the backup. */
+/** Until a worker has checked it, its row says that it runs, as it did at the backup. */
 async function agentRuns(api: Filled['api'], agentId: string): Promise<void> {
   await until('the agent runs', async () => {
     const { status } = await api.post(`/v0/agents/${agentId}/console/exec`, { command: 'true' })
@@ -285,7 +285,7 @@ async function agentRuns(api: Filled['api'], agentId: string): Promise<void> {
   })
 }
 
-/** Runs a command, as soon as the agent can be reached. */
+/** Runs a command as soon as the agent can be reached. */
 function exec(api: Filled['api'], agentId: string, command: string): Promise<string> {
   return until(`\`${command}\` runs`, async () => {
     const { status, body } = await api.post(`/v0/agents/${agentId}/console/exec`, { command })

@@ -1,4 +1,4 @@
-/** A backup of one Berth, restored into others: what comes back, what is refused, and what a kill leaves. */
+/** A backup of one Berth, restored into others: what is restored, what is refused, and what a kill leaves. */
 import assert from 'node:assert/strict'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
   let removeRoot: () => Promise<void>
   let env: NodeJS.ProcessEnv
   const databases: TestDatabase[] = []
-  /** Settings of a Berth that has never been started, with a data folder of its own. */
+  /** Settings of a Berth that was never started, with a new data folder. */
   const fresh = async (name: string) => {
     const database = await startDatabase({ isEmpty: true })
     databases.push(database)
@@ -40,7 +40,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
     await removeRoot?.()
   })
 
-  it('berth restore refuses a Berth that runs, and one that is not empty', async () => {
+  it('berth restore refuses a Berth that runs or is not empty', async () => {
     const running = await runCli(env, 'restore', dir)
     assert.equal(running.code, 1)
     assert.match(running.stderr, /Berth runs on this database: stop it, then restore/)
@@ -57,7 +57,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
     )
   })
 
-  it('berth restore brings back every row and every block, with keys, and the Berth serves them', async () => {
+  it('berth restore restores all rows and blocks with the keys, and the Berth serves them', async () => {
     const target = { ...env, DATABASE_URL: '', BERTH_DATA_DIR: join(root, 'restored') }
     const said = await berth(target, 'restore', dir)
     assert.match(
@@ -86,7 +86,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
     stack = undefined
   })
 
-  it('berth restore names the keys that are missing or other ones, and takes them where they are put', async () => {
+  it('berth restore names missing and wrong keys, and reads them where they are put', async () => {
     const target: NodeJS.ProcessEnv = { ...(await fresh('keys')), BERTH_BACKUP_PASSPHRASE: '' }
     const missing = await runCli(target, 'restore', dir)
     assert.equal(missing.code, 1)
@@ -110,13 +110,13 @@ describe('berth restore', { timeout: 400_000 }, () => {
     assert.match(await berth({ ...target, ...changed }, 'restore', dir), /✔ restored/)
   })
 
-  it('berth restore can do without the keys when it is told', async () => {
+  it('berth restore works without the keys if told to', async () => {
     const target = { ...(await fresh('keyless')), BERTH_BACKUP_PASSPHRASE: '' }
     assert.match(await berth(target, 'restore', dir, '--without-keys'), /✔ restored/)
   })
 
   for (const point of ['restore-after-content', 'restore-after-rows'])
-    it(`berth restore keeps every role from a database where it was killed at ${point}, and goes on when it is run again`, async () => {
+    it(`berth restore killed at ${point} locks all roles out of the database, and resumes`, async () => {
       const target = await fresh(point)
       const killed = await runCli(
         { ...target, BERTH_CRASH_AT: `${point}@${join(root, `mark-${point}`)}` },
@@ -137,7 +137,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
       assert.deepEqual(await readBlocks(again), await readBlocks(dir))
     })
 
-  it('berth restore changes nothing where the backup is damaged, or of a newer Berth', async () => {
+  it('berth restore changes nothing if the backup is damaged or from a newer Berth', async () => {
     const backup = join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
     const target = await fresh('unchanged')
     const manifest = await readFile(join(backup, 'manifest.json'), 'utf8')
@@ -168,11 +168,11 @@ describe('berth restore', { timeout: 400_000 }, () => {
       (await runCli(target, 'restore', dir)).stderr,
       /private \w+ cannot be restored: .* is not stored here/,
     )
-    // The backup cannot be restored, and this Berth can still become a new one.
+    // The backup cannot be restored, and this Berth can still be set up as a new one.
     assert.match((await runCli(target, 'migrate')).stderr, /has not ended/)
   })
 
-  it('berth restore refuses a folder that is no backup', async () => {
+  it('berth restore rejects a folder without a backup', async () => {
     await mkdir(join(root, 'nothing'))
     assert.match(
       (await runCli(await fresh('nobody'), 'restore', join(root, 'nothing'))).stderr,

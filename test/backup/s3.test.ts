@@ -23,7 +23,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
   let filled: Filled
   let env: NodeJS.ProcessEnv
   let root: string
-  /** The bucket's objects, as the server has them in a folder. */
+  /** The bucket's objects, as the server stores them in a folder. */
   let dir: string
   let target: TestDatabase
   const stops: (() => Promise<unknown>)[] = []
@@ -51,13 +51,13 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     for (const stop of stops.reverse()) await stop()
   })
 
-  it('a bucket holds no backup that is whole where one was killed, and the next one goes on with its blocks', async () => {
+  it('a killed backup is not complete in the bucket, and the next one reuses its blocks', async () => {
     const pool = createPool(stack.env.DATABASE_URL ?? '', 2, createLogger('test', 'silent'))
     await transaction(pool, async (client) => {
-      // A table that is read behind the blocks: the backup cannot be whole before it is killed.
+      // A table that is read after the blocks: the backup cannot be complete before it is killed.
       await client.query('LOCK TABLE secret IN ACCESS EXCLUSIVE MODE')
       const killed = spawn(process.execPath, [CLI, 'backup', TARGET], { env, stdio: 'ignore' })
-      await until('blocks are there', async () => (await readBlocks(dir).catch(() => new Map())).size > 3)
+      await until('blocks exist', async () => (await readBlocks(dir).catch(() => new Map())).size > 3)
       killed.kill('SIGKILL')
       await new Promise((resolve) => killed.once('close', resolve))
     })
@@ -73,18 +73,18 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     const marked = `backup-before-manifest@${join(root, 'mark')}`
     assert.notEqual((await runCli({ ...env, BERTH_CRASH_AT: marked }, 'backup', TARGET)).code, 0)
     assert.deepEqual(await backupsOf(dir), [])
-    assert.equal((await readdir(join(dir, 'backups'))).length, 1, 'all of it but the manifest')
+    assert.equal((await readdir(join(dir, 'backups'))).length, 1, 'everything except the manifest')
     assert.match((await runCli(env, 'restore', TARGET)).stderr, /Berth runs on this database/)
     assert.match((await runCli(env, 'backup', 'verify', TARGET)).stderr, /has no backup that is whole/)
 
     const said = await berth(env, 'backup', TARGET, '--with-keys')
     assert.match(said, /written {3}0 B in 0 blocks; the rest was there/)
     assert.match(said, /✔ s3:\/\/kept\/of\/berth\/backups\/\d{4}-/)
-    assert.equal((await readdir(join(dir, 'backups'))).length, 1, 'nothing half is left')
+    assert.equal((await readdir(join(dir, 'backups'))).length, 1, 'nothing is left half done')
     assert.doesNotMatch(said, /secret of the tests|tester/)
   })
 
-  it('backups in a bucket write what is new, are listed, and are verified', async () => {
+  it('backups in a bucket write only new blocks, are listed, and are verified', async () => {
     filled.contents.push(await upload(filled.api, 'public', randomBytes(64), { name: 'new' }))
     assert.match(await berth(env, 'backup', TARGET), /written {3}64 B in 1 block;/)
     const rows = JSON.parse(await berth(env, 'backup', 'list', TARGET, '--json'))
@@ -105,7 +105,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     assert.match(await berth(env, 'backup', 'verify', TARGET), /all is there/)
   })
 
-  it('backups in a bucket are the same files as in a folder', async () => {
+  it('backups in a bucket have the same files as in a folder', async () => {
     const folder = join(root, 'folder')
     await berth(env, 'backup', folder)
     await berth(env, 'backup', TARGET)
@@ -126,7 +126,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     assert.match(await berth(env, 'backup', 'verify', TARGET), /✔ 1 backup,/)
   })
 
-  it('backups in a bucket are made by a worker too, where BERTH_BACKUP_DIR names the bucket', async () => {
+  it('backups in a bucket are also made by a worker if BERTH_BACKUP_DIR names the bucket', async () => {
     const { ScheduledBackups } = await import('../../workers/reconcile/backups.ts')
     const { loadConfig } = await import('../../src/config.ts')
     const config = loadConfig({
@@ -155,7 +155,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     }
   })
 
-  it('backups in a bucket are restored into another Berth, also after a SIGKILL in the middle', async () => {
+  it('backups in a bucket are restored into another Berth, even after a SIGKILL halfway', async () => {
     const second = { ...env, DATABASE_URL: target.url, BERTH_DATA_DIR: join(root, 'second') }
     const marked = `restore-after-content@${join(root, 'restored')}`
     assert.notEqual((await runCli({ ...second, BERTH_CRASH_AT: marked }, 'restore', TARGET)).code, 0)
@@ -169,7 +169,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     await target.stop()
   })
 
-  it('backups in a bucket are refused by name where the bucket is not there, or the server is away', async () => {
+  it('backups in a bucket fail with its name if it is missing or the server is away', async () => {
     const nowhere = await runCli(env, 'backup', 's3://nowhere')
     assert.equal(nowhere.code, 1)
     assert.match(nowhere.stderr, /^s3:\/\/nowhere: there is no such bucket/)

@@ -1,4 +1,4 @@
-/** Backups that a worker makes by itself, what is removed of them, and how old the newest one is. */
+/** Backups that a worker makes automatically, which of them are removed, and how the age of the newest is reported. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { cp, readdir, rm, writeFile } from 'node:fs/promises'
@@ -30,8 +30,8 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     await removeDir?.()
   })
 
-  it('BERTH_BACKUP_DIR has a worker make a backup when there is none yet, and says how old it is', async () => {
-    await until('a backup is there', async () => (await backupsOf(dir)).length === 1)
+  it('BERTH_BACKUP_DIR makes a worker create the first backup and report its age', async () => {
+    await until('a backup exists', async () => (await backupsOf(dir)).length === 1)
     const age = async () => {
       const text = await (await readMetrics(stack.env, 'worker')).text()
       return Number(/^berth_backup_age_seconds (\S+)$/m.exec(text)?.[1])
@@ -42,14 +42,14 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     assert.match(await berth(stack.env, 'backup', 'verify', dir), /✔ 1 backup,/)
   })
 
-  it('BERTH_BACKUP_DIR keeps the last backup of each period with all of its blocks, and no other block', async () => {
+  it('BERTH_BACKUP_DIR keeps the last backup of each period with its blocks, and no other block', async () => {
     const api = await clientOf(stack.url, await stack.createKey())
     const gone = await upload(api, 'public', randomBytes(3_000_000), { name: 'gone' })
     await berth(stack.env, 'backup', dir)
     const before = await readBlocks(dir)
     await api.delete(`/v3/files/public/${gone.id}`)
     const kept = await upload(api, 'public', randomBytes(2_000_000), { name: 'kept' })
-    // The copy of a backup, under the name of a day long ago, has the first file.
+    // The copy of a backup, named after a day long ago, has the first file.
     const [, second] = await backupsOf(dir)
     await cp(join(dir, 'backups', second ?? ''), join(dir, 'backups/2026-01-05T03-00-00.000Z'), {
       recursive: true,
@@ -76,7 +76,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     assert.deepEqual(await readBlocks(dir), blocks)
   })
 
-  it('BERTH_BACKUP_DIR with a backup of a time to come gets no other one, and the worker says why', async () => {
+  it('BERTH_BACKUP_DIR with a backup from the future gets no other one, and the worker reports why', async () => {
     const names = await backupsOf(dir)
     const ahead = `${new Date().getUTCFullYear() + 1}-01-05T03-00-00.000Z`
     await rm(join(dir, 'backups/2026-01-05T03-00-00.000Z'), { recursive: true })

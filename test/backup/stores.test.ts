@@ -1,4 +1,4 @@
-/** The places of backups: one suite, run on a folder and on a bucket of S3. */
+/** Where backups are stored: one suite, run on a folder and on an S3 bucket. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
@@ -9,11 +9,11 @@ import { BackupError, type BackupStore } from '../../src/backup/store.ts'
 import { type S3Server, startS3, withoutS3 } from '../support/s3.ts'
 import { makeDir } from './world.ts'
 
-/** More than goes up in one part. */
+/** More than one upload part. */
 const LARGE = 40 * 1024 * 1024
 
 describe('where backups are', () => {
-  it('a store of backups is a folder, or a bucket by its URL', () => {
+  it('a backup store is a folder, or a bucket given by its URL', () => {
     assert.equal(resolveTarget('s3://bucket/some/prefix/'), 's3://bucket/some/prefix')
     assert.equal(resolveTarget('s3://bucket'), 's3://bucket')
     assert.equal(resolveTarget('/srv/backups/'), '/srv/backups')
@@ -35,7 +35,7 @@ function suite(open: () => Promise<BackupStore>): void {
     return paths.sort()
   }
 
-  it('a store of backups has nothing at first', async () => {
+  it('a backup store is empty at first', async () => {
     assert.deepEqual(await store.names('backups'), [])
     assert.deepEqual(await pathsOf('backups'), [])
     assert.equal(await store.size('backups/a'), null)
@@ -43,7 +43,7 @@ function suite(open: () => Promise<BackupStore>): void {
     await assert.rejects(store.stream('backups/a').toArray(), { code: 'ENOENT' })
   })
 
-  it('a store of backups has files as they were written, and in place of a former one', async () => {
+  it('a backup store returns files as they were written, and replaces former ones', async () => {
     await store.write('backups/one/a.txt', Buffer.from('first'))
     await store.write('backups/one/a.txt', Buffer.from('second'))
     await store.write('backups/one/empty', new Uint8Array())
@@ -65,7 +65,7 @@ function suite(open: () => Promise<BackupStore>): void {
     assert.ok((await store.names('')).includes('top.json'))
   })
 
-  it('a store of backups takes and gives streams of unknown length', async () => {
+  it('a backup store reads and writes streams of unknown length', async () => {
     for (const bytes of [Buffer.alloc(0), randomBytes(100_000), randomBytes(LARGE)]) {
       async function* content() {
         for (let from = 0; from < bytes.length; from += 1_000_000)
@@ -78,7 +78,7 @@ function suite(open: () => Promise<BackupStore>): void {
     }
   })
 
-  it('a store of backups has a stream whole or not at all, and fails with the error of who gives it', async () => {
+  it('a backup store writes a stream completely or not at all, and fails with the source’s error', async () => {
     async function* broken() {
       yield randomBytes(LARGE / 2)
       throw new RangeError('it broke')
@@ -88,7 +88,7 @@ function suite(open: () => Promise<BackupStore>): void {
     assert.deepEqual((await store.names('backups/one')).sort(), ['a.txt', 'empty', 'stream'])
   })
 
-  it('a store of backups knows what there is of blocks, also of those that come and go', async () => {
+  it('a backup store lists its blocks, including blocks that were added and removed', async () => {
     const path = (n: number) => `ipfs/public/blocks/${n % 3}/${n}.data`
     await Promise.all(Array.from({ length: 150 }, (_, n) => store.write(path(n), Buffer.alloc(n, 1))))
     assert.equal(await store.size(path(149)), 149)
@@ -100,7 +100,7 @@ function suite(open: () => Promise<BackupStore>): void {
     assert.equal(await store.size(path(1)), 5)
   })
 
-  it('a store of backups is empty when all is removed', async () => {
+  it('a backup store is empty when everything is removed', async () => {
     await store.remove(await pathsOf('backups'))
     await store.remove(await pathsOf('ipfs'))
     await store.remove(['top.json'])
@@ -123,7 +123,7 @@ describe('a folder of backups', () => {
   after(() => removeRoot())
   suite(() => openStore(join(root, 'new/folder'), { pathStyle: false }))
 
-  it('a folder of backups names itself where it cannot be used', async () => {
+  it('a folder of backups is named in the error if it cannot be used', async () => {
     await writeFile(join(root, 'file'), '')
     const store = await openStore(join(root, 'file'), { pathStyle: false })
     await assert.rejects(store.prepare(), (error) => {
@@ -133,7 +133,7 @@ describe('a folder of backups', () => {
     })
   })
 
-  it('a folder of backups is rid of what a writer that was killed has left', async () => {
+  it('a folder of backups is cleaned of files that a killed writer left', async () => {
     await mkdir(join(root, 'left/.tmp'), { recursive: true })
     await writeFile(join(root, 'left/.tmp/half'), 'half')
     await (await openStore(join(root, 'left'), { pathStyle: false })).prepare()
@@ -143,7 +143,7 @@ describe('a folder of backups', () => {
 
 describe('a bucket of backups', { skip: withoutS3, timeout: 120_000 }, () => {
   let server: S3Server
-  /** The SDK takes its settings from the environment. */
+  /** The SDK reads its settings from the environment. */
   const use = (env: Record<string, string | undefined>) => {
     for (const [name, value] of Object.entries(env))
       if (value === undefined) delete process.env[name]
@@ -163,7 +163,7 @@ describe('a bucket of backups', { skip: withoutS3, timeout: 120_000 }, () => {
   describe('with a prefix', () => suite(() => openStore('s3://berth/some/prefix/', { pathStyle: true })))
   describe('with none', () => suite(() => openStore('s3://berth', { pathStyle: true })))
 
-  it('a bucket of backups has nothing of a prefix that begins like its own', async () => {
+  it('a bucket of backups ignores objects whose prefix only begins like its own', async () => {
     const [a, ab] = await Promise.all(
       ['s3://berth/a', 's3://berth/ab'].map((target) => openStore(target, { pathStyle: true })),
     )
@@ -181,7 +181,7 @@ describe('a bucket of backups', { skip: withoutS3, timeout: 120_000 }, () => {
     try {
       const store = await openStore(target, { pathStyle: true })
       return await store.write('a', Buffer.from('a')).then(
-        () => assert.fail('it was taken'),
+        () => assert.fail('the upload was accepted'),
         (error) => {
           assert.ok(error instanceof BackupError, error.stack)
           return error.message
@@ -191,9 +191,9 @@ describe('a bucket of backups', { skip: withoutS3, timeout: 120_000 }, () => {
       use(kept)
     }
   }
-  it('a store in a bucket names the bucket and the setting where it is not there, or cannot be used', async () => {
+  it('a bucket of backups is named with its setting if it is missing or cannot be used', async () => {
     assert.match(await refusal({}, 's3://nowhere/x'), /^s3:\/\/nowhere: there is no such bucket/)
-    const wrong = await refusal({ AWS_SECRET_ACCESS_KEY: 'quite another one' })
+    const wrong = await refusal({ AWS_SECRET_ACCESS_KEY: 'a completely different one' })
     assert.match(
       wrong,
       /^s3:\/\/berth: the key is refused \(SignatureDoesNotMatch\): look at AWS_ACCESS_KEY_ID/,

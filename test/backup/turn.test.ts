@@ -1,4 +1,4 @@
-/** A backup that has lost its turn while it removes what is old: another one may write by then. */
+/** A backup loses its turn while it removes old backups; another backup may be writing by then. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ const sessions = async () =>
     )
   ).rows.length
 
-it('a backup that has lost its turn removes nothing of the one that has it', async () => {
+it('a backup that has lost its turn removes nothing of the backup that has it', async () => {
   const workspaceId = await database.createWorkspace()
   const where = join(dir.path, 'backups')
   const run = (store: FolderStore) =>

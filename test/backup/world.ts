@@ -16,7 +16,7 @@ export interface Content {
   bytes: Buffer
 }
 
-/** A text that a backup of a table's row has to keep as it is. */
+/** A text that a backup of a table's row must keep unchanged. */
 const ODD = JSON.stringify({ odd: 'a\ttab, a\nline, a \\ and \\N, ünï' })
 
 export interface Filled {
@@ -25,7 +25,7 @@ export interface Filled {
   contents: Content[]
 }
 
-/** A folder that is removed by `remove`; as root, PostgreSQL runs as another user, who must be able to enter. */
+/** A folder that is removed by `remove`. As root, PostgreSQL runs as another user, who must be able to enter. */
 export async function makeDir(): Promise<{ path: string; remove: () => Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), 'berth-backup-'))
   await chmod(path, 0o711)
@@ -73,7 +73,7 @@ export async function upload(
   return { id: data.id, network, cid: data.cid, bytes }
 }
 
-/** Runs `berth`. @throws Error with what it said, where it fails. */
+/** Runs `berth`. @throws Error with its output if it fails. */
 export async function berth(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await runCli(env, ...args)
   if (code !== 0) throw new Error(`berth ${args.join(' ')}: ${code}\n${stdout}${stderr}`)
@@ -90,13 +90,13 @@ export async function readTables(dir: string): Promise<Record<string, string>> {
   return tables
 }
 
-/** Names of the backups that are whole, the oldest first. */
+/** Names of the complete backups, oldest first. */
 export const backupsOf = async (dir: string): Promise<string[]> =>
   (await readdir(join(dir, 'backups')).catch(() => []))
     .filter((name) => existsSync(join(dir, 'backups', name, 'manifest.json')))
     .sort()
 
-/** Every file of the blocks with a hash of its content. */
+/** Every block file with a hash of its content. */
 export async function readBlocks(dir: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   for (const entry of await readdir(join(dir, 'ipfs'), { recursive: true, withFileTypes: true }))

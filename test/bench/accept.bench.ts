@@ -1,7 +1,7 @@
 /**
- * The accept path of `POST /v3/files/public/pin_by_cid` against a bare Express handler, both on the
- * same PostgreSQL and Redis. No worker runs: Berth dispatches no more than its workers have room for, so
- * in a burst of requests nearly all of them wait in PostgreSQL, and the dispatcher's passes are what is left.
+ * The accept path of `POST /v3/files/public/pin_by_cid` compared with a bare Express handler, both on the same
+ * PostgreSQL and Redis. No worker runs: Berth dispatches only as much as its workers have room for, so in a burst of
+ * requests nearly all of them wait in PostgreSQL, and only the dispatcher's passes remain.
  */
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
@@ -51,7 +51,7 @@ export async function bench(): Promise<Result[]> {
     body: pinRequest,
   }
 
-  /** Measures one round on empty tables and an empty queue, while the other server is held still. */
+  /** Measures one round on empty tables and an empty queue, while the other server is paused. */
   const round = async (target: Target, count: number, other: Running) => {
     await admin.flushall()
     // The tables are emptied one by one: a lock on all of them would deadlock with a pass of the dispatcher.
@@ -94,7 +94,7 @@ async function startBare(databaseUrl: string, redisUrl: string, stack: AsyncDisp
 
 let made = 0
 
-/** A request as clients send it; its CID is another one each time. */
+/** A request as clients send it, with a new CID each time. */
 function pinRequest(n: number) {
   const digest = createHash('sha256').update(String(made++)).digest()
   return {

@@ -1,7 +1,8 @@
 /**
- * Costs that Berth adds to an agent in Docker: to its start, held against `docker run` of the same image and the engine's
- * own boot; to its console, against `docker exec`; to its tasks, against the engine's CLI; to its chat, against the same
- * gateway from within its container; and in memory. Needs a Docker engine, see `scripts/ci/docker.sh`.
+ * Costs that Berth adds to an agent in Docker: to its start, compared with `docker run` of the same image and the
+ * engine's own boot; to its console, compared with `docker exec`; to its tasks, compared with the engine's CLI; to its
+ * chat, compared with the same gateway from within its container; and in memory. Needs a Docker engine, see
+ * `scripts/ci/docker.sh`.
  */
 import { execFile, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -43,7 +44,7 @@ export async function bench(): Promise<Result[]> {
   ending.defer(() => stack.stop())
   const api = new Api(stack, await stack.createKey())
 
-  // The image is built by the first of them; it is not measured.
+  // The first agent builds the image; it is not measured.
   const warmUp = await api.create()
   const image = await imageOf(warmUp)
   await api.remove(warmUp)
@@ -96,7 +97,7 @@ async function commands(api: Api, agent: Agent): Promise<{ berth: number; bare: 
   return rounds
 }
 
-/** Berth asks the gateway; its CLI is a process that loads the engine first. */
+/** Berth asks the gateway; the engine's CLI is a process that first loads the engine. */
 async function tasks(api: Api, agent: Agent): Promise<Result> {
   const list = () => api.call('GET', `/v0/agents/${agent.agentId}/tasks`)
   await list()
@@ -117,7 +118,9 @@ async function tasks(api: Api, agent: Agent): Promise<Result> {
   }
 }
 
-/** Through Berth, and to the same engine from within its container: two engines differ by more than Berth adds. */
+/**
+ * Through Berth, and to the same engine from within its container, because two engines differ by more than Berth adds.
+ */
 async function turns(api: Api, agent: Agent): Promise<{ berth: number; bare: number }[]> {
   const host = `${agent.agentId}.agents.localhost`
   const through = startTurns(process.execPath, ['-e', TURN, api.url, agent.gatewayToken, host])
@@ -138,8 +141,8 @@ async function turns(api: Api, agent: Agent): Promise<{ berth: number; bare: num
 
 const ENGINE_URL = 'http://127.0.0.1:18789'
 /**
- * A program that asks one question for each line that it reads, and writes how long the whole answer took in ms. Node
- * cannot resolve an agent's name, so the Host header says it.
+ * A program that asks one question for each line that it reads, and prints the duration of the whole response in ms.
+ * Node cannot resolve an agent's name, so the Host header carries it.
  */
 const TURN = `
   const [url, token, host] = process.argv.slice(1)
@@ -169,7 +172,7 @@ function startTurns(program: string, args: string[]) {
   }
 }
 
-/** Resident memory of agentd, against that of all other processes in the container. */
+/** Resident memory of agentd, compared with all other processes in the container. */
 async function memory(api: Api, agent: Agent): Promise<Result> {
   const command = `for p in /proc/[0-9]*; do
     echo "$(grep -a VmRSS $p/status | tr -dc 0-9) $(tr '\\0' ' ' < $p/cmdline)"
@@ -188,7 +191,7 @@ async function memory(api: Api, agent: Agent): Promise<Result> {
   }
 }
 
-/** agentd's part of the memory that it shares with others counted, which is above all the Node binary. */
+/** Including agentd's share of the memory that it shares with others, which is mostly the Node binary. */
 async function proportionalMemory(agent: Agent): Promise<Result> {
   const { stdout } = await execute('docker', ['inspect', '--format', '{{.State.Pid}}', containerOf(agent)])
   const init = stdout.trim()

@@ -1,6 +1,7 @@
 /**
- * The cost of the audit for requests that change something: pins, whose entry is a part of the statement that accepts them, and
- * groups, whose entry is written before the change and completed behind it; against a web process without the audit.
+ * The cost of the audit for requests that change something, compared with a web process without the audit: pins, whose
+ * entry is part of the statement that accepts them, and groups, whose entry is written before the change and completed
+ * after it.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
@@ -49,7 +50,7 @@ interface Request {
 }
 
 async function compare(what: string, request: Request, berth: Web, bare: Web): Promise<Result> {
-  /** A round on tables that are empty, but for the audit's; the other server is stopped meanwhile. */
+  /** A round on tables that are empty, except the audit's, while the other server is stopped. */
   const round = async (web: Web, other: Web) => {
     for (const table of ['operation', 'file', 'event_pending', 'event'])
       await web.pool.query(`TRUNCATE ${table}`)
@@ -57,7 +58,7 @@ async function compare(what: string, request: Request, berth: Web, bare: Web): P
       url: web.url,
       method: 'POST',
       path: () => request.path,
-      // The first process of the two has made the key.
+      // The first of the two processes has created the key.
       headers: { ...berth.headers, 'content-type': 'application/json' },
       body: request.body,
     }
@@ -70,7 +71,7 @@ async function compare(what: string, request: Request, berth: Web, bare: Web): P
   }
   const rounds: { berth: number; bare: number }[] = []
   for (let i = -1; i < ROUNDS; i++) {
-    // Which one is first changes, as each leaves work to the server.
+    // The order alternates, because each process leaves work to the server.
     const first = i % 2 === 0 ? await round(berth, bare) : undefined
     const without = await round(bare, berth)
     const measured = { berth: first ?? (await round(berth, bare)), bare: without }

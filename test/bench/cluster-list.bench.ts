@@ -1,6 +1,6 @@
 /**
- * The list that each pass of the reconciler begins with, of few sandboxes in a cluster and of many, in turns: their pods do
- * nothing but wait. The cluster is that of scripts/ci/kubernetes.
+ * The list at the beginning of each reconciler pass, with few sandboxes in a cluster and with many, in turns. Their
+ * pods only wait. The cluster is the one of scripts/ci/kubernetes.
  */
 import { Cluster } from '../../src/sandboxes/kubernetes/cluster.ts'
 import { ownedBy } from '../../src/sandboxes/kubernetes/objects.ts'
@@ -17,7 +17,7 @@ import { ms, time } from './support/time.ts'
 
 export const title = 'Many sandboxes in a cluster'
 
-/** Together they have room on the node of scripts/ci/kubernetes. */
+/** Together they fit on the node of scripts/ci/kubernetes. */
 const SANDBOXES = { few: 80, many: 500 }
 const LISTS = 7
 const START_MS = 900_000
@@ -55,7 +55,7 @@ export async function bench(): Promise<Result[]> {
   ]
 }
 
-/** Makes sandboxes until there are so many, each with a pod that only waits. */
+/** Creates sandboxes up to this number, each with a pod that only waits. */
 async function fill(runtime: KubernetesRuntime, { namespace }: Ground, count: number): Promise<void> {
   const { sandboxes } = await runtime.list()
   const missing = Array.from({ length: count - sandboxes.length }, newAgent)

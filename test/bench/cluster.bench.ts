@@ -1,6 +1,7 @@
 /**
- * The time that Berth adds to agents in a cluster: to their start, one and twenty at once, held against `kubectl apply` of the
- * same image; and to a console command, against `kubectl exec`. The cluster is that of scripts/ci/kubernetes.
+ * The time that Berth adds to agents in a cluster: to their start, one and twenty at once, compared with `kubectl
+ * apply` of the same image; and to a console command, compared with `kubectl exec`. The cluster is the one of
+ * scripts/ci/kubernetes.
  */
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -37,7 +38,7 @@ export async function bench(): Promise<Result[]> {
   const image = ENGINE_IMAGE.replace('{version}', ENGINE_VERSION)
   const bare = (count: number) => startBare(namespace, image, bareConfig(model.url), count)
 
-  // Each image is read for the first time once.
+  // Each image is read once for the first time.
   await api.remove(await api.create())
   await bare(1)
   const rounds: { berth: number; bare: number }[] = []
@@ -63,7 +64,7 @@ export async function bench(): Promise<Result[]> {
   ]
 }
 
-/** Asks for all of them at once, and resolves when all run. */
+/** Requests all of them at once, and resolves when all run. */
 async function createMany(api: Api, count: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, () => api.call('POST', '/v0/agents', { name: 'bench' })))
   const allRun = async () => {
@@ -73,7 +74,7 @@ async function createMany(api: Api, count: number): Promise<void> {
   await until('all run', allRun, START_MS)
 }
 
-/** @returns what it takes from `kubectl apply` until all gateways are ready, in ms. The pods are gone afterwards. */
+/** @returns the time from `kubectl apply` until all gateways are ready, in ms. The pods are gone afterwards. */
 async function startBare(namespace: string, image: string, config: object, count: number): Promise<number> {
   const names = Array.from({ length: count }, () => `bare-${randomUUID().slice(0, 8)}`)
   const CONFIG = JSON.stringify({ ...config, gateway: gatewayConfig(GATEWAY_PORT, 'lan', randomUUID()) })
@@ -103,7 +104,7 @@ async function startBare(namespace: string, image: string, config: object, count
   const objects = names.map((name) => `pod/${name}`)
   const began = performance.now()
   await apply(...pods)
-  // A single process watches all pods: a process for each look at each pod would distort the measurement.
+  // A single process watches all pods, because a process for each check of each pod would distort the measurement.
   const inNamespace = ['--namespace', namespace, 'wait', `--timeout=${START_MS / 1000}s`]
   await execute('kubectl', [...inNamespace, '--for=jsonpath={.status.podIP}', ...objects], {
     env: KUBECTL_ENV,

@@ -1,6 +1,6 @@
 /**
- * Events: what accepting pins loses by them, on the same web process with and without the trigger; and 1,000 events a second
- * to 100 readers, against a server that passes on what NOTIFY brings.
+ * Events: how much they slow down accepting pins, on the same web process with and without the trigger; and 1,000
+ * events a second to 100 readers, compared with a server that forwards what NOTIFY brings.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -68,7 +68,7 @@ async function accept({ url, headers, pool }: Web): Promise<Result> {
   }
   const rounds: { berth: number; bare: number }[] = []
   for (let i = -1; i < ACCEPT_ROUNDS; i++) {
-    // The order changes each time, as each side leaves work to the server.
+    // The order alternates, because each side leaves work to the server.
     const order = i % 2 === 0 ? (['ENABLE', 'DISABLE'] as const) : (['DISABLE', 'ENABLE'] as const)
     const rates = { ENABLE: 0, DISABLE: 0 }
     for (const trigger of order) rates[trigger] = await round(trigger)
@@ -133,7 +133,7 @@ async function stream(web: Web, databaseUrl: string, stack: AsyncDisposableStack
   ]
 }
 
-/** The headers of several keys: one may have 32 streams. */
+/** The headers of several keys, because each key may have 32 streams. */
 function newKeys({ url, headers }: Web, count: number): Promise<Record<string, string>[]> {
   const json = { ...headers, 'content-type': 'application/json' }
   const body = JSON.stringify({ keyName: 'reader', permissions: { resources: ['org:files:read'] } })
@@ -153,7 +153,7 @@ interface Followed {
   other: Running
 }
 
-/** The times of all events to all readers of one round, while the other server is held still. */
+/** The times of all events to all readers of one round, while the other server is paused. */
 async function follow({ url, headers, write, other }: Followed): Promise<number[]> {
   other.process.kill('SIGSTOP')
   const workerData: EventReaders = { url, headers, count: READERS }
@@ -170,7 +170,7 @@ async function follow({ url, headers, write, other }: Followed): Promise<number[
   }
 }
 
-/** Writes so many seconds of events, each at its time. */
+/** Writes this many seconds of events, each at its time. */
 async function writeAll(write: Followed['write'], seconds: number): Promise<void> {
   const began = performance.now()
   const writes: Promise<unknown>[] = []
@@ -182,7 +182,7 @@ async function writeAll(write: Followed['write'], seconds: number): Promise<void
   await Promise.all(writes)
 }
 
-/** The latencies of the readers, once all of them have had so many events. */
+/** The latencies of the readers, once all of them have received this many events. */
 async function taken(readers: Worker, events: number): Promise<number[]> {
   const all: number[] = []
   await until(`all readers have had ${events} events`, async () => {

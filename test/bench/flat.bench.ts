@@ -1,4 +1,4 @@
-/** Peak memory of the web role while a file goes up and comes down again: 2 GB against 10 MB. */
+/** Peak memory of the web role while a file is uploaded and downloaded: 2 GB compared with 10 MB. */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ export const title = 'Memory of the web role: 2 GB against 10 MB'
 
 const SMALL = 10_000_000
 const LARGE = 2_000_000_000
-/** Small files first, as many as it takes for the process to have what it needs anyway. */
+/** Small files first, until the process has what it needs anyway. */
 const WARM_UP = 5
 
 export async function bench(): Promise<Result[]> {
@@ -49,10 +49,10 @@ async function benchStack(kind: StackKind): Promise<Result[]> {
   }))
 }
 
-/** Linux's `VmHWM` from here on (proc(5), `clear_refs`). */
+/** Resets Linux's `VmHWM` (proc(5), `clear_refs`). */
 const resetPeak = (pid: number) => writeFile(`/proc/${pid}/clear_refs`, '5')
 
-/** Bytes of the most resident memory that a process had since. */
+/** The peak resident memory of a process since then, in bytes. */
 async function peak(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return 1024 * Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1])

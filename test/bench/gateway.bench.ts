@@ -1,7 +1,8 @@
 /**
- * How many small files the gateway serves, and how soon the first byte of a large one comes, against `cat` of a Kubo's
- * RPC API, which is the least that a gateway in front of it can do: on Kubo the same one, embedded one that has the
- * same content beside it. Small files also against a server in Node that sends as many bytes. And what counting costs.
+ * How many small files the gateway serves, and how soon the first byte of a large file arrives, compared with `cat` of
+ * a Kubo's RPC API, which is the least that a gateway in front of it can do. On Kubo it is the same node; embedded it
+ * is another node with the same content. Small files are also compared with a server in Node that sends as many bytes.
+ * It also measures the cost of counting.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +22,10 @@ export const title = 'The gateway'
 
 const REQUESTS = 4000
 const CONCURRENCY = 16
-/** Rounds that are not counted: V8 compiles what runs often, and the web process is at its full rate after 20,000 requests. */
+/**
+ * Rounds that are not counted: V8 compiles what runs often, and the web process reaches its full rate after 20,000
+ * requests.
+ */
 const WARM_UP = 5
 const ROUNDS = 5
 const COUNTING_ROUNDS = 9
@@ -89,7 +93,7 @@ async function benchStack(kind: 'real' | 'embedded'): Promise<Result[]> {
   ]
 }
 
-/** Has a Kubo keep a file; resolves to its CID. */
+/** Pins a file on a Kubo; resolves to its CID. */
 async function add(apiUrl: string, path: string): Promise<string> {
   const form = new FormData()
   form.set('file', await openAsBlob(path))
@@ -100,7 +104,7 @@ async function add(apiUrl: string, path: string): Promise<string> {
 
 const rateOf = (n: number) => `${n.toFixed(0)} /s`
 
-/** A gateway that counts what it serves, against one that does not. */
+/** A gateway that counts what it serves, compared with one that does not. */
 async function benchCounting(): Promise<Result> {
   await using ending = new AsyncDisposableStack()
   const path = join(tmpdir(), `berth-bench-counting-${process.pid}`)
@@ -135,7 +139,7 @@ function compare(
   return { what, berth, bare, ratio: median(rounds.map(({ berth, bare }) => berth / bare)) }
 }
 
-/** Milliseconds until the first byte of an answer; the rest is not waited for. */
+/** Milliseconds until the first byte of a response, without waiting for the rest. */
 function firstByte(
   origin: string,
   method: string,

@@ -1,6 +1,6 @@
 /**
- * How long other tenants wait for a page of a list while 20 clients read a DAG that was made to be costly: a CAR
- * of at most a megabyte whose nodes link one child thousands of times, or a directory of many names.
+ * How long other tenants wait for a page of a list while 20 clients read a DAG that is costly by design: a CAR of at
+ * most a megabyte whose nodes link one child thousands of times, or a directory of many names.
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
@@ -35,7 +35,7 @@ export async function bench(): Promise<Result[]> {
     await answer.body?.cancel()
     return answer.status
   }
-  /** Milliseconds of the median page. */
+  /** The median time of a page in milliseconds. */
   const page = async () => {
     const target = { url: stack.url, method: 'GET', path: () => '/v3/files/public', headers } as const
     return quantile((await load(target, REQUESTS, 1)).latencies, 0.5)

@@ -1,6 +1,6 @@
 /**
- * How many images the gateway converts, and how many it serves that it has converted before: Berth on the embedded
- * parts against sharp, called on the same image in this process with as many at a time.
+ * How many images the gateway converts, and how many already converted images it serves: Berth on the embedded parts
+ * compared with sharp, called on the same image in this process with the same concurrency.
  */
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -41,7 +41,7 @@ export async function bench(): Promise<Result[]> {
 
   const rounds: { converted: number; kept: number; bare: number }[] = []
   for (let round = -1; round < ROUNDS; round++) {
-    // Another width each time: no image has been there before.
+    // Another width each time, so that no image was converted before.
     const width = (n: number) => 300 + (round + 1) * IMAGES + n
     const gateway = {
       url,
@@ -64,7 +64,7 @@ export async function bench(): Promise<Result[]> {
   return [of('converted'), of('kept')]
 }
 
-/** Images per second of sharp alone. */
+/** Images per second of sharp itself. */
 async function convertAll(photo: Buffer, width: (n: number) => number): Promise<number> {
   let next = 0
   const one = async () => {

@@ -1,6 +1,6 @@
 /**
- * A page of a list when there are 100,000 pins, against the same page when there are 1,000: two
- * databases with a web process each. The pages of one file or of the newest ones must not get slower.
+ * A page of a list with 100,000 pins, compared with the same page with 1,000: two databases with a web process each.
+ * Pages of one file or of the newest files must not get slower.
  */
 import pg from 'pg'
 import { makeIndexes } from '../../src/db/late-indexes.ts'
@@ -18,11 +18,11 @@ const LARGE = 100_000
 const ROUNDS = 11
 const REQUESTS = 25
 const GROUP = '01900000-0000-7000-8000-0000000000aa'
-/** The CID of one pinned and one pending file; those of the others only have to differ. */
+/** The CID of one pinned and one pending file; the CIDs of the others only have to differ. */
 const SOUGHT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
 const GOAL = { atMost: 1.5 }
 
-/** Paths by the number of pins, as the page in the middle and the file that is looked for depend on it. */
+/** Paths by the number of pins, because the middle page and the requested file depend on it. */
 const PAGES: { what: string; goal?: typeof GOAL; path: (pins: number) => string }[] = [
   { what: 'files, first page', goal: GOAL, path: () => '/v3/files/public' },
   {
@@ -70,7 +70,7 @@ export async function bench(): Promise<Result[]> {
   return results
 }
 
-/** A web process on a database of its own that has `count` pinned files and as many that are not pinned. */
+/** A web process on a new database with `count` pinned files and as many that are not pinned. */
 async function startFilled(
   serverUrl: string,
   name: string,
@@ -118,7 +118,7 @@ async function fill(pool: Pool, count: number): Promise<void> {
       count / 2,
     ])
   }
-  // The operations that made them; those of unfinished pins are due tomorrow, so that nothing runs.
+  // The operations of the files. Those of unfinished pins are due tomorrow, so that nothing runs.
   await pool.query(
     `INSERT INTO operation (id, workspace_id, kind, queue, target_id, concurrency_key, state, attempts,
        next_attempt_at, started_at, finished_at)
@@ -137,7 +137,7 @@ const PREFIX: Record<Kind, string> = {
   pending: '01900000-0001-7000-8000-',
 }
 
-/** Ids in the order of `n`, as UUIDv7 are in the order of time. */
+/** Ids in the order of `n`, like UUIDv7 in the order of time. */
 const id = (kind: Kind, n: string) => `('${PREFIX[kind]}' || lpad(to_hex(${n}), 12, '0'))::uuid`
 const token = (n: number) =>
   Buffer.from(PREFIX.pinned + n.toString(16).padStart(12, '0')).toString('base64url')

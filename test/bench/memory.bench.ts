@@ -1,6 +1,6 @@
 /**
- * Memory at rest: of each role, against a Node.js process that has loaded Express and does nothing; and of all that a first
- * `npm start` runs, with its PostgreSQL, after uploads, against what it may take.
+ * Memory at rest: of each role, compared with a Node.js process that has loaded Express and does nothing; and of
+ * everything that a first `npm start` runs, including PostgreSQL, after uploads, compared with the allowed maximum.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -16,7 +16,7 @@ import { print, type Result } from './support/report.ts'
 export const title = 'Memory at rest'
 
 const BARE = `import 'express'; setInterval(() => {}, 1e9)`
-/** At rest is a process whose memory has changed by less than this share in the time of the samples. */
+/** A process is at rest if its memory has changed by less than this share during the samples. */
 const STABLE = 0.01
 const SAMPLES = 8
 const SAMPLE_MS = 500
@@ -24,9 +24,9 @@ const LIMIT_MS = 40_000
 const UPLOADS = 30
 const UPLOAD_BYTES = 10_000_000
 const CLIENTS = 4
-/** Most bytes that all of Berth may take. */
+/** The most bytes that all of Berth may use. */
 const ALL_BYTES = 300e6
-/** Idle connections are closed in this time, and processes have given back their memory. */
+/** Within this time, idle connections are closed and processes have released their memory. */
 const REST_MS = 20_000
 
 export async function bench(): Promise<Result[]> {
@@ -58,7 +58,7 @@ export async function bench(): Promise<Result[]> {
   return results
 }
 
-/** Proportional bytes of the supervisor and all that it has started, on a machine where it never ran. */
+/** Proportional bytes of the supervisor and everything that it has started, on a machine where it never ran. */
 async function measureAll(): Promise<number> {
   await using ending = new AsyncDisposableStack()
   const stack = await startStack({ kind: 'embedded', env: { NODE_COMPILE_CACHE: '' } })
@@ -77,7 +77,7 @@ async function measureAll(): Promise<number> {
   await Promise.all(Array.from({ length: CLIENTS }, client))
   await delay(REST_MS)
   const supervisor = Number(await ps(await stack.pidOf('web'), 'ppid'))
-  // Awaited here: the stack is stopped when this function is left.
+  // Awaited here, because the stack is stopped when this function returns.
   return await atRest(() => bytesOfTree(supervisor))
 }
 
@@ -86,7 +86,7 @@ async function measureStack(kind: StackKind): Promise<{ role: string; bytes: num
   const stack = await startStack({ kind })
   ending.defer(() => stack.stop())
   const running: { pid: number }[] = JSON.parse(await readFile(join(stack.dataDir, 'roles.json'), 'utf8'))
-  // Awaited here: the stack is stopped when this function is left.
+  // Awaited here, because the stack is stopped when this function returns.
   return await Promise.all(
     running.map(async ({ pid }) => ({
       role: await roleOf(pid),
@@ -95,7 +95,7 @@ async function measureStack(kind: StackKind): Promise<{ role: string; bytes: num
   )
 }
 
-/** Bytes once they stay the same, or as they are after 40 s. */
+/** Bytes once they no longer change, or after 40 s. */
 async function atRest(read: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + LIMIT_MS
   const samples: number[] = []
@@ -111,7 +111,7 @@ async function atRest(read: () => Promise<number>): Promise<number> {
 
 const residentBytes = async (pid: number) => 1024 * Number(await ps(pid, 'rss'))
 
-/** `main.ts <role>` is how a role is started. */
+/** A role is started as `main.ts <role>`. */
 const roleOf = async (pid: number) => (await ps(pid, 'args')).split(' ').at(-1) ?? ''
 
 async function ps(pid: number, column: 'rss' | 'args' | 'ppid'): Promise<string> {

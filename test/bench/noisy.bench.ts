@@ -1,6 +1,7 @@
 /**
- * Attackers of a Berth and a tenant of it: the 95th percentile of the tenant's requests during each attack, against the same
- * requests a moment before. Attackers are other clients and another workspace; they cost little to run.
+ * Attackers of a Berth and a tenant of it: the 95th percentile of the tenant's requests during each attack, compared
+ * with the same requests a moment before. The attackers are other clients and another workspace, and their attacks are
+ * cheap.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -39,7 +40,7 @@ interface Workspace {
 
 interface Attack {
   what: string
-  /** A request of the tenant's; null if it was refused. */
+  /** A request of the tenant; null if it was refused. */
   asks(world: World): Promise<unknown>
   /** Runs until it is stopped. */
   run(world: World, until: AbortSignal): Promise<unknown>
@@ -127,7 +128,10 @@ export async function bench(): Promise<Result[]> {
   return results
 }
 
-/** Three workspaces with a small file each; those of the attackers have a large one, and the first many more with long names. */
+/**
+ * Three workspaces with a small file each. The attackers' workspaces also have a large file, and the first many more
+ * files with long names.
+ */
 async function fill(stack: Stack, databaseUrl: string): Promise<World> {
   const { url } = stack
   const workspaceOf = async (name: string, ...args: string[]): Promise<Workspace> => {
@@ -170,7 +174,7 @@ interface Workspaces {
   data: { workspaces: { id: string }[] }
 }
 
-/** The 95th percentile in milliseconds of what somebody asks for, one after the other, and how much was refused. */
+/** The 95th percentile in milliseconds of sequential requests, and how many were refused. */
 async function measure(ask: () => Promise<unknown>) {
   const times: number[] = []
   let refused = 0
@@ -195,7 +199,7 @@ async function ask(
   path: string,
   { headers = {}, method = 'GET', body = null, from }: Asked = {},
 ): Promise<unknown> {
-  // Visitors of the tenant come from anywhere: those of one address have a limit of their own.
+  // Visitors of the tenant come from different addresses, because each address has its own limit.
   const address = { 'x-forwarded-for': from === 'tenant' ? visitor() : '203.0.113.1' }
   const answer = await request(`${url}${path}`, { method, body, headers: { ...address, ...headers } })
   const text = await answer.body.text()
@@ -221,7 +225,7 @@ async function upload(
   return ((await answer.json()) as { data: { cid: string } }).data.cid
 }
 
-/** Does something over and over, in so many rows side by side. */
+/** Repeats something in this many parallel loops. */
 async function repeat(rows: number, until: AbortSignal, act: () => Promise<unknown>, pauseMs = 0) {
   const row = async () => {
     while (!until.aborted) {
@@ -232,7 +236,7 @@ async function repeat(rows: number, until: AbortSignal, act: () => Promise<unkno
   await Promise.all(Array.from({ length: rows }, row))
 }
 
-/** Keeps connections open that send a few bytes a second, and read nothing. A closed connection is opened again. */
+/** Keeps connections open that send a few bytes a second and read nothing. Closed connections are reopened. */
 async function hold(
   url: string,
   count: number,

@@ -1,6 +1,6 @@
 /**
- * How many small answers of an agent's own program get through a domain, against the program's port directly, and how
- * many bytes. The agent is a process, so that its port can be reached from here at all.
+ * How many small responses of an agent's own program get through a domain, and how many bytes, compared with the
+ * program's port directly. The agent is a process, because otherwise its port could not be reached from here.
  */
 
 import { once } from 'node:events'
@@ -27,7 +27,7 @@ export async function bench(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const large = Buffer.alloc(LARGE)
   const small = Buffer.alloc(1024)
-  // In process mode it is the agent's as good as one that the agent has started.
+  // In process mode, this program counts as the agent's, as if the agent had started it.
   const program = createServer((req, res) => res.end(req.url === '/large' ? large : small))
   program.listen(0, '127.0.0.1')
   await once(program, 'listening')

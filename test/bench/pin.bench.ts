@@ -1,7 +1,6 @@
 /**
- * How long a pin takes from the request to its end, when the content lies on a host node beside it:
- * Berth on Kubo against `pin/add` of the same Kubo, and Berth on its embedded node against another Kubo. New content each
- * time.
+ * How long a pin takes from the request to its end if the content is on a nearby host node: Berth on Kubo compared with
+ * `pin/add` of the same Kubo, and Berth on its embedded node compared with another Kubo. New content each time.
  */
 import { randomBytes } from 'node:crypto'
 import { createKuboStorage } from '../../src/storage/kubo.ts'
@@ -15,17 +14,17 @@ export const title = 'Pinning from a local host node'
 
 const ROUNDS = 8
 const MIB = 1024 * 1024
-/** Pins of next to nothing, in whose time the fixed cost shows. */
+/** Pins of almost no content, whose time shows the fixed cost. */
 const SMALL_ROUNDS = 30
 /** The most that a pin may take beyond `ipfs pin add`, in milliseconds. */
 const FIXED_MS = 40
-/** No pin of these takes as long, in milliseconds. */
+/** More than any of these pins takes, in milliseconds. */
 const STALL_MS = 20_000
-/** A Kubo that gets nothing over so many connections ends the benchmark. */
+/** The benchmark ends if a Kubo receives nothing over this many connections. */
 const MOST_TRIES = 3
 const { signal } = new AbortController()
 
-/** Content that is pinned: so many files of so many bytes, random and so never known before. */
+/** Content that is pinned: this many files of this many bytes, random and so never known before. */
 interface Content {
   what: string
   files: number
@@ -90,7 +89,10 @@ async function benchKubo(): Promise<Result[]> {
   return results
 }
 
-/** The embedded node against a Kubo, each retrieving from the same other Kubo what that one has added in its own way. */
+/**
+ * The embedded node compared with a Kubo. Each retrieves from the same other Kubo content that was added in its own
+ * format.
+ */
 async function benchEmbedded(asInstalled: boolean): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const stack = await startStack({ kind: 'embedded' })
@@ -119,7 +121,10 @@ async function benchEmbedded(asInstalled: boolean): Promise<Result[]> {
 
 const startOther = (asInstalled: boolean) => startKubo(undefined, undefined, { asInstalled })
 
-/** Measures both, in turns who is first: a node still writes down what was pinned before. The first round is the warm-up. */
+/**
+ * Measures both and alternates the order, because a node still writes what was pinned before. The first round is the
+ * warm-up.
+ */
 async function inTurns(byBerth: () => Promise<number>, byKubo: () => Promise<number>, count = ROUNDS) {
   const rounds: { berth: number; bare: number }[] = []
   for (let i = -1; i < count; i++) {
@@ -132,7 +137,7 @@ async function inTurns(byBerth: () => Promise<number>, byKubo: () => Promise<num
   return rounds
 }
 
-/** Adds a file as `ipfs add` does: with the blocks that Kubo makes. */
+/** Adds a file like `ipfs add`: with the blocks that Kubo makes. */
 async function addByKubo(apiUrl: string): Promise<string> {
   const form = new FormData()
   form.set('file', new Blob([randomBytes(FILE.fileBytes)]), 'file')
@@ -152,7 +157,7 @@ async function* random(bytes: number): AsyncGenerator<Uint8Array> {
   for (let left = bytes; left > 0; left -= MIB) yield randomBytes(Math.min(left, MIB))
 }
 
-/** Pins as a client of Berth does: asks, then waits for the end of the operation. */
+/** Pins like a client of Berth: sends the request, then waits for the end of the operation. */
 async function pinByBerth(stack: Stack, key: string, host: { address: string }, cid: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}` }
   const body = JSON.stringify({ cid, host_nodes: [host.address] })
@@ -164,9 +169,9 @@ async function pinByBerth(stack: Stack, key: string, host: { address: string }, 
 }
 
 /**
- * The alternative that Berth is held against: `ipfs swarm connect` and `ipfs pin add`, without the start of a process. At
- * times a Kubo gets nothing from another one for as long as their connection stands; then this connects anew, as Berth
- * does. The median of the rounds leaves such a round out.
+ * The alternative that Berth is compared with: `ipfs swarm connect` and `ipfs pin add`, without the start of a process.
+ * Sometimes a Kubo gets nothing from another one as long as their connection stands; this reconnects then, as Berth
+ * does. The median of the rounds excludes such a round.
  */
 async function pinByKubo(apiUrl: string, host: { address: string }, cid: string): Promise<void> {
   const call = async (path: string, arg: string) => {

@@ -1,6 +1,6 @@
 /**
- * Prisma against prepared statements of `pg`, both on one pool: what it costs to say something through the client
- * rather than by hand. It decides what is SQL (src/db/README.md).
+ * Prisma compared with prepared statements of `pg`, both on one pool: the cost of the client compared with manual
+ * statements. It decides what is written as SQL (src/db/README.md).
  */
 import { uuidv7 } from 'uuidv7'
 import { migrate } from '../../src/db/migrate.ts'
@@ -102,7 +102,7 @@ export async function bench(): Promise<Result[]> {
   return results
 }
 
-/** Calls a second, with {@link CONCURRENCY} of them under way at any time. */
+/** Calls per second, with {@link CONCURRENCY} of them in progress at any time. */
 async function perSecond(ids: string[], call: (id: string) => Promise<unknown>): Promise<number> {
   let next = 0
   const caller = async () => {

@@ -1,11 +1,11 @@
 /**
- * `npm run bench`: every benchmark, or those that are named behind `--`, one after the other, and their tables at the
- * end. Each holds Berth against something bare in the same run, on the same servers, in turns; absolute figures are
- * this machine's of this minute, the ratios are what counts. What they need is made or started by `scripts/ci`.
+ * `npm run bench`: every benchmark, or those named after `--`, one after the other, with their tables at the end. Each
+ * compares Berth with something bare in the same run, on the same servers, in turns. Absolute figures depend on this
+ * machine and this minute; the ratios are what counts. `scripts/ci` builds or starts what they need.
  *
- *   --json FILE      writes the results
- *   --against FILE   shows them beside those of an earlier --json, and which are slower
- *   --docs           puts them into docs/benchmarks.md
+ * --json FILE      writes the results
+ * --against FILE   shows them next to those of an earlier --json, and which are slower
+ * --docs           puts them into docs/benchmarks.md
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
@@ -38,7 +38,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   cluster: ['servers', 'kubo', 'docker', 'engines', 'cluster'],
   'cluster-list': ['docker', 'cluster'],
 }
-/** Benchmarks that take long. docs/scale.md is the page of `scale`; the others need a cluster. */
+/** Benchmarks that take long or need a cluster. docs/scale.md is the page of `scale`. */
 const ONLY_BY_NAME = ['scale', 'cluster', 'cluster-list']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 
@@ -64,7 +64,7 @@ for (const name of positionals.length > 0 ? positionals : byDefault) {
     const results = await bench()
     addResults(run, name, results)
     tables.push({ title, results, before: earlier && byName(earlier, name) })
-    // After each: a run that is interrupted leaves what it has found.
+    // After each benchmark, so that an interrupted run keeps its results.
     if (options.json) await writeRun(options.json, run)
     if (options.docs) {
       const page = await readFile(PAGE, 'utf8')

@@ -1,8 +1,8 @@
 /**
  * Costs of requests and periodic passes over 10,000, 100,000 and a million files, and as many operations: in
- * milliseconds, and in the pages of 8 KiB that PostgreSQL looks at, which do not depend on what else the machine does.
- * `BERTH_TEST_SCALE=10000,10000000` has other sizes: ten million need 15 GB and half an hour. With
- * `BERTH_TEST_SCALE_SERVER`, a PostgreSQL that has pg_stat_statements loaded, the filled databases stay there for the
+ * milliseconds, and in the 8 KiB pages that PostgreSQL reads, which do not depend on other load on the machine.
+ * `BERTH_TEST_SCALE=10000,10000000` sets other sizes: ten million need 15 GB and half an hour. With
+ * `BERTH_TEST_SCALE_SERVER`, a PostgreSQL that has pg_stat_statements loaded, the filled databases are kept for the
  * next run. `BERTH_TEST_DOCS=write` writes the table into docs/scale.md.
  */
 import { createHash } from 'node:crypto'
@@ -48,11 +48,11 @@ const WORKER = '01900000-00dd-7000-8000-000000000000'
 const REQUESTS = 20
 const PASSES = 5
 const LONG_MS = 1000
-/** Slots of workers that have nothing to do. */
+/** Slots of idle workers. */
 const FREE = 100
-/** The pins that are compared at most: the pass reads them all. */
+/** The most pins that are compared, because the pass reads them all. */
 const COMPARED = 1_000_000
-/** A tree over a thousand times the rows is one or two levels higher; of few pages one more is no growth. */
+/** A tree over a thousand times the rows is one or two levels higher; one more page on top of few is not growth. */
 const GOAL = { atMost: 4 }
 const FEW = 20
 const PAGE = 'docs/scale.md'
@@ -62,7 +62,7 @@ interface Cost {
   ms: number
   pages: number
 }
-/** Costs by name, in order; those of a name that begins with `*` grow, which docs/scale.md explains. */
+/** Costs by name, in order. Costs whose name begins with `*` grow, which docs/scale.md explains. */
 type Costs = Map<string, Cost>
 
 /** Paths of requests by the number of files. */
@@ -136,7 +136,7 @@ export async function bench(): Promise<Result[]> {
   })
 }
 
-/** A database with so many files, of the server; one that is there stays. @returns its URL. */
+/** A database with this many files on the server; an existing one is kept. @returns its URL. */
 async function filled(server: string, files: number): Promise<string> {
   const name = `scale_${files}`
   const url = Object.assign(new URL(server), { pathname: name }).href
@@ -168,8 +168,8 @@ async function filled(server: string, files: number): Promise<string> {
 }
 
 /**
- * The median of `runs` times, and the pages of the statements that ran as often. What takes long runs once.
- * @param work runs something so many times, and says how many milliseconds each took.
+ * The median of `runs` times, and the pages of the statements that ran as often. Slow work runs once.
+ * @param work runs something this many times, and returns the milliseconds that each took.
  */
 async function measure(pool: Pool, most: number, work: (runs: number) => Promise<number[]>): Promise<Cost> {
   const [first = 0] = await work(1) // plans and caches
@@ -278,7 +278,7 @@ async function measurePasses(url: string, files: number): Promise<Costs> {
   return costs
 }
 
-/** Runs `work` in a transaction that leaves nothing. */
+/** Runs `work` in a transaction that is rolled back. */
 async function undone(pool: Pool, work: (db: Queryable) => Promise<unknown>): Promise<void> {
   const client = await pool.connect()
   try {

@@ -1,6 +1,6 @@
 /**
  * Requirements of a Berth: memory of each role and part at rest and under load, of an agent, and disk for pins, agents
- * and the queue. There is nothing to hold it against; the figures are in docs/operations.md.
+ * and the queue. There is nothing to compare them with; the figures are in docs/operations.md.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -30,10 +30,10 @@ const PINS = 1_000_000
 const PAGES = 25
 const JOBS = 10_000
 const BATCH = 500
-/** At rest is a stack that nothing was asked of for this long. */
+/** A stack is at rest if nothing was asked of it for this long. */
 const REST_MS = 20_000
 
-/** A measurement that fails is reported, and the others go on. */
+/** A measurement that fails is reported, and the others continue. */
 export async function bench(): Promise<Result[]> {
   const results: Result[] = []
   for (const measure of [
@@ -53,10 +53,10 @@ export async function bench(): Promise<Result[]> {
   return results
 }
 
-/** Connections of Berth, without the one that asks. */
+/** Connections of Berth, without the connection that counts them. */
 const CONNECTIONS = `SELECT count(*) FROM pg_stat_activity WHERE datname = 'berth' AND pid <> pg_backend_pid()`
 
-/** Memory at rest and its peak under load, and what the store takes for small files. */
+/** Memory at rest and its peak under load, and the disk that the store uses for small files. */
 async function measureStack(kind: 'real' | 'embedded'): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const stack = await startStack({ kind })
@@ -112,11 +112,11 @@ async function processesOf(stack: Stack): Promise<Record<string, number>> {
   return pids
 }
 
-/** A role is measured without the agents that it has started; PostgreSQL with all of its processes. */
+/** A role is measured without the agents that it has started, PostgreSQL with all of its processes. */
 const bytesOf = (name: string, pid: number) =>
   name === 'PostgreSQL' ? bytesOfTree(pid) : proportionalBytes(pid)
 
-/** Small uploads, then pin requests for content that is found at once, as fast as they are taken. */
+/** Small uploads, then pin requests for content that is found at once, as fast as they are accepted. */
 async function burden(stack: Stack, key: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}` }
   let next = 0
@@ -141,13 +141,13 @@ async function burden(stack: Stack, key: string): Promise<void> {
   await load(pin, PIN_REQUESTS, CLIENTS)
 }
 
-/** Rows as pins leave them, tables and indexes, and how long a page takes then. */
+/** Rows as pins leave them, with tables and indexes, and how long a page takes then. */
 async function measureDatabase(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const postgres = await startPostgres()
   ending.defer(() => postgres.stop())
   const { pool, url, headers } = await startWeb(postgres.url, ending)
-  // Not by the pool: inserting so many takes longer than a statement of Berth's may.
+  // Not through the pool: inserting so many rows exceeds the time limit of Berth's statements.
   const client = new pg.Client(postgres.url)
   await client.connect()
   for (const statement of FILL) await client.query(statement)
@@ -184,7 +184,7 @@ const FILL = [
   'CHECKPOINT',
 ]
 
-/** Jobs that wait in Redis; the dispatcher keeps them few, however many operations wait. */
+/** Jobs that wait in Redis; the dispatcher keeps their number low, however many operations wait. */
 async function measureQueue(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const server = await startRedis()

@@ -1,6 +1,6 @@
 /**
- * Snapshots of a workspace against an import of the whole, on the same node in turns: what a sync stores when 10 of
- * 5,000 files have changed, and what a restore reads. Git's part, finding out what has changed, is not in it.
+ * Snapshots of a workspace compared with an import of the whole, on the same node in turns: what a sync stores when 10
+ * of 5,000 files have changed, and what a restore reads. The time git needs to find the changes is not included.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -63,7 +63,7 @@ async function benchStorage(storage: Storage, on: string): Promise<Result[]> {
       newBytes = made.bytes
     })
     const restored = await time(() => restore(storage, cid))
-    // New content for both: what the one has stored would be there for the other.
+    // New content for each: otherwise the second would find what the first has stored.
     change(tree, i + ROUNDS + 1)
     const added = await time(async () => {
       cid = (await storage.add(entries(tree), { signal })).cid
@@ -85,7 +85,7 @@ async function benchStorage(storage: Storage, on: string): Promise<Result[]> {
   ]
 }
 
-/** Gives some files new content. @returns those. */
+/** Gives some files new content. @returns these files. */
 function change(tree: Tree, round: number): Tree {
   const paths = [...tree.keys()]
   const changed: Tree = new Map()
@@ -96,7 +96,7 @@ function change(tree: Tree, round: number): Tree {
   return changed
 }
 
-/** Stores the changed files as a sync does once it knows them. The name of a blob is its path. */
+/** Stores the changed files like a sync that knows them. The name of a blob is its path. */
 function sync(storage: Storage, base: CID | null, changed: Tree): Promise<{ cid: CID; bytes: number }> {
   return buildSnapshot(storage, {
     base,
@@ -112,7 +112,7 @@ function sync(storage: Storage, base: CID | null, changed: Tree): Promise<{ cid:
   })
 }
 
-/** Reads all the files. @throws Error when they are not all there. */
+/** Reads all files. @throws Error if any are missing. */
 async function restore(storage: Storage, cid: CID): Promise<void> {
   let bytes = 0
   for await (const { content } of walkFolder(storage, cid, { signal })) {

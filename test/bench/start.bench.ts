@@ -1,6 +1,6 @@
 /**
- * `npm start` on the embedded parts: the first start, later ones, and Ctrl-C, against the least of what it does: a
- * PostgreSQL of the distribution's that is made or started, then a Node.js server that answers.
+ * `npm start` on the embedded parts: the first start, later ones, and Ctrl-C, compared with the minimum: a PostgreSQL
+ * of the distribution that is created or started, then a Node.js server that responds.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ export async function bench(): Promise<Result[]> {
   await chmod(dataDir, 0o711)
   const env = {
     ...process.env,
-    // Nothing of an earlier start is there at the first one, as on a new machine.
+    // At the first start nothing of an earlier one exists, as on a new machine.
     NODE_COMPILE_CACHE: join(dataDir, 'cache'),
     BERTH_DATA_DIR: dataDir,
     BERTH_BASE_IMAGE: 'none',

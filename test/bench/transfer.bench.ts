@@ -1,7 +1,8 @@
 /**
- * How fast a file goes in and out: an upload to Berth against `ipfs add`, and a download from its gateway
- * against `ipfs cat`, on the same Kubo; an upload to the embedded node against a server that does next to nothing
- * (`bare-upload.ts`). New content for each upload. The client is curl, for one in Node.js would be half of the cost.
+ * How fast a file is uploaded and downloaded: an upload to Berth compared with `ipfs add`, and a download from its
+ * gateway compared with `ipfs cat`, on the same Kubo; an upload to the embedded node compared with a minimal server
+ * (`bare-upload.ts`). New content for each upload. The client is curl, because a client in Node.js would be half of the
+ * cost.
  */
 import { execFile } from 'node:child_process'
 import { rm } from 'node:fs/promises'
@@ -108,7 +109,7 @@ async function startBareServer(ending: AsyncDisposableStack): Promise<string> {
   return url
 }
 
-/** Runs both, now one first and now the other; the second is left out where there is none. */
+/** Runs both in alternating order; the second is omitted if it does not exist. */
 async function inTurns<A, B>(
   round: number,
   first: () => Promise<A>,
@@ -153,7 +154,10 @@ async function curl(...args: string[]): Promise<string> {
   return stdout
 }
 
-/** The alternative that Berth is held against: Kubo's own command, with the start of its process as a user has it. */
+/**
+ * The alternative that Berth is compared with: Kubo's own command, including the start of its process, as a user runs
+ * it.
+ */
 async function ipfs(stack: Stack, ...args: string[]): Promise<void> {
   const env = { ...process.env, IPFS_PATH: stack.parts?.kubo.repo }
   const command = 'exec "$0" "$@" > /dev/null'

@@ -1,6 +1,6 @@
 /**
  * Requests that users make all day: a page of files with their metadata, the state of an operation, a folder of small
- * files in one form, and pieces of a video. Against the same Kubo's RPC API, or an Express server that does the least.
+ * files in one form, and pieces of a video. Compared with the same Kubo's RPC API, or a minimal Express server.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -33,7 +33,7 @@ const VIDEO_BYTES = 100_000_000
 const RANGES = 100
 const RANGE_BYTES = 1_000_000
 const RANGE_CLIENTS = 4
-/** The embedded node is held against a server that keeps nothing, and against one that only sends a file. */
+/** The embedded node is compared with a server that stores nothing, and with one that only sends a file. */
 const GOALS = {
   real: { folder: { atMost: 1.5 }, ranges: { atMost: 1.5 } },
   embedded: { folder: { atMost: 5 }, ranges: { atMost: 3 } },
@@ -150,7 +150,7 @@ async function benchContent(kind: 'real' | 'embedded'): Promise<Result[]> {
 
 /**
  * Sends new files in one folder, as one form.
- * @param slash how it is written in their names.
+ * @param slash how slashes are encoded in their names.
  * @returns ms.
  */
 async function sendFolder(url: string, slash: string, headers?: Record<string, string>): Promise<number> {
@@ -181,7 +181,7 @@ const catRanges = (url: string, cid: string, offsets: number[]) =>
     return { method: 'POST', path: `/api/v0/cat?${query}` }
   })
 
-/** Reads a piece from each offset, some at a time. @throws Error when one is not whole. */
+/** Reads a piece from each offset, some at a time. @throws Error if a piece is incomplete. */
 async function readAll(
   url: string,
   offsets: number[],
@@ -200,7 +200,7 @@ async function readAll(
   }
 }
 
-/** The server that does the least. @returns its origin. */
+/** The minimal server. @returns its origin. */
 async function startBare(ending: AsyncDisposableStack, settings: NodeJS.ProcessEnv): Promise<string> {
   const port = await freePort()
   const running = run(process.execPath, [BARE], {

@@ -1,6 +1,6 @@
 /**
- * An agent's workspace of 5,000 files and 98 MB in Docker: saving all of it, held against git and Kubo by themselves, and
- * saving ten changes; and clone and push, held against `git http-backend` with the same repository.
+ * An agent's workspace of 5,000 files and 98 MB in Docker: saving all of it, compared with git and Kubo by themselves,
+ * and saving ten changes; and clone and push, compared with `git http-backend` with the same repository.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -38,7 +38,7 @@ export async function bench(): Promise<Result[]> {
     BERTH_RUNTIME: 'docker',
     BERTH_BASE_IMAGE: BASE_IMAGE,
     BERTH_ENGINES_DIR: enginesDir,
-    // Only the snapshots that are asked for.
+    // Only the snapshots that are requested.
     BERTH_SNAPSHOT_SECONDS: '86400',
     ...model.env,
   }
@@ -78,7 +78,7 @@ export async function bench(): Promise<Result[]> {
   ]
 }
 
-/** Text that differs from file to file, as the ratio of compression counts in git. */
+/** Text that differs from file to file, because git's compression ratio matters. */
 async function fill(api: Api, agent: Agent): Promise<void> {
   const program = `const { mkdirSync, writeFileSync } = require('node:fs')
     for (let i = 0; i < ${FILES}; i++) {
@@ -108,7 +108,7 @@ async function exec(api: Api, { agentId }: Agent, command: string): Promise<void
 const sync = (api: Api, { agentId }: Agent) =>
   api.call('POST', `/v0/agents/${agentId}/snapshots/sync`, undefined, { prefer: 'wait=120' })
 
-/** The same files by `git add`, `git commit` and `ipfs add -r`; nothing without a Kubo. */
+/** The same files through `git add`, `git commit` and `ipfs add -r`; undefined without a Kubo. */
 async function byThemselves(folder: string, ours: string, first: number): Promise<Result[]> {
   if (!kuboBinary) return []
   await using ending = new AsyncDisposableStack()
@@ -150,7 +150,7 @@ async function pushes(folder: string, ours: string, theirs: string) {
   await inClone('reset', '--quiet')
   const rounds = []
   for (let i = 0; i < ROUNDS; i++) {
-    // Commits that the agent has saved by itself meanwhile come first; the other server gets them with the push.
+    // Commits that the agent has saved by itself since then come first; the other server gets them with the push.
     await inClone('fetch', '--quiet', ours, 'main')
     await inClone('reset', '--quiet', '--soft', 'FETCH_HEAD')
     const path = join(clone, 'pushed.bin')

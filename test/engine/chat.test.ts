@@ -1,4 +1,4 @@
-/** Talking to the real engine through agentd, as old and new clients do. */
+/** Chat with the real engine through agentd, by old and new clients. */
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ before(async () => {
 after(() => engine.close())
 
 const authorization = `Bearer ${TOKEN}`
-/** A first turn on a machine that is busy. */
+/** A first turn on a busy machine. */
 const TURN_MS = 120_000
 
 /** A client of the gateway's WebSocket. */
@@ -34,7 +34,7 @@ class Client {
     })
   }
 
-  /** The next frame that fits; those before it are dropped. */
+  /** The next matching frame; earlier frames are dropped. */
   async next(fits: (frame: any) => boolean): Promise<any> {
     const late = setTimeout(() => this.socket.terminate(), TURN_MS)
     try {
@@ -77,7 +77,7 @@ const cli = {
   permissions: {},
 }
 
-test('clients of protocol 3 and 4 chat, whatever page they come from and token they send', async () => {
+test('clients of protocol 3 and 4 chat from any page and with any token', async () => {
   const clients = [
     { minProtocol: 3, maxProtocol: 3, auth: { token: 'a token of ours' } },
     { minProtocol: 4, maxProtocol: 4, auth: { token: GATEWAY_TOKEN } },
@@ -101,7 +101,7 @@ test('clients of protocol 3 and 4 chat, whatever page they come from and token t
   }
 })
 
-test('a device waits for its owner; one that signed another token is no device', async () => {
+test('a device waits for its owner’s approval, and one that signed another token does not count', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
   const id = createHash('sha256').update(raw).digest('hex')
@@ -164,7 +164,7 @@ async function post(path: string, json: object): Promise<Response> {
 
 const question = { model: 'openclaw/default', messages: [{ role: 'user', content: 'how are you' }] }
 
-test('HTTP chat answers whole and as a stream', async () => {
+test('HTTP chat returns whole replies and streams', async () => {
   const whole = await post('/v1/chat/completions', question)
   assert.equal(whole.status, 200)
   const completion = (await whole.json()) as any
@@ -178,13 +178,13 @@ test('HTTP chat answers whole and as a stream', async () => {
   assert.match(text, /^pong: .*how are you/s)
 })
 
-test('the responses endpoint answers too', async () => {
+test('the responses endpoint works too', async () => {
   const response = await post('/v1/responses', { model: 'openclaw/default', input: 'what now' })
   assert.equal(response.status, 200)
   assert.match(JSON.stringify(await response.json()), /pong: .*what now/)
 })
 
-test('a request that the engine refuses keeps its status', async () => {
+test('a request that the engine rejects keeps its status', async () => {
   const response = await post('/v1/chat/completions', { model: 'openclaw/none', messages: [] })
   assert.equal(response.status, 400)
   await response.body?.cancel()
@@ -231,14 +231,14 @@ test("a provider's refusals reach chat at once in the provider's words [report: 
     const { state, error } = (await lastOfReply()) as any
     assert.equal(state, 'failed')
     assert.match(error, new RegExp(message))
-    // Each was tried once.
+    // Each request was tried once.
     assert.equal(model.requests.length - before, 5)
   }
   model.refusal = undefined
   assert.equal((await post('/v1/chat/completions', question)).status, 200)
 })
 
-test('a gateway without a model says what is missing, and so does chat [report: no model]', async () => {
+test('a gateway without a model names what is missing, and so does chat [report: no model]', async () => {
   // An agent that never had a model names none.
   const { text } = (await engine.agentd.call<any>('GET', '/v1/config')).body
   const config = JSON.parse(text)

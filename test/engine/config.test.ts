@@ -1,4 +1,4 @@
-/** The engine's configuration through agentd: what is shown, what is taken, what lasts. */
+/** The engine's configuration through agentd: what is shown, what is accepted, what lasts. */
 import assert from 'node:assert/strict'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -43,15 +43,15 @@ async function applied(): Promise<any> {
   return body.payload.config
 }
 
-test('secrets are not shown, and paths are those of the API', async () => {
+test('secrets are hidden, and paths are in the form of the API', async () => {
   const config = await read()
   assert.equal(config.gateway.auth.token, REDACTED)
   assert.equal(config.agents.defaults.workspace, '/home/node/clawd/workspace')
-  assert.equal(config.models.providers.berth.apiKey, `\${BERTH_MODEL_KEY}`, 'a reference is no secret')
+  assert.equal(config.models.providers.berth.apiKey, `\${BERTH_MODEL_KEY}`, 'a reference is not a secret')
   assert.equal((await stored()).gateway.auth.token, GATEWAY_TOKEN)
 })
 
-test('a config that was read can be written, with changes; nothing of it is lost or restarted', async () => {
+test('a config can be read, changed and written without losing or restarting anything', async () => {
   const before = await engine.agentd.status()
   const config = await read()
   config.agents.defaults.thinkingDefault = 'low'
@@ -79,7 +79,7 @@ test('a config that was read can be written, with changes; nothing of it is lost
   assert.deepEqual([gateway.pid, gateway.restarts, gateway.state], [pid, restarts, 'ready'])
 })
 
-test('keys that the operator owns cannot be taken over, and are put back when they are left out', async () => {
+test('keys that the operator owns cannot be overridden, and are restored if omitted', async () => {
   const refused = async (change: (config: any) => void) => {
     const config = await read()
     change(config)
@@ -109,7 +109,7 @@ test('keys that the operator owns cannot be taken over, and are put back when th
   assert.equal((await stored()).update.checkOnStart, false)
 })
 
-test('a redacted value is kept only where there is one', async () => {
+test('a redacted value is accepted only where the config has one', async () => {
   const refused = async (change: (config: any) => void) => {
     const config = await read()
     change(config)
@@ -128,7 +128,7 @@ test('a redacted value is kept only where there is one', async () => {
   assert.ok(!(await readFile(path(), 'utf8')).includes(REDACTED))
 })
 
-test('a config that the engine does not take changes nothing, and the engine says why', async () => {
+test('a config that the engine rejects changes nothing, and the engine’s reason is returned', async () => {
   const before = await readFile(path(), 'utf8')
   const config = await read()
   const check = await write({ ...config, gatway: {} })
@@ -154,14 +154,14 @@ test('checking a config changes nothing', async () => {
   assert.equal(await readFile(path(), 'utf8'), before)
 })
 
-test('a config that was written survives a restart, also a file that was made much shorter', async () => {
+test('a written config survives a restart, even if the file became much shorter', async () => {
   const config = await read()
   delete config.models.providers.mine
   delete config.messages
   config.messages = { responsePrefix: 'berth' }
   assert.equal((await write(config)).valid, true)
   await until(
-    'the engine has taken it over',
+    'the engine has applied it',
     60_000,
     async () => (await applied()).messages.responsePrefix === 'berth',
   )
@@ -171,7 +171,7 @@ test('a config that was written survives a restart, also a file that was made mu
   assert.equal((await applied()).messages.responsePrefix, 'berth')
 })
 
-test('a config that was broken can be seen, and put right while the gateway is down', async () => {
+test('a broken config can be read and repaired while the gateway is down', async () => {
   const good = await read()
   await engine.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
   await writeFile(path(), `{ broken, "token": "${GATEWAY_TOKEN}"`)

@@ -1,4 +1,4 @@
-/** agentd with the real engine, and the stand-in of other tests compared with it. */
+/** agentd with the real engine, and a comparison with the stand-in of other tests. */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { processesOf, TestAgentd } from '../integration/agentd/agentd.ts'
 import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
 import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 
-/** The most that a boot takes on a busy machine: 7 to 10 s on a quiet one. */
+/** The most that a boot takes on a busy machine; on a quiet one it takes 7 to 10 s. */
 const READY_MS = 240_000
 const GATEWAY_TOKEN = 'token-of-the-gateway'
 const config = {} as Config
@@ -33,7 +33,7 @@ function start(agentd: TestAgentd, run: string, channels = {}, request: Partial<
   })
 }
 
-/** False where the process has ended by itself. */
+/** False if the process has exited by itself. */
 function kill(pid: number | null): boolean {
   try {
     return pid !== null && process.kill(pid, 'SIGKILL')
@@ -43,7 +43,7 @@ function kill(pid: number | null): boolean {
   }
 }
 
-/** Asks the gateway itself, past agentd. */
+/** Asks the gateway itself, without agentd. */
 async function rpc(agentd: TestAgentd, token: string): Promise<number> {
   const url = `http://127.0.0.1:${agentd.config.gatewayPort}/api/v1/admin/rpc`
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -51,7 +51,7 @@ async function rpc(agentd: TestAgentd, token: string): Promise<number> {
   return (await fetch(url, { method: 'POST', headers, body })).status
 }
 
-/** The engine becomes ready, and says so where agentd and Berth ask it. */
+/** The engine becomes ready and reports it where agentd and Berth ask. */
 async function becomesReady(agentd: TestAgentd): Promise<void> {
   const { gateway } = await agentd.until('ready', READY_MS, (status) => ready(status) || failed(status))
   assert.deepEqual([gateway.state, gateway.exitCode], ['ready', null], gateway.reason ?? '')
@@ -64,7 +64,7 @@ async function becomesReady(agentd: TestAgentd): Promise<void> {
   assert.ok(environment.includes(`OPENCLAW_GATEWAY_TOKEN=${GATEWAY_TOKEN}`))
 }
 
-/** The engine ends in time when it is asked to, and leaves nothing behind. */
+/** The engine exits in time when it is asked to, and leaves nothing behind. */
 async function endsInTime(agentd: TestAgentd): Promise<void> {
   const started = Date.now()
   await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
@@ -72,7 +72,7 @@ async function endsInTime(agentd: TestAgentd): Promise<void> {
   assert.deepEqual(await processesOf(agentd), [])
 }
 
-/** The engine in another folder refuses the state that this one has left. */
+/** The engine in another folder rejects the state that this one has left. */
 async function refusesState(agentd: TestAgentd, engineDir: string): Promise<void> {
   await agentd.kill('SIGTERM')
   agentd.config.engineDir = engineDir
@@ -84,7 +84,7 @@ async function refusesState(agentd: TestAgentd, engineDir: string): Promise<void
 }
 
 describe('the stand-in for the engine', () => {
-  test('the stand-in for the engine becomes ready, ends and refuses like the real engine', async (t) => {
+  test('the stand-in for the engine becomes ready, exits and refuses like the real engine', async (t) => {
     const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
     t.after(() => rm(dir, { recursive: true }))
     await installStandIns(dir)
@@ -108,7 +108,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('the real engine becomes ready with the token of the agent, on the port of agentd', async () => {
+  test('the real engine becomes ready with the agent’s token on agentd’s port', async () => {
     await start(agentd, 'first')
     await becomesReady(agentd)
     assert.equal(await rpc(agentd, GATEWAY_TOKEN), 200)
@@ -123,11 +123,11 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.ok(lines.every(({ message }) => !message.startsWith('{')))
   })
 
-  test('the real engine answers again after SIGKILL, at any moment of its start', async () => {
+  test('the real engine responds again after a SIGKILL at any moment of its start', async () => {
     let { restarts: seen } = (await agentd.status()).gateway
     let expected = seen + 3
     const look = ({ gateway }: AgentStatus) => {
-      // A busy machine can be why the engine refuses a start: that one is made again as well.
+      // On a busy machine, the engine may refuse a start; that start is repeated as well.
       if (gateway.restarts > seen && gateway.exitCode === REFUSED) expected++
       seen = gateway.restarts
       return gateway
@@ -150,12 +150,12 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.equal(await rpc(agentd, GATEWAY_TOKEN), 200)
   })
 
-  test('the real engine ends with its helpers', async () => {
+  test('the real engine exits with its helpers', async () => {
     assert.ok((await processesOf(agentd)).length >= 3)
     await endsInTime(agentd)
   })
 
-  test('the real engine refuses a key that it does not know, and says which', async () => {
+  test('the real engine rejects an unknown key and names it', async () => {
     const file = join(agentd.home, '.openclaw/openclaw.json')
     const text = await readFile(file, 'utf8')
     await writeFile(file, JSON.stringify({ ...JSON.parse(text), bogus: true }))
@@ -169,11 +169,11 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     await writeFile(file, text)
   })
 
-  test('the real engine refuses the state of a newer one, and says so', async () => {
+  test('the real engine rejects the state of a newer engine and reports it', async () => {
     await refusesState(agentd, join(enginesDir, OLDER_ENGINE_VERSION))
   })
 
-  test('the real engine comes up without the plugin of a channel that cannot be installed', async () => {
+  test('the real engine starts without the plugin of a channel that cannot be installed', async () => {
     await agentd.kill('SIGTERM')
     agentd.config.engineDir = join(enginesDir, ENGINE_VERSION)
     await agentd.boot()

@@ -1,4 +1,4 @@
-/** A real agentd with the real engine and a model, for tests of what agentd does with them. */
+/** A real agentd with the real engine and a model, for tests of how agentd handles them. */
 import { join } from 'node:path'
 import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/openclaw/config.ts'
 import { type HttpResponse, TestAgentd, until } from '../integration/agentd/agentd.ts'
@@ -11,14 +11,14 @@ export interface EngineTest {
   agentd: TestAgentd
   model: ModelServer
   /**
-   * Starts the gateway, or another run of it, as a worker does; resolves when it is ready.
+   * Starts the gateway, or another run of it, like a worker; resolves when it is ready.
    * @param withModel false for an operator without a model.
    */
   run(withModel?: boolean): Promise<void>
   close(): Promise<void>
 }
 
-/** Asks agentd again where it has not called the gateway, which stalls on a busy machine, above all after its start. */
+/** Retries if agentd could not reach the gateway, which stalls on a busy machine, especially after its start. */
 export function whenReady<T extends object>(ask: () => Promise<HttpResponse<T>>): Promise<HttpResponse<T>> {
   return until('the gateway takes the call', 60_000, async () => {
     const answer = await ask()
@@ -27,7 +27,7 @@ export function whenReady<T extends object>(ask: () => Promise<HttpResponse<T>>)
   })
 }
 
-/** @param env secrets of the agent. @param standIn folder of a stand-in, in place of the real engine. */
+/** @param env secrets of the agent. @param standIn folder of a stand-in, instead of the real engine. */
 export async function startEngine(env: Record<string, string> = {}, standIn?: string): Promise<EngineTest> {
   const engineDir = standIn ?? join(await ensureEngines(), ENGINE_VERSION)
   const model = await startModel()

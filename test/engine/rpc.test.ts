@@ -1,4 +1,4 @@
-/** The engine's methods as agentd passes them on: what they take and what they answer. */
+/** The engine's methods as agentd forwards them: their parameters and results. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { RpcResponse } from '../../agentd/protocol.ts'
@@ -48,7 +48,7 @@ test('a task is added, changed, run and removed', async () => {
   assert.deepEqual([changed.id, changed.enabled, changed.name], [id, false, 'greet later'])
   const ids = async (params: object) =>
     (await payload('cron.list', params)).jobs.map((listed: { id: string }) => listed.id)
-  assert.ok(!(await ids({})).includes(id), 'one that is switched off is not listed')
+  assert.ok(!(await ids({})).includes(id), 'a disabled task is not listed')
   assert.ok((await ids({ includeDisabled: true })).includes(id))
 
   const run = await payload('cron.run', { id, mode: 'force' })
@@ -62,7 +62,7 @@ test('a task is added, changed, run and removed', async () => {
   assert.deepEqual(await payload('cron.remove', { id }), { ok: true, removed: true })
 })
 
-test("a call that the engine refuses fails with the engine's own code", async () => {
+test("a call that the engine rejects fails with the engine's own code", async () => {
   for (const method of ['cron.get', 'cron.remove', 'cron.run', 'cron.runs'])
     assert.equal((await refusal(method, { id: 'none' })).code, 'CRON_JOB_NOT_FOUND', method)
   const { code, message } = await refusal('cron.add', { ...job, schedule: { kind: 'cron', expr: 'bad' } })
@@ -75,7 +75,7 @@ test("a call that the engine refuses fails with the engine's own code", async ()
   })
 })
 
-test('the other methods that Berth uses are there', async () => {
+test('the other methods that Berth uses exist', async () => {
   assert.deepEqual(await payload('device.pair.list'), { pending: [], paired: [] })
   assert.equal((await payload('config.get')).valid, true)
   assert.equal((await payload('health')).ok, true)
@@ -83,7 +83,7 @@ test('the other methods that Berth uses are there', async () => {
   assert.equal((await payload('config.schema')).schema.type, 'object')
 })
 
-test('many calls at once all get their own answer', async () => {
+test('many concurrent calls each get their own result', async () => {
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, i) => refusal(`no.such.${i}`).then(({ message }) => message)),
   )
@@ -93,7 +93,7 @@ test('many calls at once all get their own answer', async () => {
   )
 })
 
-test('a call that takes too long ends in time', async () => {
+test('a call that takes too long times out', async () => {
   const started = Date.now()
   const { status, body } = await engine.agentd.call<{ error: string }>('POST', '/v1/rpc', {
     json: { method: 'agent.wait', params: { runId: 'none', timeoutMs: 60_000 }, timeoutMs: 300 },
@@ -102,7 +102,7 @@ test('a call that takes too long ends in time', async () => {
   assert.ok(Date.now() - started < 20_000)
 })
 
-test('a call that makes no sense never reaches the gateway', async () => {
+test('an invalid call never reaches the gateway', async () => {
   for (const json of [
     null,
     {},
@@ -116,7 +116,7 @@ test('a call that makes no sense never reaches the gateway', async () => {
   }
 })
 
-test('a call to a gateway that died is answered at once, and reaches it when it is back', async () => {
+test('a call to a dead gateway fails at once, and works when the gateway is back', async () => {
   const { gateway } = await engine.agentd.status()
   process.kill(gateway.pid as number, 'SIGKILL')
   const seen = new Set<string>()
@@ -125,7 +125,7 @@ test('a call to a gateway that died is answered at once, and reaches it when it 
       json: { method: 'health', params: {}, timeoutMs: 5000 },
     })
     seen.add(`${status} ${body.error ?? ''}`)
-    // By its process: a start that the engine refuses is a restart as well.
+    // Killed by its process, because a start that the engine refuses counts as a restart as well.
     return status === 200 && (await engine.agentd.status()).gateway.pid !== gateway.pid
   })
   for (const answer of seen) assert.match(answer, /^(200 |503 not_ready|502 engine)$/)

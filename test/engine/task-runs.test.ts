@@ -1,4 +1,4 @@
-/** Runs of scheduled tasks as agentd notices and tells them, with the real engine. */
+/** Runs of scheduled tasks as agentd notices and reports them, with the real engine. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { ENGINES, installEngine } from '../torture/agent-world.ts'
 import { type EngineTest, GATEWAY_TOKEN, startEngine, whenReady } from './engine.ts'
 
 const SECRET = 'a-secret-of-the-agent-5417'
-/** Runs of a page. */
+/** Runs per page. */
 const PAGE = 50
 let engine: EngineTest
 before(async () => {
@@ -35,9 +35,9 @@ const count = async () => (await engine.agentd.status()).taskRuns
 const run = async (id: string, of = engine): Promise<string> =>
   (await payload('cron.run', { id, mode: 'force' }, of)).runId
 const told = (runId: string, of = engine) =>
-  until('the run is told', 120_000, async () => (await page(0, of)).runs.find((one) => one.runId === runId))
+  until('the run is reported', 120_000, async () => (await page(0, of)).runs.find((one) => one.runId === runId))
 
-/** Connects to the gateway as agentd does, and counts what that tells of its tasks from then on. */
+/** Connects to the gateway like agentd, and counts its events about tasks from then on. */
 const followTasks = (t: TestContext): Promise<() => number> =>
   until('the gateway takes a connection', 60_000, async () => {
     let events = 0
@@ -61,20 +61,20 @@ const job = {
   delivery: { mode: 'none' },
 }
 
-test('the status says that there may be runs when one has ended', async (t) => {
-  await until('what ran before it looked is counted twice', 60_000, async () => (await count()) > 1)
+test('the status shows that there may be runs when a run has ended', async (t) => {
+  await until('runs from before the first check are counted twice', 60_000, async () => (await count()) > 1)
   const before = await count()
   const events = await followTasks(t)
   const { id } = await payload('cron.add', { ...job, name: 'one' })
   const runId = await run(id)
   await told(runId)
-  // Each event counts, and once more a moment after the last of them, in case the engine's history was behind.
+  // Each event counts, and once more a moment after the last one, in case the engine's history was behind.
   await until('it is counted once more', 60_000, async () => (await count()) - before > events())
   const { name, status, error } = await told(runId)
   assert.deepEqual({ name, status, error }, { name: 'one', status: 'ok', error: null })
 })
 
-test('a run is told without the values of secrets', async () => {
+test('a run is reported without the values of secrets', async () => {
   const { id } = await payload('cron.add', {
     ...job,
     name: `Ask ${SECRET}`,
@@ -86,10 +86,10 @@ test('a run is told without the values of secrets', async () => {
   assert.ok(new Date(endedAt).getTime() - new Date(startedAt).getTime() === durationMs, runId)
 })
 
-test("a run of a job of the engine's own is not told", async () => {
+test('a run of the engine’s internal jobs is not reported', async () => {
   const { jobs } = await payload('cron.list', { includeDisabled: true })
   const own = jobs.find((one: { declarationKey?: string }) => one.declarationKey !== undefined)
-  assert.ok(own, 'the engine has a job of its own')
+  assert.ok(own, 'the engine has an internal job')
   const runId = await run(own.id)
   await until('it is over', 120_000, async () => {
     const { entries } = await payload('cron.runs', { id: own.id })
@@ -98,7 +98,7 @@ test("a run of a job of the engine's own is not told", async () => {
   assert.ok(!(await page()).runs.some(({ taskId }) => taskId === own.id))
 })
 
-test('pages go on until the end, and an offset that is none is refused', async () => {
+test('pages continue until the end, and an invalid offset is rejected', async () => {
   assert.deepEqual((await page(PAGE)).next, null)
   const { runs } = await page()
   assert.deepEqual((await page(1)).runs.at(-1), runs.at(-1))
@@ -108,13 +108,13 @@ test('pages go on until the end, and an offset that is none is refused', async (
   }
 })
 
-test('after another start of the gateway there may be runs that nobody heard of', async () => {
+test('after another start of the gateway there may be unnoticed runs', async () => {
   const before = await count()
   await engine.run()
-  await until('it says so', 60_000, async () => (await count()) > before)
+  await until('it reports them', 60_000, async () => (await count()) > before)
 })
 
-test('the stand-in of the torture reports tasks and runs like the real engine', async (t) => {
+test('the torture tests’ stand-in reports tasks and runs like the real engine', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-engine-'))
   t.after(() => rm(dir, { recursive: true }))
   await installEngine(dir, ENGINES.older)

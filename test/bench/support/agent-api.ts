@@ -16,7 +16,7 @@ export class Api {
     this.#key = key
   }
 
-  /** An agent that runs. */
+  /** A running agent. */
   async create(): Promise<Agent> {
     const { agent } = await this.call('POST', '/v0/agents', { name: 'bench' }, { prefer: 'wait=180' })
     if (agent.status !== 'running') throw new Error(`the agent is ${agent.status}: ${agent.statusReason}`)

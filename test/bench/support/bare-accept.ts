@@ -1,6 +1,6 @@
 /**
- * The alternative to the accept path: the least that an Express server could do for a pin request. One row with `pg`, one
- * BullMQ job on Redis. No keys, no checks, no operation, no second row.
+ * The alternative to the accept path: the least that an Express server could do for a pin request. One row with `pg`,
+ * one BullMQ job on Redis. No keys, no checks, no operation, no second row.
  */
 import { randomUUID } from 'node:crypto'
 import { Queue } from 'bullmq'

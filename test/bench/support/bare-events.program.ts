@@ -1,4 +1,6 @@
-/** The alternative to events: each is a NOTIFY, which a server in Node writes to all who listen. No rows are read. */
+/**
+ * The alternative to events: each event is a NOTIFY, which a server in Node writes to all listeners. No rows are read.
+ */
 import { createServer, type ServerResponse } from 'node:http'
 import pg from 'pg'
 

@@ -1,4 +1,6 @@
-/** The least that a server in Node can do: the same bytes for every request. Sends its address to who forked it. */
+/**
+ * The least that a server in Node can do: the same bytes for every request. Sends its address to its parent process.
+ */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -1,4 +1,4 @@
-/** The alternative to an agent: the engine's gateway in a container of the same image, with nothing of Berth. */
+/** The alternative to an agent: the engine's gateway in a container of the same image, without Berth. */
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -11,12 +11,12 @@ const READY_MS = 120_000
 export interface BareGateway {
   url: string
   token: string
-  /** From `docker run` until it says that it is ready. */
+  /** Time from `docker run` until it reports that it is ready. */
   readyMs: number
   stop(): Promise<void>
 }
 
-/** A shell command that runs the gateway of an engine's image with the openclaw.json that is in the variable CONFIG. */
+/** A shell command that runs the gateway of an engine's image with the openclaw.json in the variable CONFIG. */
 export const START_GATEWAY =
   'mkdir -p ~/.openclaw && printf %s "$CONFIG" > ~/.openclaw/openclaw.json && ' +
   'exec node /opt/openclaw/node_modules/openclaw/openclaw.mjs gateway run'
@@ -31,7 +31,7 @@ export const gatewayConfig = (port: number, bind: 'loopback' | 'lan', token: str
   http: { endpoints: { chatCompletions: { enabled: true } } },
 })
 
-/** The same model, and as little else as agents have. */
+/** The same model, and otherwise as little as agents have. */
 export function bareConfig(baseUrl: string): Record<string, unknown> {
   const limits = { contextWindow: 128_000, maxTokens: 8192 }
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
@@ -51,8 +51,8 @@ export function bareConfig(baseUrl: string): Record<string, unknown> {
 }
 
 /**
- * Runs it on the machine's own network, where the model is. The image and the limits are those of agents, and it
- * finds its configuration in its environment.
+ * Runs it on the machine's own network, where the model is. Image and limits are those of agents. Its environment has
+ * its configuration.
  * @param config openclaw.json, without `gateway`.
  */
 export async function startBareGateway(image: string, config: Record<string, unknown>): Promise<BareGateway> {

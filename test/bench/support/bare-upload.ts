@@ -1,7 +1,6 @@
 /**
- * The alternative to an upload to the embedded node: a server that takes the same form, looks for no parts in it, and
- * hashes what it is sent (`POST /hash`), or also writes it into a file that is on the disk when it answers (`POST
- * /store`).
+ * The alternative to an upload to the embedded node: a server that accepts the same form without parsing it, and hashes
+ * what it is sent (`POST /hash`), or also writes it into a file that is on the disk before it responds (`POST /store`).
  */
 import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'

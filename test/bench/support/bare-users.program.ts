@@ -1,6 +1,6 @@
 /**
- * The alternative to the requests of users: an Express server that does the least for each. No keys, no checks; an upload
- * is read and hashed, and kept nowhere.
+ * The alternative to the users' requests: an Express server that does the minimum for each. No keys, no checks; an
+ * upload is read and hashed, but not stored.
  */
 import { createHash } from 'node:crypto'
 import { Busboy } from '@fastify/busboy'

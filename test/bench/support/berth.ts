@@ -1,4 +1,4 @@
-/** A role of Berth as a process of its own, with its rows in the database. */
+/** A role of Berth in a separate process, with its rows in the database. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,13 +15,13 @@ const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 
 export interface Web {
   url: string
-  /** Authorization of the first workspace, on plan `unlimited`. */
+  /** Authorization header of the first workspace, on plan `unlimited`. */
   headers: Record<string, string>
   pool: Pool
   running: Running
 }
 
-/** Starts the web role on a database that it makes ready. The stack ends it. */
+/** Starts the web role on a database that it prepares. The stack stops it. */
 export async function startWeb(
   databaseUrl: string,
   stack: AsyncDisposableStack,

@@ -1,6 +1,6 @@
 /**
- * Readers of a stream of events, in a thread of their own. Posts `open` when all have begun, and to each message the times
- * that events took since the last one: from the `"at":<ms>` in each to here.
+ * Readers of a stream of events in a separate thread. Posts `open` when all streams have begun, and for each message
+ * the times that events took since the last one: from the `"at":<ms>` in each event until its arrival here.
  */
 import { request } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'

@@ -19,8 +19,8 @@ export interface Load {
 }
 
 /**
- * Sends `count` requests with `concurrency` of them under way at any time.
- * @throws Error for an answer that is not 200: a server that refuses would win every benchmark.
+ * Sends `count` requests with `concurrency` of them in progress at any time.
+ * @throws Error for a status other than 200, because a server that refuses would win every benchmark.
  */
 export async function load(target: Target, count: number, concurrency: number): Promise<Load> {
   const pool = new Pool(target.url, { connections: concurrency, pipelining: 1 })

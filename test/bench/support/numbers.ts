@@ -1,4 +1,4 @@
-/** The middle value; the mean of the two middle ones of an even number of values. */
+/** The middle value, or the mean of the two middle values. */
 export function median(values: number[]): number {
   return (quantile(values, 0.5) + quantile(values, 0.5, Math.floor)) / 2
 }

@@ -1,4 +1,4 @@
-/** Programs that benchmarks need beside Node.js: made or started once, by the scripts that `.ci/run` uses. */
+/** Programs that benchmarks need besides Node.js: built or started once, by the scripts that `.ci/run` uses. */
 import { execFile } from 'node:child_process'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,10 @@ import { promisify } from 'node:util'
 
 export type Part = 'servers' | 'kubo' | 'docker' | 'engines' | 'cluster'
 
-/** Scripts in their order; the last line of one is the value of the variable, or a folder with programs in `bin`. */
+/**
+ * Scripts in order. The last line of a script's output is the value of the variable, or a folder with programs in
+ * `bin`.
+ */
 const SCRIPTS: Record<Part, { script: string; variable?: string; programs?: true }[]> = {
   servers: [{ script: 'servers.sh' }],
   kubo: [{ script: 'kubo.sh', variable: 'BERTH_TEST_KUBO' }],
@@ -20,14 +23,15 @@ const SCRIPTS: Record<Part, { script: string; variable?: string; programs?: true
 }
 const FOLDER = new URL('../../../scripts/ci/', import.meta.url)
 
-/** A variable that the user has set is taken as it is. */
+/** A variable that the user has set stays unchanged. */
 const given = { ...process.env }
 const made = new Map<Part, Promise<NodeJS.ProcessEnv>>()
 
 /**
- * Makes or starts parts, unless that was done before.
- * @returns the environment that finds them. Without Docker it has no base image: nothing is run in containers by chance.
- * @throws Error with what a script has said, for one that fails.
+ * Builds or starts parts, unless that was done before.
+ * @returns the environment in which they are found. Without Docker it has no base image, so that nothing runs in
+ * containers by chance.
+ * @throws Error with the output of a script that fails.
  */
 export async function prepare(parts: Part[]): Promise<NodeJS.ProcessEnv> {
   const env: NodeJS.ProcessEnv = { BERTH_BASE_IMAGE: 'none' }

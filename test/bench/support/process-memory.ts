@@ -4,14 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /**
  * Proportional set size of a process in bytes: pages that it shares with others, such as those of the Node binary, are
- * counted in parts, so those of several processes may be added up. 0 when it is gone.
+ * counted in part, so that the sizes of several processes may be summed. 0 if it is gone.
  */
 export async function proportionalBytes(pid: number): Promise<number> {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '')
   return 1024 * Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0)
 }
 
-/** The same of a process and all that it has started. */
+/** The same for a process and everything that it has started. */
 export async function bytesOfTree(pid: number): Promise<number> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
   const below = children.trim().split(' ').filter(Boolean).map(Number)
@@ -19,7 +19,9 @@ export async function bytesOfTree(pid: number): Promise<number> {
   return all.reduce((sum, bytes) => sum + bytes, 0)
 }
 
-/** The process whose command line and environment have all of these words. @throws Error when there is not exactly one. */
+/**
+ * The process whose command line and environment contain all of these words. @throws Error unless there is exactly one.
+ */
 export async function findProcess(...words: string[]): Promise<number> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
@@ -34,7 +36,7 @@ export async function findProcess(...words: string[]): Promise<number> {
 
 const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')
 
-/** Reads values again and again while `work` runs; resolves to the largest of each. */
+/** Reads values repeatedly while `work` runs; resolves to the largest of each. */
 export async function peaksDuring<K extends string>(
   read: () => Promise<Record<K, number>>,
   work: Promise<unknown>,

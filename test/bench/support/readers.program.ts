@@ -1,6 +1,6 @@
 /**
- * Clients that read paths of a gateway over and over, in a thread of their own: what they do with the bytes must not
- * be measured. Posts the status of each answer.
+ * Clients that read paths of a gateway over and over, in a separate thread, because their work must not be measured.
+ * Posts the status of each response.
  */
 import { request } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'

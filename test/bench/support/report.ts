@@ -2,19 +2,19 @@
 import { styleText } from 'node:util'
 
 export interface Result {
-  /** The name of the result in the benchmark, the same in every run: runs are compared by it. */
+  /** The name of the result in the benchmark, the same in every run, because runs are compared by it. */
   what: string
-  /** The figure of Berth, and of what it is held against. */
+  /** The figure of Berth, and of the alternative. */
   berth: string
   bare?: string
   ratio?: number
-  /** The ratio that is aimed at; a result without a goal is for information. */
+  /** The target ratio; a result without a goal is for information. */
   goal?: { atLeast: number } | { atMost: number } | undefined
 }
 
 export type Verdict = 'met' | 'missed'
 
-/** A ratio that is worse by this share is slower; less is a difference of two runs of the same code. */
+/** A ratio that is worse by this share is slower; two runs of the same code may differ by less. */
 const TOLERANCE = 0.15
 
 /** Undefined for a result without a goal. */
@@ -30,11 +30,14 @@ export function showGoal({ goal }: Result): string {
   return 'atLeast' in goal ? `≥ ${goal.atLeast}` : `≤ ${goal.atMost}`
 }
 
-/** A ratio with at least two digits that say something. */
+/** A ratio with at least two significant digits. */
 export const showRatio = ({ ratio }: Result) =>
   ratio === undefined ? '' : ratio < 0.1 ? ratio.toPrecision(2) : ratio.toFixed(ratio < 10 ? 2 : 0)
 
-/** How a result differs from that of an earlier run. Those without a ratio are never `slower`: they depend on the machine. */
+/**
+ * How a result differs from an earlier run. Results without a ratio are never `slower`, because they depend on the
+ * machine.
+ */
 export function change(now: Result, then: Result | undefined): 'new' | 'slower' | 'faster' | '' {
   if (!then) return 'new'
   if (now.ratio === undefined || then.ratio === undefined) return ''
@@ -43,12 +46,14 @@ export function change(now: Result, then: Result | undefined): 'new' | 'slower' 
   return better > 1 / (1 - TOLERANCE) ? 'faster' : ''
 }
 
-/** True where a larger figure is better: by the goal; without one, for a ratio of rates (`/s`), and not of times or bytes. */
+/**
+ * True if a larger figure is better: by the goal; without one, for a ratio of rates (`/s`), but not of times or bytes.
+ */
 const moreIsBetter = ({ goal, berth }: Result) => (goal ? 'atLeast' in goal : berth.includes('/s'))
 
 /**
  * Prints results as one table. Nothing here fails: a goal that is missed is shown as missed.
- * @param earlier results of an earlier run by their name, to be shown beside them.
+ * @param earlier results of an earlier run by name, to show next to them.
  */
 export function print(title: string, results: Result[], earlier?: Map<string, Result>): void {
   const rows = results.map((result) => {

@@ -1,4 +1,4 @@
-/** A whole run as JSON, for another one to be compared with, and in the table of docs/benchmarks.md. */
+/** A whole run as JSON, for comparison with another one, and in the table of docs/benchmarks.md. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { type Result, showGoal, showRatio, type Verdict, verdict } from './report.ts'
@@ -24,7 +24,7 @@ function machine(): string {
   return `${cores} cores (${cpus()[0]?.model}), ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node.js ${process.version}`
 }
 
-/** @throws Error when two results have one name: runs could not be compared by it. */
+/** @throws Error if two results have one name, because runs could not be compared by it. */
 export function addResults(run: Run, benchmark: string, results: Result[]): void {
   for (const result of results) {
     const id = `${benchmark}/${result.what}`
@@ -35,7 +35,7 @@ export function addResults(run: Run, benchmark: string, results: Result[]): void
 
 export const writeRun = (path: string, run: Run) => writeFile(path, `${JSON.stringify(run, null, 2)}\n`)
 
-/** @throws Error naming the file when it is none that {@link writeRun} has written. */
+/** @throws Error naming the file if {@link writeRun} did not write it. */
 export async function readRun(path: string): Promise<Run> {
   try {
     const run = JSON.parse(await readFile(path, 'utf8'))
@@ -46,7 +46,7 @@ export async function readRun(path: string): Promise<Run> {
   }
 }
 
-/** Results of one benchmark by their name. */
+/** Results of one benchmark by name. */
 export const byName = (run: Run, benchmark: string): Map<string, Result> =>
   new Map(run.rows.filter((row) => row.benchmark === benchmark).map((row) => [row.what, row]))
 
@@ -57,7 +57,7 @@ const END = '<!-- end of what is written -->'
  * Puts a run into the table between the two marks of a page: rows of its benchmarks are replaced, others stay with
  * their date.
  * @param order of the benchmarks in the table.
- * @throws Error when the page lacks the marks.
+ * @throws Error if the page lacks the marks.
  */
 export function intoPage(page: string, run: Run, order: string[]): string {
   const [before, table, after] = page.split(new RegExp(`(?<=${BEGIN}\n)|(?=${END}\n)`))

@@ -1,16 +1,16 @@
-/** Rows of a large Berth, made by SQL: files, the operations of the latest of them, and agents. */
+/** Rows of a large Berth, created by SQL: files, the operations of the latest files, and agents. */
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 
-/** Operations at most, however many files there are: they are forgotten after a while. */
+/** The most operations, however many files there are, because operations are deleted after a while. */
 const OPERATIONS = 1_000_000
 const AGENTS = 10_000
-/** Files of each workspace but the first, which has two thirds of all. */
+/** Files of each workspace except the first, which has two thirds of all. */
 const FILES_OF_SMALL = 1000
 export const LARGE_WORKSPACE = '01900000-0000-7000-8000-0000000000ff'
 /** The first of the small workspaces. */
 export const SMALL_WORKSPACE = '01900000-00aa-7000-8000-000000000000'
-/** Groups of the first workspace with about 100 files, and with a tenth of its files. */
+/** Groups of the first workspace, one with about 100 files and one with a tenth of its files. */
 export const GROUPS = {
   small: '01900000-00bb-7000-8000-000000000000',
   large: '01900000-00bb-7000-8000-000000000001',
@@ -30,10 +30,10 @@ export function cidOf(i: number): string {
   return `bafkreia${digits.replace(/./g, (digit) => 'abcdefghijklmnop'[Number.parseInt(digit, 16)] ?? '')}a`
 }
 
-/** A valid CID of its own for each row: raw, SHA-256, with digits of MD5 in place of the hash. */
+/** A separate valid CID for each row: raw, SHA-256, with MD5 digits instead of the hash. */
 const CID = `'bafkreia' || left(translate(md5(i::text) || md5('b' || i), '0123456789abcdef', 'abcdefghijklmnop'), 50) || 'a'`
 
-/** Statuses of the pins. Only a few of a workspace are searched for at a time, however many pins wait. */
+/** Statuses of the pins. A workspace searches for only a few at a time, however many pins wait. */
 const STATUS = `CASE WHEN i % 20 > 0 THEN 'pinned' WHEN NOT has_operation THEN 'expired'
   WHEN i / 20 % 4 = 0 THEN 'bad_host_node' WHEN i % 3 = 0 OR i > $2 - 5000 THEN 'searching' ELSE 'backfilled' END`
 
@@ -73,9 +73,9 @@ const OPERATIONS_OF_AGENTS = `INSERT INTO operation (id, workspace_id, kind, que
   FROM agent, generate_series(1, 5)`
 
 /**
- * Fills a migrated database: `files` files, of which 95 of 100 are pinned, the operations of the
- * latest million of them, and 10,000 agents (fewer where there are fewer files than a million), of which 99 of 100 are
- * stopped. Two thirds belong to the large workspace, the others to workspaces of 1,000 files each.
+ * Fills a migrated database: `files` files, of which 95 of 100 are pinned, the operations of the latest million of
+ * them, and 10,000 agents (fewer if there are fewer than a million files), of which 99 of 100 are stopped. Two thirds
+ * belong to the large workspace, the others to workspaces of 1,000 files each.
  */
 export async function fillLarge(client: pg.Client, files: number, log = (_: string) => {}): Promise<void> {
   const workspace = LARGE_WORKSPACE
@@ -101,7 +101,7 @@ export async function fillLarge(client: pg.Client, files: number, log = (_: stri
   log('vacuum')
 }
 
-/** Runs `insert` on an empty table without its indexes but the primary key, and makes them again. */
+/** Runs `insert` on an empty table without its indexes, except the primary key, and recreates them. */
 async function withoutIndexes(
   client: pg.Client,
   table: string,

@@ -31,7 +31,7 @@ export async function measureAgent(): Promise<Result[]> {
       BERTH_RUNTIME: 'docker',
       BERTH_BASE_IMAGE: BASE_IMAGE,
       BERTH_ENGINES_DIR: enginesDir,
-      // Only the snapshot that is asked for.
+      // Only the snapshot that is requested.
       BERTH_SNAPSHOT_SECONDS: '86400',
       ...model.env,
     },
@@ -98,7 +98,7 @@ async function exec(api: Api, { agentId }: Agent, command: string): Promise<stri
   return stdout
 }
 
-/** Allocated on the disk of this machine. */
+/** Allocated bytes on the disk of this machine. */
 export async function localBytes(path: string): Promise<number> {
   const { stdout } = await promisify(execFile)('du', ['--summarize', '--block-size=1', path])
   return Number.parseInt(stdout, 10)

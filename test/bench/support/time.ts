@@ -1,4 +1,4 @@
-/** Times, and Berth's held against others. */
+/** Durations, and comparisons of Berth's with others. */
 import { median } from './numbers.ts'
 import type { Result } from './report.ts'
 

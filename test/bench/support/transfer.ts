@@ -1,4 +1,4 @@
-/** Uploads and downloads as a client makes them, streamed on both ways. */
+/** Uploads and downloads as a client makes them, streamed in both directions. */
 import { randomBytes } from 'node:crypto'
 import { openAsBlob } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import type { Stack } from '../../support/stack.ts'
 export interface FileClient {
   /** Uploads a file by multipart. Resolves to its CID. */
   upload(path: string, network: 'public' | 'private'): Promise<string>
-  /** Reads a public file over the workspace's gateway and drops it. `firstByteMs` is from the request on. */
+  /** Reads a public file through the workspace's gateway and discards it. `firstByteMs` counts from the request. */
   download(cid: string): Promise<{ bytes: number; firstByteMs: number }>
   /** Address and Host header of the gateway, for a load generator. */
   gateway: { url: string; host: string }
@@ -16,7 +16,7 @@ export interface FileClient {
 
 const CHUNK = 1_000_000
 
-/** Writes so many new random bytes. They are in the page cache then, for whoever reads the file. */
+/** Writes this many new random bytes. They are in the page cache afterwards, for the reader of the file. */
 export async function fill(path: string, bytes: number): Promise<void> {
   const file = await open(path, 'w')
   for (let written = 0; written < bytes; written += CHUNK) {
