@@ -108,7 +108,7 @@ async function exec(api: Api, { agentId }: Agent, command: string): Promise<void
 const sync = (api: Api, { agentId }: Agent) =>
   api.call('POST', `/v0/agents/${agentId}/snapshots/sync`, undefined, { prefer: 'wait=120' })
 
-/** The same files through `git add`, `git commit` and `ipfs add -r`; undefined without a Kubo. */
+/** The same files through `git add`, `git commit` and `ipfs add -r`; no results without a Kubo. */
 async function byThemselves(folder: string, ours: string, first: number): Promise<Result[]> {
   if (!kuboBinary) return []
   await using ending = new AsyncDisposableStack()

@@ -1,4 +1,4 @@
-/** A client of an agent's own host: `fetch` sends no Host header of ours, and names below `localhost` resolve nowhere. */
+/** A client of an agent's own host: `fetch` cannot set the Host header, and names below `localhost` do not resolve. */
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { type ClientOptions, WebSocket } from 'ws'
 
@@ -8,7 +8,7 @@ export interface HostAnswer {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The body, where it is JSON. */
+  /** The body, if it is JSON. */
   body: any
 }
 
@@ -25,8 +25,8 @@ export class AgentHost {
   readonly #headers: Record<string, string>
 
   /**
-   * @param url where the web process is.
-   * @param token sent in the Authorization header with every request; none where it is not given.
+   * @param url of the web process.
+   * @param token sent in the Authorization header with every request; none if it is not given.
    */
   constructor(url: string, agentId: string, token?: string, domain = 'agents.localhost') {
     this.#url = new URL(url)
@@ -34,7 +34,7 @@ export class AgentHost {
     this.#headers = { host: this.host, ...(token && { authorization: `Bearer ${token}` }) }
   }
 
-  /** Resolves to the complete answer. */
+  /** Resolves to the complete response. */
   async ask(method: string, path: string, options: HostRequest = {}): Promise<HostAnswer> {
     const response = await this.stream(method, path, options)
     const chunks: Buffer[] = []
@@ -49,7 +49,7 @@ export class AgentHost {
   post = (path: string, json: unknown, headers: Record<string, string> = {}) =>
     this.ask('POST', path, { json, headers })
 
-  /** Resolves to the answer once it begins. */
+  /** Resolves to the response once it begins. */
   stream(method: string, path: string, { headers, json }: HostRequest = {}): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const { hostname, port } = this.#url
@@ -79,11 +79,11 @@ export class AgentHost {
 /** A WebSocket whose messages are JSON. */
 export class AgentSocket {
   readonly raw: WebSocket
-  /** Everything that came so far. */
+  /** All messages so far. */
   readonly messages: any[] = []
-  /** Resolves when it is open; rejects with the answer where the upgrade was refused. */
+  /** Resolves when it is open; rejects with the response if the upgrade was refused. */
   readonly opened: Promise<void>
-  /** Resolves to the code and the reason with which it was closed. */
+  /** Resolves to the code and the reason of its close. */
   readonly closed: Promise<{ code: number; reason: string }>
 
   constructor(raw: WebSocket) {
@@ -100,7 +100,7 @@ export class AgentSocket {
       })
       raw.on('error', reject)
     })
-    // A caller who waits only for the end must not fail by this.
+    // A caller who waits only for the end must not fail because of this.
     this.opened.catch(() => {})
   }
 

@@ -1,4 +1,4 @@
-/** Agents that are rows only: enough where no sandbox is asked, and a thousand times as fast as real ones. */
+/** Agents that exist only as rows: enough if the test uses no sandbox, and a thousand times as fast as real agents. */
 import { randomUUID } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import type { AgentUncheckedCreateInput } from '../../src/db/generated/models/Agent.ts'
@@ -20,9 +20,9 @@ type AgentRow = Required<
 >
 
 /**
- * Inserts the row of an agent, and resolves to its columns by Prisma's names. Reconcilers and workers leave it alone
- * where it has `purgedAt`, since that says that its sandbox was removed.
- * @param given what is not as for any agent; the workspace at least.
+ * Inserts the row of an agent, and resolves to its columns by Prisma's names. Reconcilers and workers leave it alone if
+ * it has `purgedAt`, because that means that its sandbox was removed.
+ * @param given values that differ from the defaults; at least the workspace.
  */
 export async function insertAgentRow(
   pool: { query(text: string, values: unknown[]): Promise<unknown> },

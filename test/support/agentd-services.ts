@@ -1,4 +1,4 @@
-/** Serves services of agentd over HTTP, as its main program does, with a gateway that the test describes. */
+/** Serves services of agentd over HTTP, like its main program, with a gateway that the test describes. */
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { type IncomingMessage, type RequestOptions, request } from 'node:http'
@@ -15,7 +15,7 @@ export interface ServedAgentd {
   agent: Agent
   port: number
   headers: { authorization: string }
-  /** Sends a request with agentd's token; resolves to its answer, unread. */
+  /** Sends a request with agentd's token; resolves to its response, unread. */
   send(
     method: string,
     path: string,
@@ -26,7 +26,7 @@ export interface ServedAgentd {
   close(): Promise<void>
 }
 
-/** @param gateway what the services see of the gateway; by default one that never started. */
+/** @param gateway as the services see it; by default, a gateway that never started. */
 export async function serveAgentd(
   services: ((agent: Agent) => Service)[],
   gateway: Partial<GatewayHandle> = {},
@@ -46,7 +46,7 @@ export async function serveAgentd(
   }
   const log = new Log()
   const unstarted = { port: 1, state: 'stopped', token: null, env: { PATH: process.env.PATH ?? '' } }
-  // The test's own object: it may change it later.
+  // The test's own object, which the test may change later.
   const handle = Object.assign(gateway, { ...unstarted, ...gateway }) as GatewayHandle
   const agent: Agent = { config, paths: agentPaths(home), gateway: handle, log }
   const made = services.map((service) => service(agent))

@@ -1,17 +1,17 @@
 /**
  * Makes Node's test runner cheap: `node --import ./test/support/async-context.ts --test …`.
  *
- * To know to which test an error belongs, or a test that is declared, the runner follows each promise by `async_hooks`,
- * for 3 µs a promise: two fifths of the processor time of the embedded storage's tests. Here it follows them by AsyncLocalStorage,
- * which costs a fifteenth of that. The runner sees these replacements alone: everything else has Node's own. Without this module all tests
- * have the same outcome (`test/async-context.test.ts`), and take longer.
+ * To know which test an error or a declared test belongs to, the runner follows each promise by `async_hooks`, for 3 µs
+ * a promise: two fifths of the processor time of the embedded storage's tests. With this module it uses
+ * AsyncLocalStorage instead, which costs a fifteenth of that. Only the runner sees these replacements: all other code
+ * has Node's own. Without this module all tests have the same outcome (`test/async-context.test.ts`), but take longer.
  */
 import { createRequire } from 'node:module'
 
 const hooks = createRequire(import.meta.url)('node:async_hooks') as typeof import('node:async_hooks')
 const { AsyncLocalStorage, AsyncResource, createHook, executionAsyncId } = hooks
 
-/** The async id of the test that runs. */
+/** The async id of the running test. */
 const running = new AsyncLocalStorage<number>()
 let tell: Parameters<typeof createHook>[0]['init']
 

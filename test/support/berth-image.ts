@@ -1,6 +1,6 @@
 /**
- * The image of the Dockerfile without Docker, for a node that has no registry: its base from scripts/ci/base-image.sh, the
- * packages and its compiled code by its own commands, the files that .dockerignore lets in, and its settings.
+ * Builds the Dockerfile's image without Docker, for a node without a registry: its base from scripts/ci/base-image.sh,
+ * the packages and compiled code from its own commands, the files that .dockerignore admits, and its settings.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -40,9 +40,9 @@ export async function packBerthImage(archive: string, names: string[]): Promise<
   await rm(work, { recursive: true })
 }
 
-/** The folder for compiled code, and the command that fills it, of the Dockerfile. */
+/** The Dockerfile's folder for compiled code, and the command that fills it. */
 const COMPILING = /^ENV NODE_COMPILE_CACHE=(.*)\nRUN (.*)$/m
-/** Runs that command on the base's file system, as the image's user, and packs the program and what the command leaves. */
+/** Runs that command on the base's file system, as the image's user, and packs the program and the command's output. */
 const MAKE_LAYER = `
   mkdir "$2/base"; tar -C "$2/base" -xf "$1"; mv "$2/app" "$2/base"; cd "$2/base"
   install -d -o 1000 -g 1000 -m 700 ".$4"
@@ -63,13 +63,13 @@ async function installPackages(recipe: string): Promise<string> {
     // Node of this checkout, and the npm of the machine.
     const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
     await run('sh', ['-ec', command], { cwd: work, env: { ...process.env, PATH }, timeout: INSTALL_MS })
-    // Whole or not at all, also when two of these run side by side.
+    // Complete or not at all, even if two of these run at once.
     await rename(work, kept).catch(() => rm(work, { recursive: true }))
   }
   return join(kept, 'node_modules')
 }
 
-/** The files of the checkout that .dockerignore lets in, which has names of files and folders only. */
+/** The files of the checkout that .dockerignore admits; it has only names of files and folders. */
 export async function contextFiles(): Promise<string[]> {
   const rules = (await readFile(join(ROOT, '.dockerignore'), 'utf8')).split('\n')
   const names = rules.flatMap((rule) => (rule.startsWith('!') ? [rule.slice(1)] : []))

@@ -32,15 +32,15 @@ export class Browser {
   }
 
   /**
-   * Starts one with an empty page. Names below `localhost` lead to this machine in it.
-   * @throws AssertionError where there is no Chromium or Chrome.
+   * Starts a browser with an empty page. In it, names below `localhost` lead to this machine.
+   * @throws AssertionError if there is no Chromium or Chrome.
    */
   static async start(): Promise<Browser> {
     const path = await findBrowser()
     assert.ok(path, 'there is no Chromium or Chrome here: apt-get install chromium')
     const profile = await mkdtemp(join(tmpdir(), 'berth-browser-'))
     const args = ['--headless=new', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
-    // The browser's own sandbox does not start as root; the pages are the test's.
+    // The browser's own sandbox does not start as root; the pages belong to the test.
     if (process.getuid?.() === 0) args.push('--no-sandbox')
     args.push('--no-proxy-server', `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank')
     const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -100,7 +100,7 @@ export class Browser {
     )
   }
 
-  /** Types a text into what has the focus. */
+  /** Types a text into the focused element. */
   type(text: string): Promise<unknown> {
     return this.#call('Input.insertText', { text })
   }

@@ -1,8 +1,8 @@
-/** What tests of the chart ask of the objects that it makes. */
+/** What the chart tests need about the objects that the chart renders. */
 import assert from 'node:assert/strict'
 import { type Made, render, type Values } from './helm.ts'
 
-/** The values without which the chart is refused. */
+/** The values without which the chart is rejected. */
 export const NEEDED = {
   image: { repository: 'registry.example.org/berth' },
   publicUrl: 'https://berth.example.org',
@@ -23,7 +23,7 @@ export const containerOf = (all: Made[], role: string) => podOf(all, role).conta
 export const environmentOf = (all: Made[], role: string): Record<string, string> =>
   Object.fromEntries(containerOf(all, role).env.map((one: any) => [one.name, one.value]))
 export const policyOf = (all: Made[], role: string) => find(all, 'NetworkPolicy', `berth-${role}`).spec
-/** Each object merged into the ones that have to be there. */
+/** Each object merged into the required values. */
 export const withNeeded = (values: Values = {}): Values => {
   const merged: Values = { ...NEEDED }
   for (const [name, value] of Object.entries(values))

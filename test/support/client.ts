@@ -1,4 +1,4 @@
-/** A client of the API that holds every answer against the OpenAPI document. */
+/** A client of the API that compares every response with the OpenAPI document. */
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Document, DocumentCheck, HttpResponse } from './openapi.ts'
@@ -10,7 +10,7 @@ export interface RequestOptions {
   query?: string | Record<string, string> | undefined
   /** Sent as JSON. */
   json?: unknown
-  /** Sent as it is, in place of `json`. */
+  /** Sent unchanged, instead of `json`. */
   body?: string | Uint8Array<ArrayBuffer> | undefined
   headers?: Record<string, string> | undefined
 }
@@ -18,7 +18,7 @@ export interface RequestOptions {
 /** A reply whose body may be any JSON. */
 export type Reply = Omit<HttpResponse, 'body'> & { body: any }
 
-/** No answer takes longer than the longest wait of the suite. */
+/** No response takes longer than the longest wait of the suite. */
 const TIMEOUT_MS = 180_000
 
 export class Client {
@@ -69,7 +69,7 @@ export class Client {
       body: isJson ? JSON.parse(text) : text,
     }
     this.#document.check(method, new URL(url).pathname, reply)
-    // A key that opens nothing is no token: tests try ids and other words as keys.
+    // A key that does not work is not recorded as a token: tests try ids and other words as keys.
     recordTokens(path, reply.status !== 401 && this.key, json, isJson && reply.body)
     return reply
   }
@@ -81,7 +81,7 @@ export class Client {
     this.request('POST', path, { json, headers })
   put = (path: string, json?: unknown) => this.request('PUT', path, { json })
 
-  /** Asks for a pin; `wait` is how many seconds to wait for its end. */
+  /** Requests a pin; `wait` is how many seconds to wait for its end. */
   async pin(pin: Json, { wait = 0 } = {}): Promise<{ record: Json & { id: string }; operation: string }> {
     const reply = await this.post('/v3/files/public/pin_by_cid', pin, wait ? { prefer: `wait=${wait}` } : {})
     assert.equal(reply.status, 200, JSON.stringify(reply.body))
@@ -96,23 +96,23 @@ export class Client {
     return body.data
   }
 
-  /** The pin request as the list has it; undefined when it is not (any more) there. */
+  /** The pin request as the list returns it; undefined if it is not (or no longer) listed. */
   async queued(id: string): Promise<Json | undefined> {
     const { body } = await this.get('/v3/files/public/pin_by_cid', { limit: '250' })
     return body.data.jobs.find((job: Json) => job.id === id)
   }
 }
 
-/** A prefix that a message has twice, as in `cwd: cwd: there is no such folder`. */
+/** A prefix that a message repeats, as in `cwd: cwd: there is no such folder`. */
 const DOUBLED = /(^|[\s:])([^\s:]+): \2: /
 
 /**
  * Asserts an error: its status and its whole message, or a pattern that the message matches. No message and no
- * `Error-Detail` has a prefix twice.
+ * `Error-Detail` repeats a prefix.
  */
 export function assertError(reply: Reply, status: number, message: string | RegExp): void {
   assert.equal(reply.status, status, JSON.stringify(reply.body))
-  // Below `/psa` the message is `details`, as the Pinning Service API has it.
+  // Below `/psa` the message is `details`, as the Pinning Service API requires.
   const { error } = reply.body
   const text = error.details ?? error
   if (typeof message === 'string') assert.equal(text, message)
@@ -123,9 +123,9 @@ export function assertError(reply: Reply, status: number, message: string | RegE
 const SOON = { ms: 3000, tries: 20, pauseMs: 25 }
 
 /**
- * The first reply for which `accept` holds. For a change that another process made: it reaches this one by
- * notification, long before the five seconds after which cached keys are read again. A machine that stands still for
- * longer than that has as many tries all the same.
+ * The first reply that `accept` accepts. For a change by another process: a notification reports it to this one, long
+ * before the five seconds after which cached keys are read again. Even a machine that stalls for longer than that gets
+ * as many tries.
  */
 export async function soon(ask: () => Promise<Reply>, accept: (reply: Reply) => boolean): Promise<Reply> {
   const deadline = performance.now() + SOON.ms

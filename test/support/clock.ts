@@ -1,16 +1,17 @@
-/** A clock for tests of parts that wait for seconds, on connections that need their own time. */
+/** A clock for tests of parts that wait for seconds, on connections that need real time. */
 import { Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** A test's `t`; of all tests of a file, `{ mock }` of `node:test`. */
+/** A test's `t`; for all tests of a file, `{ mock }` of `node:test`. */
 type Mocking = Pick<TestContext, 'mock'>
 
-/** The longest wait of a timer: 24 days. */
+/** The longest timeout of a timer: 24 days. */
 const NEVER_MS = 2 ** 31 - 1
 
 /**
- * Has waits by `setTimeout` of exactly `ms` pass at once, until the test has ended; all others take their time.
- * `mock.timers` stops the whole clock: also the idle connections of a pool, which then keep the process for 30 s.
+ * Lets timeouts by `setTimeout` of exactly `ms` pass at once, until the test has ended; all others take their time.
+ * `mock.timers` would stop the whole clock, including the idle timeouts of a pool's connections, which would then keep
+ * the process for 30 s.
  */
 export function passAtOnce({ mock }: Mocking, ms: number): void {
   const wait = globalThis.setTimeout
@@ -20,8 +21,8 @@ export function passAtOnce({ mock }: Mocking, ms: number): void {
 }
 
 /**
- * Has waits by `setTimeout` of exactly one of `ms` that begin before the test has ended never pass: what they bound is not
- * what the test is about, and takes longer on a busy machine.
+ * Makes timeouts by `setTimeout` of exactly one of `ms`, started before the test has ended, never pass: the test is not
+ * about what they limit, which takes longer on a busy machine.
  */
 export function neverPass({ mock }: Mocking, ...ms: number[]): void {
   const wait = globalThis.setTimeout
@@ -30,7 +31,9 @@ export function neverPass({ mock }: Mocking, ...ms: number[]): void {
   mock.method(globalThis, 'setTimeout', endless as typeof wait)
 }
 
-/** Has connections that may be unused for exactly `ms`, and are opened before the test has ended, never be dropped for it. */
+/**
+ * Keeps connections with an idle timeout of exactly `ms`, opened before the test has ended, from being dropped for it.
+ */
 export function neverIdle({ mock }: Mocking, ms: number): void {
   const bound = Socket.prototype.setTimeout
   mock.method(Socket.prototype, 'setTimeout', function (this: Socket, wanted: number, callback?: () => void) {
@@ -39,9 +42,9 @@ export function neverIdle({ mock }: Mocking, ms: number): void {
 }
 
 /**
- * Has what is done every `ms` by `setInterval` done when the returned function is called, and at no other time. What is
- * started after the test has ended has its own time.
- * @returns a function that returns how many things it did, and throws where there are none.
+ * Runs what `setInterval` does every `ms` when the returned function is called, and at no other time. Intervals started
+ * after the test has ended take their own time.
+ * @returns a function that returns how many callbacks it ran, and throws if there are none.
  */
 export function onDemand({ mock }: Mocking, ms: number): () => number {
   const { setInterval: repeat, clearInterval: clear } = globalThis

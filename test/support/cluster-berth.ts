@@ -1,6 +1,6 @@
 /**
- * A whole Berth in a real cluster: deploy/chart with the image of the Dockerfile, on PostgreSQL, Redis, Kubo and a model of
- * this machine, which pods reach at its end of the node's cable.
+ * A whole Berth in a real cluster: deploy/chart with the image of the Dockerfile, on PostgreSQL, Redis, Kubo and a
+ * model of this machine, which pods reach through the node's veth link.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -17,13 +17,13 @@ import { addresses, KUBECONFIG, kubectl, loadImages } from './kubernetes.ts'
 import { freePort, type Running, run } from './processes.ts'
 import { cli, type RealParts, type Stack, startParts } from './stack.ts'
 
-/** On the node once {@link loadBerthImages} is done; `next` is the same under another name, to update to. */
+/** On the node once {@link loadBerthImages} is done; `next` is the same image under another name, to update to. */
 export const BERTH_IMAGE = { repository: 'berth.test/berth', tag: packageJson.version, next: 'next' } as const
-/** The name of the engines' images. */
+/** The name of the engine images. */
 export const ENGINE_IMAGE = 'berth.test/engine:{version}'
 const ROLES = ['web', 'worker', 'agent-proxy'] as const
 
-/** Puts the image of Berth on the node, and those of the engines; once for each start of the cluster and each change. */
+/** Puts the images of Berth and of the engines on the node, once for each start of the cluster and each change. */
 export async function loadBerthImages({ engines }: { engines: boolean }): Promise<void> {
   const hash = createHash('sha256')
   for (const file of await contextFiles()) hash.update(await readFile(file).catch(() => ''))
@@ -66,7 +66,7 @@ export async function makeBase(dir: string): Promise<string> {
   return base
 }
 
-/** Does what a file beside the kubeconfig, which goes with the cluster, does not say is done. */
+/** Runs `work` unless a file next to the kubeconfig, which is deleted with the cluster, says that it is done. */
 async function once(name: string, work: (dir: string) => Promise<void>): Promise<void> {
   const mark = join(dirname(KUBECONFIG ?? ''), name)
   if ((await readFile(mark, 'utf8').catch(() => null)) !== null) return
@@ -79,14 +79,14 @@ async function once(name: string, work: (dir: string) => Promise<void>): Promise
   }
 }
 
-/** Servers of this machine, and where pods reach them. */
+/** Servers of this machine, and their addresses for pods. */
 export interface Outside {
   parts: RealParts
-  /** Secrets of Berth as processes of this machine have to know them. */
+  /** Secrets of Berth, as processes of this machine need them. */
   here: Record<string, string>
   /** The same for pods. */
   inPods: Record<string, string>
-  /** Makes a port of this machine's loopback one that pods reach, as a URL. */
+  /** Makes a port of this machine's loopback reachable for pods, as a URL. */
   expose(url: string): Promise<string>
   /** This machine, as a peer of a NetworkPolicy. */
   peer: { ipBlock: { cidr: string } }
@@ -134,7 +134,7 @@ export interface Forward {
   close(): Promise<void>
 }
 
-/** Leads connections to an address of this machine to another one. */
+/** Forwards connections to an address of this machine to another address. */
 export async function forward(
   host: string,
   port: number,
@@ -171,10 +171,10 @@ export async function forward(
   }
 }
 
-/** Small, so that many of them have room on one small node. */
+/** Small, so that many of them fit on one small node. */
 const SMALL = { resources: { requests: { cpu: '20m', memory: '64Mi' }, limits: { memory: '1Gi' } } }
 
-/** The chart's values for tests: each Berth has a namespace of its own for its agents. */
+/** The chart's values for tests: each Berth has a separate namespace for its agents. */
 export function valuesFor(outside: Outside, options: { namespace: string; publicUrl: string }): Values {
   return {
     image: { repository: BERTH_IMAGE.repository, tag: BERTH_IMAGE.tag },
@@ -188,7 +188,7 @@ export function valuesFor(outside: Outside, options: { namespace: string; public
   }
 }
 
-/** Makes a namespace, and in it the Secret that the chart takes. */
+/** Creates a namespace with the Secret that the chart uses. */
 export async function makeSecret(namespace: string, secrets: Record<string, string>): Promise<void> {
   await kubectl('create', 'namespace', namespace)
   const literals = Object.entries(secrets).map(([name, value]) => `--from-literal=${name}=${value}`)
@@ -196,9 +196,9 @@ export async function makeSecret(namespace: string, secrets: Record<string, stri
 }
 
 /**
- * A Berth in the cluster for a black-box test, on loopback as those of `npm start` are.
- * @param env settings, of which the model's key is a secret. Pods reach what listens on loopback, such as the model, at
- *   another address.
+ * A Berth in the cluster for a black-box test, on loopback like those of `npm start`.
+ * @param env settings, of which the model's key is a secret. Pods reach services on loopback, such as the model, at
+ * another address.
  */
 export async function startInCluster(env: Record<string, string>): Promise<Stack> {
   await loadBerthImages({ engines: true })
@@ -229,7 +229,7 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
     BERTH_KUBERNETES_CONFIG: KUBECONFIG,
     BERTH_KUBERNETES_NAMESPACE: `${namespace}-agents`,
     BERTH_ENGINE_IMAGE: ENGINE_IMAGE,
-    // The setting has to be there, and is not used: no agents are made on this machine.
+    // The setting must be present but is not used: no agents are created on this machine.
     BERTH_EGRESS_URL: 'http://127.0.0.1:3128',
   }
   await release('install')

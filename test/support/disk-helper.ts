@@ -1,4 +1,4 @@
-/** A disk helper with a small image, in a mount namespace of its own, as it has in a container. */
+/** A disk helper with a small image, in a separate mount namespace, like in a container. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const POOL_MB = 512
 /** The capabilities of the service in docker-compose.yml. */
 const CAPABILITIES = '-all,+sys_admin,+dac_override,+fowner'
 
-/** Why there can be none here; false where it can. */
+/** Why disk helpers cannot run here; false if they can. */
 export async function whyNoDisks(): Promise<string | false> {
   if (process.getuid?.() !== 0) return 'only root may mount'
   try {
@@ -40,7 +40,7 @@ export class TestDisks {
     this.helper = new DiskHelper(this.socket)
   }
 
-  /** @param crashAt where it kills itself. @param env settings beside those that it needs. */
+  /** @param crashAt the point at which it kills itself. @param env settings in addition to those that it needs. */
   static async start(crashAt?: CrashPoint, env?: NodeJS.ProcessEnv): Promise<TestDisks> {
     const dir = await mkdtemp(join(tmpdir(), 'berth-disks-'))
     await chmod(dir, 0o711)
@@ -49,7 +49,7 @@ export class TestDisks {
     return disks
   }
 
-  /** Starts it; also again, after it was killed. */
+  /** Starts it, including after it was killed. */
   async boot(crashAt?: CrashPoint, env: NodeJS.ProcessEnv = {}): Promise<void> {
     const asInCompose = [
       '--mount',
@@ -111,7 +111,7 @@ export class TestDisks {
     return stdout
   }
 
-  /** Names of its files, but for those of locks and of this test. */
+  /** Names of its files, except locks and the files of this test. */
   async files(): Promise<string[]> {
     return (await readdir(this.dir)).filter((name) => /^(device|disks\.img)/.test(name)).sort()
   }
@@ -120,7 +120,7 @@ export class TestDisks {
     return join(this.dir, 'disks.img')
   }
 
-  /** Leaves neither mount nor loop device, once no container uses them. */
+  /** Removes mounts and loop devices, once no container uses them. */
   async close(): Promise<void> {
     await this.kill()
     for (const loop of await this.loops().catch(() => [])) await run('losetup', ['--detach', loop])

@@ -1,6 +1,6 @@
 /**
- * A DNS server on loopback (RFC 1035) that says what a test tells it: TXT, CNAME and A records, no such name for
- * all others, silence and failures. UDP, and TCP on the same port for answers that are too long for it.
+ * A DNS server on loopback (RFC 1035) that returns what a test tells it: TXT, CNAME and A records, no such name for all
+ * others, silence and failures. UDP, and TCP on the same port for responses that are too long for UDP.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
@@ -9,15 +9,18 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 export interface DnsServer {
   /** `127.0.0.1:<port>`. */
   readonly address: string
-  /** The names that were asked for, in lower case, with the type: `TXT _service-verify.shop.example.test`. */
+  /** The names that were queried, in lower case, with the type: `TXT _service-verify.shop.example.test`. */
   readonly asked: string[]
-  /** Replaces the TXT records of a name; none removes them. Each may be longer than the 255 bytes of one string. */
+  /**
+   * Replaces the TXT records of a name; an empty list removes them. Each may be longer than the 255 bytes of one
+   * string.
+   */
   setTxt(name: string, ...values: string[]): void
   setCname(name: string, target: string): void
   setA(name: string, ...addresses: string[]): void
-  /** Forgets every record, and behaves. */
+  /** Forgets every record, and responds normally. */
   clear(): void
-  /** How it answers from now on: as it should, after a while, with SERVFAIL, or never. */
+  /** How it responds from now on: normally, after a delay, with SERVFAIL, or never. */
   behave(how: 'well' | 'broken' | 'silent' | { delayMs: number }): void
   close(): Promise<void>
 }
@@ -39,7 +42,7 @@ interface Answer {
   data: Buffer
 }
 
-/** @param wanted its port; a free one unless told. */
+/** @param wanted its port; a free one unless given. */
 export async function startDnsServer(wanted = 0): Promise<DnsServer> {
   const records = new Map<string, Answer[]>()
   const asked: string[] = []
@@ -49,7 +52,7 @@ export async function startDnsServer(wanted = 0): Promise<DnsServer> {
     records.set(key(name), [...others, ...data.map((one) => ({ name: key(name), type, data: one }))])
   }
 
-  /** Calls `reply` with the answer, unless there is none to be. */
+  /** Calls `reply` with the response, unless there should be none. */
   function answer(query: Buffer, limit: number, reply: (message: Buffer) => void): void {
     const question = readQuestion(query)
     if (!question || behaviour === 'silent') return
@@ -107,7 +110,7 @@ export async function startDnsServer(wanted = 0): Promise<DnsServer> {
   }
 }
 
-/** Both protocols on one port: whoever gets a truncated answer asks again by TCP. */
+/** Both protocols on one port: a client that gets a truncated response asks again by TCP. */
 async function bind(wanted: number): Promise<{ udp: Socket; tcp: Server; port: number }> {
   for (;;) {
     const tcp = createServer().listen(wanted, '127.0.0.1')
@@ -131,7 +134,7 @@ const key = (name: string) => name.toLowerCase().replace(/\.$/, '')
 function follow(records: Map<string, Answer[]>, name: string, type: Type): Answer[] {
   const found: Answer[] = []
   let at = name
-  // More aliases than any sane zone has: they may go round in circles.
+  // More aliases than any sane zone has: they may form a loop.
   for (let i = 0; i < 8; i++) {
     const here = records.get(at) ?? []
     found.push(...here.filter((record) => record.type === type))
@@ -152,7 +155,7 @@ function readQuestion(query: Buffer): { name: string; type: Type | undefined; en
   return { name: read.name, type, end: read.end + 4 }
 }
 
-/** An answer to `query`, whose question ends at `questionEnd`: EDNS, behind it, is left out. */
+/** A response to `query`, whose question ends at `questionEnd`. EDNS, which follows the question, is left out. */
 function writeMessage(
   query: Buffer,
   questionEnd: number,
@@ -174,7 +177,7 @@ function writeMessage(
   const sent = isTooLong ? [] : body
   const header = Buffer.alloc(HEADER_BYTES)
   query.copy(header, 0, 0, 2)
-  // An authoritative response; recursion as it was asked for, and available.
+  // An authoritative response; recursion as requested, and available.
   header[2] = 0x84 | ((query[2] ?? 0) & 0x01) | (isTooLong ? TRUNCATED : 0)
   header[3] = 0x80 | status
   header.writeUInt16BE(1, 4)
@@ -182,7 +185,7 @@ function writeMessage(
   return Buffer.concat([header, query.subarray(HEADER_BYTES, questionEnd), ...sent])
 }
 
-/** A name without compression: questions have none, and neither have our own records. */
+/** A name without compression: neither questions nor our own records use it. */
 function decodeName(message: Buffer, start: number): { name: string; end: number } | undefined {
   const labels: string[] = []
   let at = start

@@ -1,12 +1,12 @@
-/** Docker for tests: whether it can be used, and taking away what they made. */
+/** Docker for tests: whether it can be used, and how to remove what they created. */
 import Docker from 'dockerode'
 
 export const docker = new Docker()
 
-/** The image from which tests build engine images: `scripts/ci/base-image.sh` makes it. */
+/** The base image from which tests build engine images; `scripts/ci/base-image.sh` builds it. */
 export const BASE_IMAGE = process.env.BERTH_BASE_IMAGE || 'berth-base:bookworm'
 
-/** True where a Docker engine answers, and the base image is there. */
+/** True if a Docker engine answers and has the base image. */
 export async function dockerAnswers(): Promise<boolean> {
   try {
     const abortSignal = AbortSignal.timeout(5000)

@@ -23,7 +23,7 @@ export interface Started {
   lines: string[]
 }
 
-/** A proxy that lets the given host:port pairs through, closed when the test ends. */
+/** A proxy that allows the given host:port pairs, closed when the test ends. */
 export async function startProxy(
   t: TestContext,
   allowed: string[] = [],
@@ -64,11 +64,11 @@ export async function listen(t: TestContext, server: Server, host = '127.0.0.1',
 }
 
 export const serveHttp = (t: TestContext, handler: RequestListener) => listen(t, createHttpServer(handler))
-/** A server that does what `onConnection` says with raw connections; they may be half closed. */
+/** A server that handles raw connections with `onConnection`; they may be half closed. */
 export const serveTcp = (t: TestContext, onConnection: (socket: Socket) => void) =>
   listen(t, createServer({ allowHalfOpen: true }, onConnection))
 
-/** Sends bytes to the proxy, and resolves with all that comes until the connection ends. */
+/** Sends bytes to the proxy, and resolves with everything that it returns until the connection ends. */
 export async function talk(port: number, bytes: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.write(bytes)
@@ -85,7 +85,7 @@ export async function get(port: number, url: string, headers: Record<string, str
   return { status: res.statusCode, headers: res.headers, rawHeaders: res.rawHeaders, body: await text(res) }
 }
 
-/** A CONNECT; `socket` is the tunnel where the status is 200. */
+/** A CONNECT; `socket` is the tunnel if the status is 200. */
 export async function openTunnel(port: number, authority: string) {
   const req = request({ host: '127.0.0.1', port, method: 'CONNECT', path: authority, agent: false })
   req.end()

@@ -1,9 +1,9 @@
-/** Engine versions for tests: installed once for all checkouts of this machine, as `npm test` finds them. */
+/** Engine versions for tests: installed once for all checkouts of this machine, where `npm test` finds them. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { installEngine } from '../../src/openclaw/install.ts'
 
-/** The two versions that tests run: the default one and the one before, between which agents are moved. */
+/** The two versions that tests run: the default version and the previous one, between which agents are moved. */
 export const ENGINE_VERSION = '2026.9.6'
 export const OLDER_ENGINE_VERSION = '2026.9.5'
 
@@ -11,7 +11,7 @@ export const OLDER_ENGINE_VERSION = '2026.9.5'
 export const enginesDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth/engines')
 
 /**
- * Makes sure that versions are installed: the first time on a machine that takes 30 to 45 s each.
+ * Makes sure that versions are installed: the first time on a machine, each takes 30 to 45 s.
  * @returns {@link enginesDir}
  */
 export async function ensureEngines(versions = [ENGINE_VERSION]): Promise<string> {

@@ -1,4 +1,4 @@
-/** A client of `GET /v0/events`: server-sent events as they come. */
+/** A client of `GET /v0/events`: server-sent events as they arrive. */
 import { until } from './processes.ts'
 
 export interface Received {
@@ -11,14 +11,14 @@ export interface Received {
 }
 
 export class EventReader {
-  /** All that came so far. */
+  /** All events so far. */
   readonly events: Received[] = []
-  /** The id from which it would go on. */
+  /** The id from which it would resume. */
   lastId = ''
   #isEnded = false
   readonly #abort = new AbortController()
 
-  /** Opens a stream. @throws unless the answer is 200 and has begun. */
+  /** Opens a stream. @throws unless the status is 200 and the stream has begun. */
   static async open(
     { url, key }: { url: string; key?: string | undefined },
     query = '',
@@ -34,7 +34,7 @@ export class EventReader {
     reader.#read(response.body).catch(() => {
       reader.#isEnded = true
     })
-    // The first id says where it begins: what changes from now on comes.
+    // The first id marks its start: changes from now on will arrive.
     await until('the stream has begun', () => reader.lastId !== '')
     return reader
   }
@@ -54,7 +54,7 @@ export class EventReader {
     this.#isEnded = true
   }
 
-  /** Resolves when so many events came in all. */
+  /** Resolves when this many events have arrived in all. */
   async has(count: number): Promise<Received[]> {
     await until(`${count} events came`, () => this.events.length >= count)
     return this.events

@@ -1,4 +1,4 @@
-/** The version before this one as an operator has it: its tree, out of the history. */
+/** The previous version as an operator has it: its tree, from the history. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 /**
- * The commit of the last release beside which this version runs during an update. 0.2.0 does not run beside it, so
- * until 0.3.0 is released this is a commit on the way there, at schema 0016.
+ * The commit of the last release that can run next to this version during an update. 0.2.0 cannot, so until 0.3.0 is
+ * released this is a commit on the way there, at schema 0016.
  */
 const FORMER = 'bf81ba864a72d427d2711aad1d29f700d9a98a21'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -19,7 +19,7 @@ export interface FormerRelease {
   remove(): Promise<void>
 }
 
-/** True where the history has the former release: a shallow clone has not. */
+/** True if the history has the former release; a shallow clone does not. */
 export const hasFormerRelease: boolean = await execute('git', ['cat-file', '-e', `${FORMER}^{commit}`], {
   cwd: ROOT,
 }).then(
@@ -40,7 +40,7 @@ export async function openFormerRelease(): Promise<FormerRelease> {
   return { dir, remove: () => rm(dir, { recursive: true, force: true }) }
 }
 
-/** The version of each package that is installed without development, by its path. */
+/** The version of each package installed without development dependencies, by path. */
 async function readVersions(dir: string): Promise<Map<string, string>> {
   const lock: { packages: Record<string, { version: string; dev?: boolean }> } = JSON.parse(
     await readFile(join(dir, 'package-lock.json'), 'utf8'),

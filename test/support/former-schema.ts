@@ -5,7 +5,7 @@ import type { Pool } from '../../src/db/pool.ts'
 
 const FOLDER = new URL('../../prisma/migrations/', import.meta.url)
 
-/** Makes the schema of the version whose last migration this is, as its `migrate` did in an empty database. */
+/** Creates the schema of the version with this last migration, like its `migrate` did in an empty database. */
 export async function migrateTo(pool: Pool, last: string): Promise<void> {
   await pool.query(`CREATE TABLE _prisma_migrations (
     id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,

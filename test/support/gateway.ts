@@ -1,4 +1,4 @@
-/** A reader at a gateway's host: `fetch` sends no Host header of ours, and names below `localhost` resolve nowhere. */
+/** A reader at a gateway's host: `fetch` cannot set the Host header, and names below `localhost` do not resolve. */
 import assert from 'node:assert/strict'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
@@ -21,7 +21,7 @@ export interface GatewayReader {
   ask(method: string, path: string, headers?: Record<string, string>): Promise<Served>
 }
 
-/** @param url where the web process is. */
+/** @param url of the web process. */
 export function gatewayReader(url: string, host: string): GatewayReader {
   const ask: GatewayReader['ask'] = (method, path, headers = {}) =>
     serve(url, method, path, { host, ...headers })
@@ -33,7 +33,7 @@ export function gatewayReader(url: string, host: string): GatewayReader {
   }
 }
 
-/** The answer, complete. Rejects when the connection ends before it is. */
+/** The complete response. Rejects if the connection ends earlier. */
 export function serve(
   url: string,
   method: string,
@@ -42,7 +42,7 @@ export function serve(
 ): Promise<Served> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)
-    // The path as it is: a URL would take `..` out of it.
+    // The path unchanged: a URL would remove `..` from it.
     const sent = request({ hostname, port, method, path, headers, agent: false }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk) => chunks.push(chunk))
@@ -58,7 +58,7 @@ export function serve(
   })
 }
 
-/** Sends bytes to the server as they are; resolves to all that comes back until it closes the connection. */
+/** Sends bytes to the server unchanged; resolves to everything that it returns until it closes the connection. */
 export function sendRaw(url: string, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)
@@ -73,7 +73,7 @@ export function sendRaw(url: string, text: string): Promise<string> {
   })
 }
 
-/** Asserts an error answer: its status and message, that nobody stores it, and that any site may read it. */
+/** Asserts an error response: its status and message, that it is not cached, and that any site may read it. */
 export function assertRefused(served: Served, status: number, message: string | RegExp): void {
   assert.equal(served.status, status, served.text)
   const { error } = JSON.parse(served.text)

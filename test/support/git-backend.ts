@@ -1,4 +1,6 @@
-/** A bare repository behind `git http-backend`, the least that serves git by HTTP: a CGI process for each request. */
+/**
+ * A bare repository behind `git http-backend`, the minimum that serves git over HTTP: a CGI process for each request.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -9,9 +11,9 @@ export interface GitBackend {
   close(): Promise<void>
 }
 
-/** @param root a folder of bare repositories, which may be pushed to. */
+/** @param root a folder of bare repositories, which accept pushes. */
 export async function startGitBackend(root: string): Promise<GitBackend> {
-  // A client that goes away ends the answer.
+  // A client that leaves ends the response.
   const server = createServer((req, res) => void answer(root, req, res).catch(() => res.destroy()))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -43,10 +45,10 @@ async function answer(root: string, req: IncomingMessage, res: ServerResponse): 
     GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
   }
   const child = spawn('git', ['http-backend'], { env, stdio: ['pipe', 'pipe', 'ignore'] })
-  // The process may end before it has read a request that it refuses.
+  // The process may exit before it has read a request that it refuses.
   child.stdin.on('error', () => {})
   req.pipe(child.stdin)
-  // Git would wait for ever for a client that has gone away, and this process for git.
+  // Git would wait forever for a client that has gone away, and this process for git.
   res.once('close', () => {
     child.stdin.destroy()
     child.stdout.destroy()

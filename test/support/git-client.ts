@@ -7,14 +7,14 @@ const GIT_MS = 120_000
 export interface GitResult {
   code: number
   stdout: string
-  /** Output of git for its user. */
+  /** Git's output for its user. */
   stderr: string
 }
 
 export interface GitClient {
-  /** Runs git, which asks nobody and knows no configuration but this. */
+  /** Runs git, which prompts for nothing and has only this configuration. */
   git(cwd: string, ...args: string[]): Promise<GitResult>
-  /** Runs git, which is to succeed. @returns what it printed. */
+  /** Runs git, which must succeed. @returns its output. */
   done(cwd: string, ...args: string[]): Promise<string>
 }
 

@@ -1,11 +1,11 @@
-/** Bare repositories in a folder, for a server of git. */
+/** Bare repositories in a folder, for a git server. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** Files by path: a text, what a symbolic link leads to, or the commit of a submodule. */
+/** Files by path: a text, the target of a symbolic link, or the commit of a submodule. */
 export type Files = Record<string, string | Buffer | { link: string } | { submodule: string }>
 
 const ENV = {
@@ -20,7 +20,7 @@ const ENV = {
 }
 
 /**
- * Commits files to a branch of `<root>/<name>`, which is made where it is not there; its first branch is its default.
+ * Commits files to a branch of `<root>/<name>`, which is created if it does not exist. Its first branch is the default.
  * @param tag given to the commit.
  * @returns the commit.
  */

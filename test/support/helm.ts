@@ -1,4 +1,4 @@
-/** Helm for tests: what the chart of deploy/chart makes, and its installs. */
+/** Helm for tests: what the chart of deploy/chart renders, and its installs. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { parseAllDocuments } from 'yaml'
 import { KUBECONFIG } from './kubernetes.ts'
 
 const binary = process.env.BERTH_TEST_HELM || undefined
-/** Why tests of the chart do not run here, or false where they do. */
+/** Why chart tests cannot run here; false if they can. */
 export const withoutHelm = !binary && 'needs BERTH_TEST_HELM (scripts/ci/helm.sh)'
 
 export const CHART = fileURLToPath(new URL('../../deploy/chart', import.meta.url))
@@ -18,7 +18,7 @@ const run = promisify(execFile)
 
 export type Values = Record<string, unknown>
 
-/** An object as the chart makes it. */
+/** An object that the chart renders. */
 export interface Made {
   kind: string
   metadata: {
@@ -31,7 +31,7 @@ export interface Made {
   [field: string]: any
 }
 
-/** Runs helm. @returns what it prints. @throws where it fails, with what it says. */
+/** Runs helm. @returns its output. @throws with its error output if it fails. */
 export async function helm(...args: string[]): Promise<string> {
   if (!binary) throw new Error('BERTH_TEST_HELM is not set')
   const env = { ...process.env, KUBECONFIG }
@@ -51,12 +51,12 @@ export async function helmWith(values: Values, ...args: string[]): Promise<strin
   }
 }
 
-/** The version that templates are made for: without it a Helm that was built by hand takes an old one. */
+/** The version that templates are rendered for: without it, a Helm that was built by hand uses an old one. */
 const FOR_CLUSTER = ['--kube-version', '1.34.0']
 
 export const lint = (values: Values) => helmWith(values, 'lint', '--strict', CHART, ...FOR_CLUSTER)
 
-/** The objects of a chart, hooks included. */
+/** The objects of a chart, including hooks. */
 export async function render(
   values: Values,
   { release = 'berth', namespace = 'berth-system', chart = CHART } = {},

@@ -1,4 +1,4 @@
-/** CARs that are small, and whose DAGs have more paths than anybody can walk: each node links one child many times. */
+/** Small CARs whose DAGs have more paths than can be walked: each node links one child many times. */
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
@@ -10,7 +10,7 @@ export interface MadeDag {
   blocks: Block[]
 }
 
-/** A file of `depth` levels of nodes that link the same child `width` times, down to one leaf; its sizes add up. */
+/** A file of `depth` levels of nodes that link the same child `width` times, down to one leaf, with correct sizes. */
 export async function hollowFile(
   width: number,
   depth: number,
@@ -32,7 +32,7 @@ export async function hollowFile(
   return { root, blocks }
 }
 
-/** Directories of `width` names each, which all are the same directory, `depth` levels down to one file. */
+/** Directories of `width` names each, all for the same directory, `depth` levels down to one file. */
 export async function hollowDirectory(width: number, depth: number): Promise<MadeDag> {
   const leaf = await block(Buffer.from('x'))
   const blocks = [leaf]

@@ -9,9 +9,9 @@ import { pack } from 'tar-stream'
 
 /**
  * Writes an archive of an image.
- * @param tags all that it is called.
+ * @param tags all its names.
  * @param layers tars of file systems.
- * @param config what the image says of its containers.
+ * @param config what the image sets for its containers.
  */
 export async function writeImageArchive(
   path: string,
@@ -47,14 +47,14 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Files that an image of an engine needs of its base, empty here. */
+/** Files that an engine image needs from its base, empty here. */
 export const BASE_FILES = [
   ...['node', 'bash', 'curl', 'git', 'tini'].map((tool) => `usr/bin/${tool}`),
   'etc/ssl/certs/ca-certificates.crt',
   'home/node/',
 ]
 
-/** {@link writeImageArchive} of a base for engines with empty files. */
+/** {@link writeImageArchive} for an engine base with empty files. */
 export async function writeHollowBase(path: string, files = BASE_FILES, env: string[] = []): Promise<void> {
   const layer = `${path}.layer`
   const archive = pack()

@@ -1,4 +1,4 @@
-/** The processes that convert images, as tests see them. */
+/** The processes that convert images, for tests. */
 import { readdir, readFile } from 'node:fs/promises'
 
 /** The pids of the image processes of a process (Linux). */
@@ -10,7 +10,7 @@ export async function childrenOf(pid: number): Promise<number[]> {
         readFile(`/proc/${child}/stat`, 'utf8').catch(() => ''),
         readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => ''),
       ])
-      // proc(5): the parent is the second field behind the command in parentheses.
+      // proc(5): the parent is the second field after the command in parentheses.
       const parent = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]
       return parent === `${pid}` && command.includes('convert.program.ts') ? [Number(child)] : []
     }),

@@ -9,7 +9,7 @@ import { freePort, holdUp } from './processes.ts'
 const run = promisify(execFile)
 const START_MS = 120_000
 
-/** The Kubo binary that tests may use, or undefined: `scripts/ci/kubo.sh` makes one. */
+/** The Kubo binary that tests may use, or undefined: `scripts/ci/kubo.sh` builds one. */
 export const kuboBinary = process.env.BERTH_TEST_KUBO || undefined
 
 /** A private Kubo daemon: loopback only, no bootstrap peers, no routing, no gateway. */
@@ -20,22 +20,23 @@ export interface KuboNode {
   multiaddr: string
   /** `IPFS_PATH`, for example for `ipfs` commands of a test. */
   repo: string
-  /** Ends the daemon at once (SIGKILL). */
+  /** Kills the daemon at once (SIGKILL). */
   kill(): Promise<void>
-  /** Hangs the daemon (SIGSTOP): it takes connections and answers nothing, until `resume`. */
+  /** Hangs the daemon (SIGSTOP): it accepts connections and answers nothing, until `resume`. */
   pause(): Promise<void>
   resume(): void
   /** Starts the daemon again after `kill`. */
   restart(): Promise<void>
-  /** Ends the daemon and removes its folder. */
+  /** Stops the daemon and removes its folder. */
   stop(): Promise<void>
 }
 
 /**
  * Starts a Kubo daemon in a new temporary folder, on free ports of 127.0.0.1.
- * @param within where that folder is made.
- * @param asInstalled whether it is as `ipfs init` makes it but for its addresses: blocks of 256 KiB, routing, relays.
- * @throws Error when there is no binary or the daemon does not answer within 30 s.
+ * @param within the parent of that folder.
+ * @param asInstalled whether it is as `ipfs init` makes it, except for its addresses: blocks of 256 KiB, routing,
+ * relays.
+ * @throws Error if there is no binary or the daemon does not answer within 30 s.
  */
 export async function startKubo(
   binary = kuboBinary,

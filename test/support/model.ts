@@ -1,7 +1,8 @@
 /**
- * A language model on loopback for agents: OpenAI-compatible and deterministic. It answers `pong: <last user text>`;
- * asked `run: <command>`, it calls the tool `exec` with that command, and then answers `ran: <what the tool said>`.
- * Asked `run and wait: <command>`, it has the tool wait two minutes before the command goes on in the background, not 10 s.
+ * A language model on loopback for agents: OpenAI-compatible and deterministic. It replies `pong: <last user text>`.
+ * Asked `run: <command>`, it calls the tool `exec` with that command, and then replies `ran: <the tool's output>`.
+ * Asked `run and wait: <command>`, it makes the tool wait two minutes before the command continues in the background,
+ * not 10 s.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,11 +14,11 @@ export const MODEL_KEY = 'model-key'
 export interface ModelServer {
   /** For BERTH_MODEL_URL, ending in /v1. */
   readonly url: string
-  /** Settings of Berth under which all agents use it. */
+  /** Settings of Berth with which all agents use it. */
   readonly env: { BERTH_MODEL_URL: string; BERTH_MODEL: string; BERTH_MODEL_KEY: string }
   /** Requests so far, oldest first. */
   readonly requests: readonly ModelRequest[]
-  /** While it is set, it answers all requests for a reply. */
+  /** While set, it handles all requests for a reply. */
   refusal: Refusal | undefined
   stop(): Promise<void>
 }
@@ -48,7 +49,7 @@ interface Completion {
 }
 type Reply = { text: string } | { tool: { name: string; arguments: string } }
 
-/** Starts one on a free port of 127.0.0.1. A request without the key gets 401. */
+/** Starts a model on a free port of 127.0.0.1. A request without the key gets 401. */
 export async function startModel(): Promise<ModelServer> {
   const requests: ModelRequest[] = []
   const server = createServer((request, response) => {
@@ -116,7 +117,7 @@ function replyTo({ messages, tools }: Completion): Reply {
   return { text: `pong: ${said}` }
 }
 
-/** The engine adds user messages of its own, for which no answer is wanted. */
+/** The engine adds user messages that expect no reply. */
 const isOfUser = (message: Message): boolean =>
   message.role === 'user' && !contentOf(message).startsWith('<<<BEGIN_OPENCLAW')
 
@@ -149,7 +150,7 @@ function choice(field: 'message' | 'delta', reply: Reply) {
 
 const finishOf = (reply: Reply) => ('text' in reply ? 'stop' : 'tool_calls')
 
-/** Words one by one, so that whoever passes them on can be seen to stream. */
+/** Words one by one, so that streaming by intermediaries can be observed. */
 function stream(response: ServerResponse, model: string, reply: Reply): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const send = (rest: object) =>

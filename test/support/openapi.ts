@@ -1,4 +1,4 @@
-/** Holds every answer of the API against its own OpenAPI document. */
+/** Compares every response of the API with its own OpenAPI document. */
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { messages } from '../../src/errors.ts'
@@ -24,17 +24,17 @@ export interface Document {
   components: { responses?: Record<string, Response>; schemas?: Record<string, object> }
 }
 
-/** An answer of the server. */
+/** A response of the server. */
 export interface HttpResponse {
   status: number
   headers: Headers
-  /** The parsed JSON, or the text where it is not JSON; undefined when the body was not read. */
+  /** The parsed JSON, or the text if it is not JSON; undefined if the body was not read. */
   body: unknown
 }
 
 export class DocumentCheck {
   readonly document: Document
-  // The document itself is checked by a test of its own, so not by each process of the tests again.
+  // A separate test checks the document itself, so each process of the tests need not check it again.
   readonly #ajv = new Ajv2020({
     ...{ strict: false, validateFormats: false, allErrors: true },
     ...{ meta: false, validateSchema: false },
@@ -47,7 +47,7 @@ export class DocumentCheck {
   constructor(document: Document) {
     this.document = document
     this.#paths = pathsOf(document)
-      // A path without parameters wins over one that has some.
+      // A path without parameters takes precedence over a path with parameters.
       .sort(([a], [b]) => a.split('{').length - b.split('{').length)
       .map(([template, operations]) => ({
         pattern: new RegExp(
@@ -65,9 +65,9 @@ export class DocumentCheck {
   }
 
   /**
-   * Checks that the document declares this answer: its status, its media type and its shape. An error is
-   * `{"error": "<message>"}` and nothing more, on paths that the document does not know as well; below `/psa`
-   * it has a reason and details.
+   * Checks that the document declares this response: its status, its media type and its shape. An error is `{"error":
+   * "<message>"}` and nothing more, including on paths that the document does not know; below `/psa` it has a reason
+   * and details.
    */
   check(method: string, path: string, { status, headers, body }: HttpResponse): void {
     const what = `${method} ${path} → ${status} ${JSON.stringify(body)?.slice(0, 500)}`
@@ -75,12 +75,12 @@ export class DocumentCheck {
       const { error } = body as { error?: unknown }
       if (/^\/psa(\/|$)/.test(path)) assertReason(error, what)
       else assert.ok(typeof error === 'string' && error.length > 0, `${what}: no error message`)
-      // The contract's one error with more: the agent that was made, and did not come up.
+      // The contract's only error with more: the agent that was created but did not start.
       const more = error === messages.gatewayFailed ? ['agent'] : []
       assert.deepEqual(Object.keys(body as object), ['error', ...more], `${what}: more than an error`)
       assert.match(headers.get('content-type') ?? '', /^application\/json; charset=utf-8$/, what)
     }
-    // The contract has failures that are 500, each with a code of its own.
+    // Some failures of the contract return 500, each with its own code.
     if (status === 500) assert.notEqual(headers.get('error-code'), 'internal', what)
     const operation = this.#find(method, path)
     if (!operation) {
@@ -92,7 +92,7 @@ export class DocumentCheck {
 
     const declared = this.#response(operation.responses[status])
     assert.ok(declared, `${what}: the document has no such status`)
-    // A redirection's body is for those who do not follow it.
+    // A redirection's body is for clients that do not follow it.
     if (status >= 300 && status < 400) {
       assert.ok(headers.get('location'), what)
       return
@@ -117,9 +117,9 @@ export class DocumentCheck {
     ]
   }
 
-  /** The operations, by method, of each path of the document that a path is. */
+  /** The operations, by method, of each path of the document that a path matches. */
   #methodsOf(given: string): Record<string, Operation>[] {
-    // Express takes a slash at the end for nothing.
+    // Express ignores a trailing slash.
     const path = given.replace(/(?<=.)\/$/, '')
     return this.#paths.filter(({ pattern }) => pattern.test(path)).map(({ operations }) => operations)
   }
@@ -131,7 +131,7 @@ export class DocumentCheck {
 
   /**
    * References lead into the document, so the schema is compiled with all other schemas next to it.
-   * To clients an answer may gain fields; to this check a field that the document lacks is a mistake.
+   * For clients, a response may gain fields; for this check, a field that the document lacks is a mistake.
    */
   #compile(schema: object): ValidateFunction {
     const known = this.#compiled.get(schema)
@@ -150,7 +150,7 @@ function assertReason(error: unknown, what: string): void {
   assert.deepEqual(rest, {}, what)
 }
 
-/** The document's paths with what they do, aliases included. */
+/** The document's paths with their operations, including aliases. */
 export function pathsOf({ paths }: Document): [string, Record<string, Operation>][] {
   const all = new Map<string, Record<string, Operation>>()
   for (const [path, operations] of Object.entries(paths))

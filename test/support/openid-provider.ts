@@ -1,6 +1,6 @@
 /**
- * An OpenID provider on loopback: npm's `oidc-provider` itself. Who signs in there is set by the test, since the pages on
- * which a person would say so are not what is tested.
+ * An OpenID provider on loopback: npm's `oidc-provider` itself. The test sets who signs in, because the pages on which
+ * a person would do so are not tested.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,14 +17,14 @@ export interface Account {
 
 export interface StartedProvider {
   issuer: string
-  /** The account that signs in from now on; null for a user who says no. */
+  /** The account that signs in from now on; null for a user who declines. */
   account: Account | null
   stop(): Promise<void>
 }
 
 const issuerAt = (port: number) => `http://localhost:${port}`
 
-/** Settings of a Berth that uses the provider on a port, which may start later. */
+/** Settings of a Berth that uses the provider on a port; the provider may start later. */
 export const oidcSettings = (port: number): NodeJS.ProcessEnv => ({
   BERTH_OIDC_ISSUER: issuerAt(port),
   BERTH_OIDC_CLIENT_ID: CLIENT.id,
@@ -83,7 +83,10 @@ export async function startProvider(
   return started
 }
 
-/** Follows redirects as a browser that is new to the provider. @returns the query with which the provider sends it back. */
+/**
+ * Follows redirects like a browser that is new to the provider. @returns the query with which the provider sends it
+ * back.
+ */
 export async function passProvider(start: string, redirectUri: string): Promise<string> {
   const cookies = new Map<string, string>()
   let url = start

@@ -1,4 +1,4 @@
-/** Tests that end in all the ways in which tests end, for `test/async-context.test.ts`. */
+/** Tests with every possible outcome, for `test/async-context.test.ts`. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'

@@ -1,7 +1,7 @@
 /**
- * A command line that runs a program as process 1 of a pid namespace of its own, as a container does, and ends it with
- * `unshare`. Only root may do that outright; others get a user namespace with it. Where the kernel refuses that as
- * well, the program does not start, and the test fails with what unshare(1) says.
+ * A command line that runs a program as process 1 of a new pid namespace, like a container, and kills it when `unshare`
+ * exits. Only root may do that directly; other users also get a user namespace. If the kernel refuses that too, the
+ * program does not start, and the test fails with the message of unshare(1).
  */
 export function inPidNamespace(program: string, ...args: string[]): [string, string[]] {
   const asUser = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
@@ -9,5 +9,5 @@ export function inPidNamespace(program: string, ...args: string[]): [string, str
   return ['unshare', [...options, process.execPath, program, ...args]]
 }
 
-/** Why such tests do not run here; false on Linux. */
+/** Why such tests cannot run here; false on Linux. */
 export const NO_PID_NAMESPACES = process.platform === 'linux' ? false : 'pid namespaces are a matter of Linux'

@@ -8,8 +8,8 @@ import pg from 'pg'
 const SCHEMA = new URL('../../prisma/schema.prisma', import.meta.url)
 
 /**
- * The SQL that would make the schema of the database that of `schema.prisma`: nothing where they are the same.
- * @param schema the text of another `schema.prisma` than the project's.
+ * The SQL that would turn the database's schema into `schema.prisma`; empty if they are the same.
+ * @param schema the text of a `schema.prisma` other than the project's.
  */
 export async function migrateDiff(databaseUrl: string, schema?: string): Promise<string> {
   const path = 'schema.prisma'

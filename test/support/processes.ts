@@ -6,15 +6,15 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isFree } from '../../src/lib/net/bind.ts'
 
-/** The one port of the range that `fetch` refuses ("bad port", WHATWG Fetch 2.9). */
+/** The only port of the range that `fetch` refuses ("bad port", WHATWG Fetch 2.9). */
 const REFUSED_BY_FETCH = 10_080
 
-/** A file for each port that a process of tests has, with its pid. */
+/** A file for each port that a test process has, with its pid. */
 const PORTS_DIR = join(tmpdir(), `berth-test-ports-${userInfo().uid}`)
 
 /**
- * A free port on loopback, in a range from which neither Berth nor outgoing connections take theirs. No other process of
- * tests is given it while this one lives: a server that was killed is started on its port again.
+ * A free port on loopback, in a range that neither Berth nor outgoing connections use. No other test process gets it
+ * while this process lives, because a killed server is restarted on its port.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 200; tries++) {
@@ -24,7 +24,7 @@ export async function freePort(): Promise<number> {
   throw new Error('there is no free port between 10000 and 19999 on 127.0.0.1')
 }
 
-/** The first of three free ports in a row: the roles of `npm start` take such for their metrics. */
+/** The first of three free consecutive ports: the roles of `npm start` use such ports for their metrics. */
 export async function freeMetricsPorts(): Promise<number> {
   for (;;) {
     const first = await freePort()
@@ -33,7 +33,7 @@ export async function freeMetricsPorts(): Promise<number> {
   }
 }
 
-/** Takes the port for this process. @returns false where a living process of tests has it. */
+/** Claims the port for this process. @returns false if a living test process has it. */
 function reserve(port: number): boolean {
   mkdirSync(PORTS_DIR, { recursive: true })
   const path = join(PORTS_DIR, `${port}`)
@@ -60,12 +60,12 @@ function isLeftOver(path: string): boolean {
 }
 
 /**
- * The pause between two looks of {@link until}: a tenth of the time that it has waited, since each look costs processor
- * time.
+ * The pause between two checks of {@link until}: a tenth of the time that it has waited, because each check costs
+ * processor time.
  */
 const LOOK_MS = { least: 25, most: 250 }
 
-/** Polls until `check` gives something else than undefined or false. @throws when `ms` pass first. */
+/** Polls until `check` returns something other than undefined or false. @throws if `ms` pass first. */
 export async function until<T>(
   what: string,
   check: () => Promise<T | undefined | false> | T | undefined | false,
@@ -85,7 +85,9 @@ export async function until<T>(
   throw new Error(`not within ${ms} ms: ${what}`, { cause: last })
 }
 
-/** Holds a process up (SIGSTOP), and waits until all of its threads stand still: the signal reaches them later. */
+/**
+ * Pauses a process (SIGSTOP), and waits until all of its threads have stopped, because the signal reaches them later.
+ */
 export async function holdUp(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
   const threads = `/proc/${pid}/task`
@@ -109,15 +111,15 @@ export async function untilStill(what: string, read: () => number): Promise<numb
 
 export interface Running {
   readonly process: ChildProcess
-  /** All that the process wrote so far, on both outputs. */
+  /** Everything that the process has written so far, on both outputs. */
   output(): string
-  /** Ends it by `signal` and waits; by SIGKILL when it takes longer than 20 s. */
+  /** Ends it by `signal` and waits; uses SIGKILL if it takes longer than 20 s. */
   end(signal?: NodeJS.Signals): Promise<void>
-  /** Sends a signal, where it has not ended. */
+  /** Sends a signal, if it has not ended. */
   signal(signal: NodeJS.Signals): void
 }
 
-/** Starts a program whose output is kept. With `group`, it leads a process group, and `end` signals all of it. */
+/** Starts a program and keeps its output. With `group`, it leads a process group, and `end` signals all of it. */
 export function run(
   command: string,
   args: string[],

@@ -21,26 +21,26 @@ export interface Provider {
   file(content: Uint8Array): Promise<CID>
   /** Adds a folder of files by path. */
   folder(files: Record<string, Uint8Array>): Promise<CID>
-  /** Adds one block as it is, dag-pb unless told; it need not decode. */
+  /** Adds one block unchanged, dag-pb unless given; it need not decode. */
   block(bytes: Uint8Array, codec?: number): Promise<CID>
   /** The links of the block, in order. */
   links(cid: CID): Promise<CID[]>
   /**
-   * Keeps a block back until the returned function is called. Bitswap serves one peer's wants one after
-   * the other, so nothing else leaves this provider meanwhile: take one of its own for each such test.
+   * Holds a block back until the returned function is called. Bitswap serves one peer's wants one after the other, so
+   * nothing else leaves this provider until then: use a separate provider for each such test.
    */
   hold(cid: CID): () => void
   /**
-   * Loses the first request for a block: it is never answered, and neither is what follows it on the connection. Resolves
-   * when that has happened.
+   * Loses the first request for a block: it is never answered, and neither is anything after it on the connection.
+   * Resolves when that has happened.
    */
   lose(cid: CID): Promise<void>
-  /** Makes each block that leaves take this long. */
+  /** Delays each block that is sent by this time. */
   pace(ms: number): void
   stop(): Promise<void>
 }
 
-/** Starts a provider on a free port of 127.0.0.1, with an empty folder of its own. */
+/** Starts a provider on a free port of 127.0.0.1, with a new empty folder. */
 export async function startProvider(): Promise<Provider> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-provider-'))
   const blocks = new HeldBlocks(dir, { touchAfterMs: Number.POSITIVE_INFINITY })

@@ -1,5 +1,5 @@
 /**
- * For `node --import`: writes the name of each package that the process loads, a line each, to
+ * For `node --import`: writes the name of each package that the process loads, one per line, to
  * `<BERTH_TEST_PACKAGES>/<role>`.
  */
 import { appendFileSync } from 'node:fs'

@@ -1,23 +1,23 @@
-/** A registry of a test's own: distribution on a folder, on a free port of loopback. */
+/** A registry for a test: distribution on a folder, on a free port of loopback. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { freePort, run, until } from './processes.ts'
 
-/** The binary that tests may use, or undefined: `scripts/ci/registry.sh` makes one. */
+/** The binary that tests may use, or undefined: `scripts/ci/registry.sh` builds one. */
 const binary = process.env.BERTH_TEST_REGISTRY || undefined
-/** Why tests of registries do not run here, or false where they do. */
+/** Why registry tests cannot run here; false if they can. */
 export const withoutRegistry = !binary && 'needs BERTH_TEST_REGISTRY'
 
-/** The login that a registry with {@link BASIC} takes. */
+/** The login that a registry with {@link BASIC} accepts. */
 export const LOGIN = 'tester:the password'
 const HASHED = 'tester:$2b$05$abcdefghijklmnopqrstuuOxgzQAr/nZSrgy7Zk8mkm2vo6XX5EPu'
 
-/** How it knows its clients: by password, or by the tokens of another server; configuration of distribution. */
+/** How it identifies its clients: by password, or by the tokens of another server; configuration of distribution. */
 export type Authentication = 'none' | 'password' | Record<string, unknown>
 
-/** Starts one. @returns its address, `127.0.0.1:port`. */
+/** Starts a registry. @returns its address, `127.0.0.1:port`. */
 export async function startRegistry(
   t: TestContext,
   authentication: Authentication = 'none',

@@ -1,4 +1,4 @@
-/** The sandboxes of a running Berth, from outside of it. */
+/** The sandboxes of a running Berth, from outside. */
 import { loadConfig } from '../../src/config.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { createLogger } from '../../src/log.ts'
@@ -7,7 +7,7 @@ import { readOwner } from '../../src/sandboxes/owner.ts'
 import type { SandboxRuntime } from '../../src/sandboxes/port.ts'
 import { postgresUrl } from '../../src/standalone/postgres.ts'
 
-/** @param env settings of the Berth, whose database runs. The sandboxes can be used when it does not any more. */
+/** @param env settings of the Berth, whose database must run. The sandboxes stay usable after it has stopped. */
 export async function openRuntimeOf(env: NodeJS.ProcessEnv): Promise<SandboxRuntime> {
   const config = loadConfig(env)
   const log = createLogger('test', 'silent')

@@ -1,4 +1,4 @@
-/** An S3 server of a test's own: versitygw on a folder, on a free port of loopback. */
+/** An S3 server for a test: versitygw on a folder, on a free port of loopback. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -6,17 +6,17 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort, run, until } from './processes.ts'
 
-/** The versitygw binary that tests may use, or undefined: `scripts/ci/versitygw.sh` makes one. */
+/** The versitygw binary that tests may use, or undefined: `scripts/ci/versitygw.sh` builds one. */
 const binary = process.env.BERTH_TEST_S3 || undefined
-/** Why tests of S3 do not run here, or false where they do. */
+/** Why S3 tests cannot run here; false if they can. */
 export const withoutS3 = !binary && 'needs BERTH_TEST_S3'
 
 export interface S3Server {
-  /** Settings by which the AWS SDK, and Berth, reach it. */
+  /** Settings with which the AWS SDK, and Berth, reach it. */
   readonly env: Record<string, string>
-  /** Makes a bucket. @returns the folder that has its objects as files. */
+  /** Creates a bucket. @returns the folder that has its objects as files. */
   createBucket(name: string): Promise<string>
-  /** Settings with the key of a user who may do nothing. */
+  /** Settings with the key of a user without permissions. */
   createStranger(): Promise<Record<string, string>>
   kill(): Promise<void>
   stop(): Promise<void>

@@ -1,9 +1,9 @@
 /**
  * The official `pinata` SDK, unchanged, against a Berth on this machine.
  *
- * The SDK speaks `https://` to gateways whatever it is told, and Node resolves no `*.localhost`. In a real
- * installation DNS leads to a reverse proxy that ends TLS in front of Berth. Here a connector of undici's
- * stands in for both: a connection to a gateway's name goes to Berth, in plain.
+ * The SDK always speaks `https://` to gateways, and Node resolves no `*.localhost`. In a real installation, DNS leads
+ * to a reverse proxy that terminates TLS in front of Berth. Here an undici connector stands in for both: it forwards a
+ * connection to a gateway's name to Berth, without TLS.
  */
 import type { Socket } from 'node:net'
 import { PinataSDK } from 'pinata'
@@ -16,7 +16,7 @@ const IDLE_MS = 1000
  *
  * @param berth.url of its API.
  * @param berth.gateway the host name.
- * @returns how many bytes `fetch` has put on the wire so far, whoever it sent them to.
+ * @returns how many bytes `fetch` has sent so far, to any server.
  */
 export function reachGateway(berth: { url: string; gateway: string }): { sent(): number } {
   const { hostname, port } = new URL(berth.url)
@@ -29,8 +29,8 @@ export function reachGateway(berth: { url: string; gateway: string }): { sent():
       callback(...result)
     })
   }
-  // The `fetch` of Node 24 takes the dispatcher of the npm package: both are undici 7. It drops connections long
-  // before Berth does: a POST that meets one which Berth has just closed fails, and the SDK repeats none.
+  // The `fetch` of Node 24 accepts the dispatcher of the npm package: both are undici 7. It drops connections long
+  // before Berth does: a POST on a connection that Berth has just closed fails, and the SDK repeats none.
   setGlobalDispatcher(
     new Agent({ connect: connector, keepAliveTimeout: IDLE_MS, keepAliveMaxTimeout: IDLE_MS }),
   )

@@ -1,4 +1,4 @@
-/** Real Redis and PostgreSQL servers of a test's own, on free ports of loopback. */
+/** Real Redis and PostgreSQL servers for a test, on free ports of loopback. */
 import { execFileSync } from 'node:child_process'
 import { chownSync, existsSync, readdirSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -10,14 +10,14 @@ import { freePort, type Running, run, until } from './processes.ts'
 
 export interface Server {
   readonly url: string
-  /** Ends it as a crash would; `restart` brings it back on the same port with the same data. */
+  /** Kills it like a crash; `restart` brings it back on the same port with the same data. */
   kill(): Promise<void>
-  /** Ends it in good order, without waiting for its clients; its data stays. */
+  /** Stops it in good order, without waiting for its clients; its data stays. */
   halt(): Promise<void>
   restart(): Promise<void>
   /** Output of the server since its last start. */
   output(): string
-  /** Ends it and removes its data. */
+  /** Stops it and removes its data. */
   stop(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ function isOnPath(program: string): boolean {
 
 /**
  * A Redis with the settings of production: appendonly, noeviction.
- * @param within where the folder of its data is made.
+ * @param within the parent of its data folder.
  */
 export async function startRedis(within = tmpdir()): Promise<Server> {
   const dir = await mkdtemp(join(within, 'berth-redis-'))
@@ -65,7 +65,7 @@ export async function startRedis(within = tmpdir()): Promise<Server> {
   })
 }
 
-/** The programs of the distribution's PostgreSQL; undefined where it is not installed. */
+/** The programs of the distribution's PostgreSQL; undefined if it is not installed. */
 export const postgresBin: string | undefined = findPostgresBin()
 
 function findPostgresBin(): string | undefined {
@@ -75,9 +75,9 @@ function findPostgresBin(): string | undefined {
 }
 
 /**
- * A PostgreSQL of the distribution's, with a database `berth`; as root it runs as user `postgres`.
- * @param within where the folder of its data is made.
- * @param settings of the server's own, by name.
+ * The distribution's PostgreSQL, with a database `berth`; as root it runs as user `postgres`.
+ * @param within the parent of its data folder.
+ * @param settings of the server itself, by name.
  */
 export async function startPostgres(
   within = tmpdir(),
@@ -143,7 +143,7 @@ async function startServer(
   const start = async () => {
     running = how.launch()
     await until(`${url} answers`, async () => {
-      // After a SIGKILL its sessions may still hold the shared memory for a moment: then it ends at once.
+      // After a SIGKILL its sessions may still hold the shared memory for a moment, in which case it exits at once.
       if (running.process.exitCode !== null) running = how.launch()
       return how.ready()
     }).catch((error) => {

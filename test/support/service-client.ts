@@ -16,7 +16,7 @@ export interface Answer {
 export interface Call {
   method?: string
   json?: unknown
-  /** `localhost` unless told. */
+  /** `localhost` unless given. */
   host?: string
   token?: string
   headers?: Record<string, string>
@@ -64,7 +64,7 @@ export class ServiceClient {
     return { status: response.statusCode ?? 0, body: isJson ? JSON.parse(body) : body }
   }
 
-  /** The answer of an agent's route; a request that gets 503 is repeated. @param json the body of a POST. */
+  /** The response of an agent's route; a request that gets 503 is repeated. @param json the body of a POST. */
   async ofAgent({ agentId }: Agent, path: string, json?: unknown): Promise<any> {
     const answer = await until('the agent is not busy', async () => {
       const one = await this.call(`/v0/agents/${agentId}${path}`, { json, headers: WAIT })
@@ -74,7 +74,7 @@ export class ServiceClient {
     return answer.body
   }
 
-  /** Resolves once an operation has succeeded. @throws when it ended otherwise. */
+  /** Resolves once an operation has succeeded. @throws if it ended otherwise. */
   async succeeded(operationId: string): Promise<void> {
     const ended = await until(
       'the operation ends',
@@ -87,7 +87,7 @@ export class ServiceClient {
     assert.equal(ended.state, 'succeeded', JSON.stringify(ended))
   }
 
-  /** The agent's reply to a message, asked at its own host; a request that gets 503 is repeated. */
+  /** The agent's reply to a message, sent to its own host; a request that gets 503 is repeated. */
   async chat({ agentId, gatewayToken }: Agent, content: string): Promise<string> {
     const answer = await until('the agent is ready', async () => {
       const one = await this.call('/v1/chat/completions', {

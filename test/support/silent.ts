@@ -1,4 +1,4 @@
-/** Servers that take what they are asked, and do not answer. */
+/** Servers that accept requests and do not respond. */
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
@@ -8,14 +8,11 @@ import type { TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
 
 export interface Silent {
-  /** Host and port of an agent or a server of git. A push to it ends with a look at its repository: 500. */
+  /** Host and port of an agent or a git server. A push to it ends with a request for its repository: 500. */
   address: string
   /** Host and port of a DNS server. */
   dnsAddress: string
-  /**
-   * Has the DNS server answer that there is no such name, also to the questions that it has had by then; or has it stay
-   * silent.
-   */
+  /** Makes the DNS server answer that there is no such name, including to earlier queries; or makes it stay silent. */
   answerDns(answers: boolean): void
   stop(): void
 }
@@ -56,7 +53,7 @@ export async function startSilent(): Promise<Silent> {
   }
 }
 
-/** Has a question for TXT records asked again when it had no answer in time, until the test has ended. */
+/** Makes a query for TXT records repeat if it had no response in time, until the test has ended. */
 export function askSilentDnsForEver(t: TestContext): void {
   const ask = Resolver.prototype.resolveTxt
   t.mock.method(Resolver.prototype, 'resolveTxt', async function (this: Resolver, name: string) {

@@ -1,4 +1,4 @@
-/** A disk so small that a test can fill it: a tmpfs, which takes the right to mount. */
+/** A disk so small that a test can fill it: a tmpfs, which requires the right to mount. */
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,16 +11,16 @@ const MIB = 2 ** 20
 
 export interface SmallDisk {
   dir: string
-  /** Writes a file that leaves so many bytes free; another call replaces it. */
+  /** Writes a file that leaves this many bytes free; another call replaces it. */
   fillTo(freeBytes: number): Promise<void>
   /** Removes that file. */
   empty(): Promise<void>
-  /** Bytes that are free. */
+  /** Free bytes. */
   free(): Promise<number>
   unmount(): Promise<void>
 }
 
-/** Mounts it; undefined where there is no right to. */
+/** Mounts it; undefined without the right to mount. */
 export async function mountSmallDisk(mebibytes: number): Promise<SmallDisk | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-disk-'))
   try {
@@ -44,7 +44,7 @@ export async function mountSmallDisk(mebibytes: number): Promise<SmallDisk | und
       await empty()
       for (let left = (await free()) - freeBytes; left > 0; left -= MIB)
         await writeFile(filler, Buffer.alloc(Math.min(left, MIB)), { flag: 'a' }).catch((error) => {
-          // Other programs on the disk have taken room meanwhile: it is as full as it gets.
+          // Other programs have used space on the disk since then, so it is as full as it gets.
           if (!hasCode(error, 'ENOSPC')) throw error
         })
     },

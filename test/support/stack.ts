@@ -1,7 +1,7 @@
 /**
- * A whole Berth for a black-box test: `npm start`'s own supervisor in a folder of its own, on the
- * embedded parts or on real ones. `BERTH_TEST_STACK=real` chooses the latter for every suite, and
- * `BERTH_TEST_STACK=kubernetes` a Berth in a cluster (cluster-berth.ts) for the suite of the contract.
+ * A whole Berth for a black-box test: `npm start`'s own supervisor in a new folder, on the embedded parts or on real
+ * ones. `BERTH_TEST_STACK=real` selects the latter for every suite, and `BERTH_TEST_STACK=kubernetes` a Berth in a
+ * cluster (cluster-berth.ts) for the contract suite.
  */
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -28,7 +28,7 @@ export interface RealParts {
   postgres: Server
   redis: Server
   kubo: KuboNode
-  /** The node of the private network, which nobody connects to. */
+  /** The node of the private network, which has no peers. */
   privateKubo: KuboNode
 }
 
@@ -40,25 +40,25 @@ export interface Stack {
   readonly env: NodeJS.ProcessEnv
   readonly url: string
   readonly dataDir: string
-  /** The real parts under it, where it has any. */
+  /** Its real parts, if it has any. */
   readonly parts: RealParts | undefined
-  /** Runs `berth <args>` against this stack; resolves to what it printed. */
+  /** Runs `berth <args>` against this stack; resolves to its output. */
   berth(...args: string[]): Promise<string>
-  /** A new API key; all scopes of the first workspace unless told. */
+  /** A new API key, with all scopes of the first workspace unless given. */
   createKey(...args: string[]): Promise<string>
-  /** All that the processes have logged so far. */
+  /** Everything that the processes have logged so far. */
   output(): string
   /** The process of a role, once it runs. */
   pidOf(role: 'web' | 'worker' | 'agent-proxy'): Promise<number>
   /** SIGKILL of the supervisor and of every role. */
   kill(): Promise<void>
-  /** Starts it again on the same data. */
+  /** Restarts it on the same data. */
   restart(): Promise<void>
-  /** Ctrl-C, then its data is removed. */
+  /** Ctrl-C, then removes its data. */
   stop(): Promise<void>
 }
 
-/** The metrics of a role, as its port has them. */
+/** The metrics of a role, from its port. */
 export async function readMetrics(
   env: NodeJS.ProcessEnv,
   role: 'web' | 'worker' | 'agent-proxy',
@@ -68,11 +68,11 @@ export async function readMetrics(
 }
 
 /**
- * @param options.env settings beside those that a test needs anyway.
- * @param options.dir where its data folder is made.
- * @param options.partDirs where those of real parts are made.
- * @param options.database `of the run` for a test that is not about the embedded PostgreSQL: a database on the server of
- *   the run takes half a second of a processor, a server of its own three.
+ * @param options.env settings in addition to those that every test needs.
+ * @param options.dir the parent of its data folder.
+ * @param options.partDirs the parent of the data folders of real parts.
+ * @param options.database `of the run` for a test that is not about the embedded PostgreSQL: a database on the run's
+ * server takes half a second of processor time, a separate server three.
  */
 export async function startStack(
   options: {
@@ -85,7 +85,7 @@ export async function startStack(
 ): Promise<Stack> {
   const kind = options.kind ?? stackKind
   const dataDir = await mkdtemp(join(options.dir ?? tmpdir(), 'berth-'))
-  // Where the test runs as root, PostgreSQL is another user, who must be able to enter.
+  // If the test runs as root, PostgreSQL runs as another user, who must be able to enter.
   await chmod(dataDir, 0o711)
   const port = await freePort()
   const parts = kind === 'real' ? await startParts(options.partDirs) : undefined
@@ -96,10 +96,10 @@ export async function startStack(
     BERTH_DATA_DIR: dataDir,
     BERTH_IPFS_ROUTING_URL: '',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
-    // Where the tests are an ordinary user's, and the kernel gives him no namespaces.
+    // If the tests run as an ordinary user without namespaces.
     BERTH_AGENTS_READ_KEYS: 'accept',
     BERTH_METRICS_PORT: String(await freeMetricsPorts()),
-    // The usual one may be taken by another Berth of the machine's tests while this one is down.
+    // The usual port may be taken by another Berth of the machine's tests while this one is down.
     BERTH_EGRESS_PORT: String(await freePort()),
     ...(parts && {
       DATABASE_URL: parts.postgres.url,
@@ -136,7 +136,7 @@ export async function startStack(
     await stop()
     throw error
   })
-  // Roles lead sessions of their own; the supervisor writes down who they are.
+  // Roles lead their own sessions; the supervisor records them.
   const roles = async (): Promise<{ pid: number }[]> =>
     JSON.parse(await readFile(join(dataDir, 'roles.json'), 'utf8'))
   const berth = cli(env)
@@ -159,7 +159,7 @@ export async function startStack(
       }),
     async kill() {
       const running = await roles()
-      // It stands still first: a role that saw its supervisor die would stop the agents in order.
+      // It is paused first: a role that saw its supervisor die would stop the agents in order.
       supervisor?.signal('SIGSTOP')
       for (const { pid } of running) killIfThere(pid)
       await supervisor?.end('SIGKILL')
@@ -170,7 +170,7 @@ export async function startStack(
 }
 
 /**
- * `berth` with the environment of a stack: resolves to what it printed, rejects when it fails.
+ * `berth` with the environment of a stack: resolves to its output, rejects if it fails.
  * @param dir of another version.
  */
 export function cli(env: NodeJS.ProcessEnv, dir = ROOT): (...args: string[]) => Promise<string> {
@@ -181,7 +181,7 @@ export function cli(env: NodeJS.ProcessEnv, dir = ROOT): (...args: string[]) => 
   }
 }
 
-/** Runs `berth <args>`; resolves to how it ended, whatever that was. */
+/** Runs `berth <args>`; resolves to its exit code and output, even if it failed. */
 export const runCli = (env: NodeJS.ProcessEnv, ...args: string[]) => runCommand(CLI, env, args)
 
 async function runCommand(
@@ -197,7 +197,7 @@ async function runCommand(
   }
 }
 
-/** Runs `npm start` with settings under which it ends by itself. */
+/** Runs `npm start` with settings that make it exit by itself. */
 export async function startOnce(env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
   const started = run(process.execPath, START, { env, group: true })
   const deadline = setTimeout(() => started.end(), START_MS)
@@ -210,11 +210,11 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // The process ended by itself.
+    // The process has exited by itself.
   }
 }
 
-/** Real servers of a test's own, on loopback. */
+/** Real servers for a test, on loopback. */
 export async function startParts(dirs: PartDirs = {}): Promise<RealParts> {
   const { kuboBinary, startKubo } = await import('./kubo.ts')
   const { startPostgres, startRedis } = await import('./servers.ts')

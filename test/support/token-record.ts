@@ -1,21 +1,21 @@
 /**
- * The tokens and secrets that the tests of a run make, in a file that all their processes append to: at the end of the
- * run the log of the Berth that they share is searched for each of them.
+ * The tokens and secrets that the tests of a run create, in a file that all their processes append to. At the end of
+ * the run, the log of the Berth that they share is searched for each of them.
  */
 import { appendFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 
-/** The variable that names the file; without it nothing is recorded. */
+/** The variable that names the file; nothing is recorded if it is unset. */
 export const TOKEN_RECORD = 'BERTH_TEST_TOKENS'
 
-/** Fields of bodies that hold one; a page token is no secret. `value` is a secret's only below `/secrets`. */
+/** Body fields that hold a token or secret; a page token is not secret. `value` is a secret only below `/secrets`. */
 const FIELDS = /^(jwt|.*(?<!page_?)token|.*signature|pinata_api_secret)$/i
-/** Shorter ones would be found in other words. */
+/** Shorter values would also match other words. */
 const SHORTEST = 12
 
 const recorded = new Set<string>()
 
-/** Records a key, and what the bodies of a request and its answer hold. */
+/** Records a key, and the tokens in the bodies of a request and its response. */
 export function recordTokens(path: string, ...held: unknown[]): void {
   const file = process.env[TOKEN_RECORD]
   if (!file) return
@@ -36,8 +36,8 @@ export function recordTokens(path: string, ...held: unknown[]): void {
 }
 
 /**
- * Searches what processes have logged, lines of JSON, for every token of the record.
- * @returns how many there are, and the lines that hold one.
+ * Searches the logs of processes, lines of JSON, for every recorded token.
+ * @returns how many tokens there are, and the lines that contain one.
  */
 export async function findLogged(file: string, output: string): Promise<{ tokens: number; lines: string[] }> {
   const text = await readFile(file, 'utf8').catch(() => '')
@@ -47,7 +47,7 @@ export async function findLogged(file: string, output: string): Promise<{ tokens
       .filter(Boolean)
       .map((line) => JSON.parse(line) as string),
   )
-  // Lines of `npm start` for a person are no log.
+  // Lines that `npm start` prints for a person are not log lines.
   const lines = output.split('\n').filter((line) => line.startsWith('{'))
   return {
     tokens: tokens.size,

@@ -15,7 +15,7 @@ export interface StartedTunnelServer {
   lines: string[]
 }
 
-/** A tunnel server that leads to loopback, to be closed by the test. */
+/** A tunnel server for loopback addresses, which the test closes. */
 export async function openTunnelServer(
   options: Partial<TunnelServerOptions> = {},
 ): Promise<StartedTunnelServer> {

@@ -1,7 +1,7 @@
-/** Which methods of a library a test has called, and which there are: by looking at the objects themselves. */
+/** Which methods of a library a test has called, and which exist, found from the objects themselves. */
 
 export interface Watch<T> {
-  /** The object, whose calls are noted, and those of the builders that it returns. */
+  /** The object, whose calls are recorded, like those of the builders that it returns. */
   watched: T
   /** `files.public.get` for a method of the object, `FilterFiles.limit` for one of a builder. */
   called: Set<string>
@@ -10,8 +10,8 @@ export interface Watch<T> {
 }
 
 /**
- * Watches an object made of classes; what it returns with a `then` of its own counts as a builder.
- * @param called where calls are noted.
+ * Watches an object made of classes; a returned value with its own `then` counts as a builder.
+ * @param called collects the calls.
  */
 export function watch<T extends object>(object: T, called = new Set<string>()): Watch<T> {
   const builders = new Map<string, object>()

@@ -1,4 +1,4 @@
-/** The other side of webhooks: a server on loopback that keeps what it is sent. */
+/** The other side of webhooks: a server on loopback that records what it is sent. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -11,12 +11,12 @@ type Answer = (response: ServerResponse, at: number) => void
 
 const take: Answer = (response) => response.writeHead(204).end()
 
-/** @param wanted its port; a free one unless told. It answers 204 until `answerWith`. */
+/** @param wanted its port; a free one unless given. It returns 204 until `answerWith`. */
 export async function startReceiver(wanted = 0) {
   const received: Received[] = []
   const state = { answer: take }
   const server = createServer(async (request, response) => {
-    // The sender may be killed meanwhile.
+    // The sender may have been killed.
     const body = await text(request).catch(() => undefined)
     if (body === undefined) return
     received.push({ headers: request.headers as Record<string, string>, body })
@@ -30,12 +30,12 @@ export async function startReceiver(wanted = 0) {
     /** For `BERTH_WEBHOOK_ALLOW`. */
     allowed: `127.0.0.1:${port}`,
     received,
-    /** The ids of what was received, in order. */
+    /** The ids of received deliveries, in order. */
     ids: () => received.map(({ headers }) => headers['webhook-id']),
     answerWith(next: Answer) {
       state.answer = next
     },
-    /** Answers nothing until the function is called that it returns. */
+    /** Answers nothing until the returned function is called. */
     hold(): () => void {
       const held: ServerResponse[] = []
       state.answer = (response) => held.push(response)
