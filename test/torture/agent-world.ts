@@ -1,4 +1,4 @@
-/** A world in which agents run, and what must be true of them after whatever was killed. */
+/** A world in which agents run, and what must be true of them after any process was killed. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -15,16 +15,16 @@ import { openRuntimeOf } from '../support/runtime.ts'
 import type { Tenant } from './subject.ts'
 import { World } from './world.ts'
 
-/** A request whose server was killed is sent again after this. */
+/** A request whose server was killed is sent again after this time. */
 const RETRY_MS = 100
 const ANSWER_MS = 60_000
 const INSIST_MS = 180_000
 const UP_MS = 300_000
 
-/** The package whose WebSockets the stand-in for the engine uses. */
+/** The package whose WebSockets the engine stand-in uses. */
 const WS = dirname(fileURLToPath(import.meta.resolve('ws')))
 
-/** Versions of the stand-in for the engine, `engine.mjs`; agents start with the older one. */
+/** Versions of the engine stand-in, `engine.mjs`; agents start with the older one. */
 export const ENGINES = { older: '2026.1.1', newer: '2026.1.2' } as const
 
 export interface AgentView {
@@ -86,7 +86,7 @@ export class AgentWorld {
     await this.#removeEngines()
   }
 
-  /** Sends a request until it gets an answer: connections break when web is killed. */
+  /** Sends a request until it gets a response, because connections break when web is killed. */
   async insist(
     method: string,
     path: string,
@@ -109,7 +109,7 @@ export class AgentWorld {
     }
   }
 
-  /** As {@link insist}, and again while the agent is not ready: OpenClaw stands still for seconds, and was not asked. */
+  /** Like {@link insist}, and again while the agent is not ready: OpenClaw stalls for seconds, and was not asked. */
   async insistOnEngine(method: string, path: string, body?: unknown): Promise<Response> {
     return await until(
       `the engine takes ${method} ${path}`,
@@ -121,7 +121,7 @@ export class AgentWorld {
     )
   }
 
-  /** Asks for an agent, once however often it is sent. */
+  /** Creates an agent, only once however often the request is sent. */
   async create(version?: string): Promise<string> {
     const headers = { 'idempotency-key': randomUUID(), prefer: 'respond-async' }
     const response = await this.insist('POST', '/v0/agents', { name: `torture ${version ?? ''}` }, headers)
@@ -146,7 +146,7 @@ export class AgentWorld {
     const response = await this.insist('DELETE', `/v0/agents/${agentId}`, undefined, {
       prefer: 'respond-async',
     })
-    // A repeat of one whose answer was lost finds it gone.
+    // If a response was lost, the repeated request finds it gone.
     assert.ok([200, 202, 404].includes(response.status), `delete: ${response.status}`)
   }
 
@@ -156,7 +156,7 @@ export class AgentWorld {
     return response.status === 200 ? ((await response.json()) as { stdout: string }).stdout : undefined
   }
 
-  /** Waits until the agent runs and its gateway itself answers. Resolves to how long that took, in ms. */
+  /** Waits until the agent runs and its gateway itself responds. Resolves to the duration in ms. */
   async answers(agentId: string, ms = UP_MS): Promise<number> {
     const began = performance.now()
     await until(
@@ -173,7 +173,7 @@ export class AgentWorld {
     return performance.now() - began
   }
 
-  /** Every operation has ended well, and there is exactly one sandbox and one volume for each agent. */
+  /** Every operation has succeeded, and there is exactly one sandbox and one volume for each agent. */
   async assertSettled(agentIds: string[]): Promise<void> {
     await until(
       'no operation is left',
@@ -206,10 +206,13 @@ export class AgentWorld {
   }
 }
 
-/** Installs the versions of the stand-in. Docker keeps images by the name of their base: these have a base of their own. */
+/**
+ * Installs the versions of the stand-in. Docker keys engine images by the name of their base, so these have a separate
+ * base.
+ */
 async function makeEngines(driver: 'docker' | 'process') {
   const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
-  // As root, agents are another user, who must be able to enter.
+  // As root, agents run as another user, who must be able to enter.
   await chmod(dir, 0o711)
   for (const version of Object.values(ENGINES)) await installEngine(join(dir, version), version)
   const baseImage = `berth-torture-${randomBytes(4).toString('hex')}:latest`

@@ -1,6 +1,6 @@
 /**
- * SIGKILL of whatever takes part in the life of an agent, at each step of its creation, restart and deletion, and
- * while it runs. In Docker where an engine answers, else as processes.
+ * SIGKILL of every process that takes part in the life of an agent, at each step of its creation, restart and deletion,
+ * and while it runs. In Docker if an engine answers, otherwise as processes.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -25,7 +25,7 @@ const UP: CrashPoint[] = [
   'agent-after-gateway',
   'agent-before-final-write',
 ]
-/** A restart passes the same points; these leave it in other states than a creation. */
+/** A restart passes the same points; at these it leaves the agent in other states than a creation does. */
 const AGAIN: CrashPoint[] = [
   'after-claim',
   'agent-after-start',
@@ -48,7 +48,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   })
   const torture = (name: string, test: () => Promise<void>) =>
     tortureTest(name, () => agents.world.output(), test)
-  // A run may have only a part of these, too.
+  // A run may use only some of these, too.
   const faults: Parameters<typeof torture>[] = []
   const fault = (...parts: Parameters<typeof torture>) => faults.push(parts)
   const worker = () => agents.world.workers[0] as (typeof agents.world.roles)[number]
@@ -56,7 +56,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   const one = () => kept[0] as string
 
   for (const point of placesOf('creation', UP)) {
-    torture(`a creation goes on after its worker is killed at ${point}`, async () => {
+    torture(`a creation resumes after its worker is killed at ${point}`, async () => {
       const mark = await agents.world.arm(worker(), point)
       const agentId = await agents.create()
       await crashed(mark)
@@ -70,7 +70,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   }
 
   for (const point of placesOf('restart', AGAIN)) {
-    torture(`a restart goes on after its worker is killed at ${point}`, async () => {
+    torture(`a restart resumes after its worker is killed at ${point}`, async () => {
       const mark = await agents.world.arm(worker(), point)
       await agents.restart(one())
       await crashed(mark)
@@ -79,7 +79,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     })
   }
 
-  fault('an upgrade goes on after its worker is killed between the two engines', async () => {
+  fault('an upgrade resumes after its worker is killed between the two engines', async () => {
     const mark = await agents.world.arm(worker(), 'agent-after-create')
     await agents.restart(one(), { version: ENGINES.newer })
     await crashed(mark)
@@ -88,7 +88,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     assert.equal((await agents.read(one())).agentVersion, ENGINES.newer)
   })
 
-  fault('a deletion goes on after its worker is killed', async () => {
+  fault('a deletion resumes after its worker is killed', async () => {
     const agentId = await agents.create()
     await agents.answers(agentId)
     const mark = await agents.world.arm(worker(), 'agent-after-remove')
@@ -99,7 +99,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
 
   for (const point of ['task-runs-before-note', 'task-runs-after-note', undefined] as const)
     fault(
-      `a run of a task is told once after a worker is killed ${point ? `at ${point}` : 'before it'}`,
+      `a task run is reported once after a worker is killed ${point ? `at ${point}` : 'before it'}`,
       async () => {
         const schedule = { kind: 'every', everyMs: 86_400_000 }
         const payload = { kind: 'agentTurn', message: 'Good morning' }
@@ -126,20 +126,20 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
           worker().kill()
         }
         // Events of the second run come after all events of the first one, so none of those can still be on its way.
-        await until('the run is told', async () => (await runs()).length > 0)
+        await until('the run is reported', async () => (await runs()).length > 0)
         const second = await ask()
-        await until('the other run is told', async () => (await runs()).length > 1)
+        await until('the other run is reported', async () => (await runs()).length > 1)
         assert.deepEqual(await runs(), [{ run: first.runId }, { run: second.runId }])
         await agents.insistOnEngine('DELETE', `${tasks}/${id}`)
         await agents.assertSettled(kept)
       },
     )
 
-  fault('a gateway that is killed comes back', async () => {
-    // agentd is waited for: on a busy machine it may not answer in time.
+  fault('a killed gateway comes back', async () => {
+    // Wait for agentd, which may not answer in time on a busy machine.
     const exec = (command: string) => until(`\`${command}\` runs`, () => agents.exec(one(), command))
     const token = (await exec('echo $OPENCLAW_GATEWAY_TOKEN')).trim()
-    const pid = await until('agentd says how the gateway is', async () => {
+    const pid = await until('agentd reports the state of the gateway', async () => {
       const response = await agents.insist('GET', `/v0/agents/${one()}/status`)
       const { gateway } = (await response.json()) as { gateway: { pid: number | null } | null }
       return gateway?.pid ?? undefined
@@ -159,7 +159,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  fault('a creation goes on after the agent proxy and web are killed', async () => {
+  fault('a creation resumes after the agent proxy and web are killed', async () => {
     const agentId = await agents.create()
     for (const role of [agents.world.agentProxy, agents.world.web]) {
       await until('the operation runs', async () => {
@@ -194,7 +194,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   })
 
   fault('an agent that fills its disk is stopped, and runs again when there is room', async () => {
-    // In files of 100 MB: one alone cannot get larger than the disk of its agent.
+    // In files of 100 MB, because one file cannot exceed the disk of its agent.
     await agents.exec(one(), 'for i in 1 2 3 4 5; do head -c 100000000 /dev/zero > fill.$i; done')
     const { statusReason } = await until('it is stopped', async () => {
       const agent = await agents.read(one())
@@ -210,7 +210,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  // It ends every container of the machine: only where that was said to be welcome.
+  // It ends every container of the machine, so it runs only where that is permitted.
   if (runtime === 'docker' && process.env.BERTH_TORTURE_DOCKERD) {
     fault('agents come back after dockerd is killed', async () => {
       const second = await agents.create()
@@ -228,7 +228,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   for (const [name, test] of placesOf('faults', faults)) torture(name, test)
 })
 
-/** SIGKILL of the machine's Docker engine. @returns what starts it again as it was, and waits for it. */
+/** SIGKILL of the machine's Docker engine. @returns a function that restarts it as it was, and waits for it. */
 async function killDockerd(): Promise<() => Promise<void>> {
   const pid = Number(await readFile('/var/run/docker.pid', 'utf8'))
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').filter(Boolean)
@@ -236,7 +236,7 @@ async function killDockerd(): Promise<() => Promise<void>> {
   process.kill(pid, 'SIGKILL')
   await until('dockerd is dead', () => !existsSync(`/proc/${pid}`))
   return async () => {
-    // It stays: whoever started the first one expects one.
+    // It stays, because whoever started the first engine expects one.
     spawn(command, args, { detached: true, stdio: 'ignore' }).unref()
     await until('Docker answers', dockerAnswers, 180_000)
   }

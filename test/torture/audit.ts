@@ -1,4 +1,4 @@
-/** A trigger that writes down every step of every operation, and the rules that those steps must keep. */
+/** A trigger that records every step of every operation, and the rules that those steps must follow. */
 import assert from 'node:assert/strict'
 import type { Pool } from '../../src/db/pool.ts'
 
@@ -29,8 +29,8 @@ export async function createAudit(pool: Pool): Promise<void> {
 }
 
 /**
- * Asserts that each operation ended at most once and never left that state, that each claim raised the
- * epoch by one, and that no two operations of one exclusive key ran at a time.
+ * Asserts that each operation ended at most once and never left that state, that each claim raised the epoch by one,
+ * and that no two operations with one exclusive key ran at the same time.
  */
 export async function assertSteps(pool: Pool): Promise<void> {
   const { rows } = await pool.query<Step>('SELECT * FROM torture_step ORDER BY position')

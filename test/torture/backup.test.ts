@@ -1,5 +1,5 @@
 /**
- * The drill: a Berth with files and agents is backed up under load, with a SIGKILL in the middle, lost, and restored on
+ * The drill: a Berth with files and agents is backed up under load, with a SIGKILL halfway, lost, and restored on
  * another data folder. Every row and every byte is compared, and the agent runs again with its own files.
  */
 import assert from 'node:assert/strict'
@@ -26,7 +26,7 @@ import { runCli, type Stack, startStack } from '../support/stack.ts'
 
 const CLI = fileURLToPath(new URL('../../bin/berth.mjs', import.meta.url))
 const NOTE = 'clawd/workspace/note.txt'
-/** A file of the engine's, which is in no snapshot. */
+/** A file of the engine that no snapshot has. */
 const STATE = '.openclaw/state-of-the-engine'
 
 let root: string
@@ -51,7 +51,7 @@ after(async () => {
   await removeRoot?.()
 })
 
-it('a Berth that is lost comes back from a backup that was made under load and killed in the middle', {
+it('a lost Berth is restored from a backup that was made under load and killed halfway', {
   timeout: 240_000,
 }, async () => {
   const dir = join(root, 'backups')
@@ -114,7 +114,7 @@ async function newAgent({ api }: Filled, { output }: Stack): Promise<string> {
   return agentId
 }
 
-/** Runs a command, as soon as the agent can be reached. */
+/** Runs a command as soon as the agent can be reached. */
 function exec({ api }: Pick<Filled, 'api'>, agentId: string, command: string): Promise<string> {
   return until(`\`${command}\` runs`, async () => {
     const { status, body } = await api.post(`/v0/agents/${agentId}/console/exec`, { command })
@@ -123,7 +123,7 @@ function exec({ api }: Pick<Filled, 'api'>, agentId: string, command: string): P
   })
 }
 
-/** Uploads one file after the other, and deletes every third one again. */
+/** Uploads files one after the other, and deletes every third one again. */
 function startLoad({ api }: Filled): { done: Content[]; stop(): Promise<void> } {
   const done: Content[] = []
   let isOver = false

@@ -1,6 +1,6 @@
 /**
- * No fault at all: many pins, deletions and cancellations of the same contents in two workspaces, and a
- * rolling restart in good order. Nothing may be corrected, while the reconciler compares all the time.
+ * No fault at all: many pins, deletions and cancellations of the same contents in two workspaces, and a rolling restart
+ * in good order. The reconciler, which compares all the time, must have nothing to repair.
  */
 import { after, before, describe } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -33,7 +33,7 @@ for (const backend of backends) {
       await world?.stop()
     })
 
-    /** Pins, and now and then withdraws what was pinned, or is being pinned, a moment ago. */
+    /** Pins contents, and sometimes withdraws what was pinned a moment ago or is being pinned. */
     const load = async () => {
       const going: Promise<void>[] = []
       for (let i = 0; i < REQUESTS; i++) {

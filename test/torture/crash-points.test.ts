@@ -1,4 +1,4 @@
-/** SIGKILL of the process that is at work, at each point of a pin (`src/lib/crash-point.ts`). */
+/** SIGKILL of the working process at each point of a pin (`src/lib/crash-point.ts`). */
 import { existsSync } from 'node:fs'
 import { after, before, describe } from 'node:test'
 import type { CrashPoint } from '../../src/lib/crash-point.ts'
@@ -13,7 +13,7 @@ import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
 import { backends, World } from './world.ts'
 
-/** Where each point lies, in the order in which a pin passes them. The dispatcher is a part of web. */
+/** Where each point is, in the order in which a pin passes them. The dispatcher is a part of web. */
 const POINTS: { point: CrashPoint; owner: 'web' | 'worker' }[] = [
   { point: 'before-commit', owner: 'web' },
   { point: 'after-commit', owner: 'web' },
@@ -23,7 +23,9 @@ const POINTS: { point: CrashPoint; owner: 'web' | 'worker' }[] = [
   { point: 'after-pin', owner: 'worker' },
   { point: 'before-final-write', owner: 'worker' },
 ]
-/** A dispatcher that dies between its row and the queue leaves a job that never was; a worker leaves its lease. */
+/**
+ * A dispatcher that dies between its row and the queue leaves a job that was never queued; a worker leaves its lease.
+ */
 const EXPLAINED: Reason[] = ['job lost by the queue', 'lease expired']
 
 for (const backend of backends) {
@@ -53,7 +55,7 @@ for (const backend of backends) {
 
     for (const { point, owner } of placesOf('pins', POINTS)) {
       for (const victims of point === 'mid-retrieval' ? [owner, 'worker and web'] : [owner]) {
-        torture(`a pin goes on after a SIGKILL of ${victims} at ${point}`, async () => {
+        torture(`a pin resumes after a SIGKILL of ${victims} at ${point}`, async () => {
           const role = owner === 'web' ? world.web : (world.workers[0] as (typeof world.roles)[number])
           const source = await startSource(random, 2)
           try {

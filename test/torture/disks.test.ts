@@ -1,4 +1,4 @@
-/** The disk helper, killed at every step: the next one goes on from there. */
+/** The disk helper, killed at every step: the next one resumes from there. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { TestDisks, whyNoDisks } from '../support/disk-helper.ts'
@@ -7,9 +7,9 @@ import { until } from '../support/processes.ts'
 const ID = 'xkilled1'
 const BYTES = 2 ** 26
 
-describe('a disk helper that is killed', { skip: await whyNoDisks() }, () => {
+describe('a killed disk helper', { skip: await whyNoDisks() }, () => {
   for (const point of ['disks-mid-image', 'disks-after-attach', 'disks-after-mount'] as const)
-    test(`a disk helper that is killed at ${point} is started again, and has one loop device`, async () => {
+    test(`a disk helper killed at ${point} restarts with one loop device`, async () => {
       const disks = await TestDisks.start(point)
       try {
         assert.ok(disks.hasEnded, disks.output)
@@ -22,7 +22,7 @@ describe('a disk helper that is killed', { skip: await whyNoDisks() }, () => {
       }
     })
 
-  test('a disk helper that is killed while it makes a disk or removes one does both when it is asked again', async () => {
+  test('a disk helper killed while it creates or removes a disk does both when asked again', async () => {
     const disks = await TestDisks.start('disk-after-limit')
     try {
       await assert.rejects(disks.helper.ensure(ID, BYTES, undefined))

@@ -1,6 +1,7 @@
 /**
- * Stands in for the engine under fire: it is ready at once, and a run of a task ends as soon as it is asked for. Speaks as
- * much of the gateway's protocol as agentd and the tests need; `test/engine` shows that the real engine speaks it.
+ * Stands in for the engine in the torture tests: it is ready at once, and a task run ends as soon as it is requested.
+ * It speaks as much of the gateway's protocol as agentd and the tests need; `test/engine` shows that the real engine
+ * speaks it.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -10,7 +11,7 @@ const port = Number(process.argv[process.argv.indexOf('--port') + 1])
 const server = createServer((_, response) => response.end())
 const sockets = new WebSocketServer({ server })
 const tasks = new Map()
-/** Runs that have ended, the newest first. */
+/** Runs that have ended, newest first. */
 const runs = []
 
 const methods = {

@@ -1,6 +1,6 @@
 import type { Source } from './content.ts'
 
-/** Keeps the last leaf of each content back, so that no retrieval ends before the returned function is called. */
+/** Holds back the last leaf of each content, so that no retrieval ends before the returned function is called. */
 export async function holdLastLeaves({ provider, contents }: Source): Promise<() => void> {
   const releases: (() => void)[] = []
   for (const { cid } of contents) {

@@ -22,19 +22,19 @@ interface Row {
   status: string | null
 }
 
-/** Reconcilers run each second in these tests. */
+/** Reconcilers run every second in these tests. */
 const CONVERGE_MS = 60_000
-/** A lease that is not renewed for so long runs out: also where the machine stood still, for the workers and for us. */
+/** A lease that is not renewed for this long expires, even if the whole machine stalled, workers and tests alike. */
 const STANDSTILL_NS = 1e9
 const delays = monitorEventLoopDelay()
 delays.enable()
-/** Statuses that Berth may answer: done, not there (any more), too late, or not now. */
+/** Statuses that Berth may return: done, not present (or no longer), too late, or not now. */
 const ANSWERS = [200, 404, 409, 503, 'lost']
 
 /**
- * Asserts that every accepted request ended once, as it should; that the storage holds exactly the pins
- * that the files say, with all of their bytes; and that nothing was corrected for another reason than
- * the faults explain. A worker that was stopped in good order (`restarted`) gave its tries back.
+ * Asserts that every accepted request ended once, as it should; that the storage has exactly the pins that the files
+ * declare, with all of their bytes; and that nothing was repaired for a reason that the faults do not explain. A worker
+ * that was stopped in good order (`restarted`) has released its attempts.
  */
 export async function assertSettled(
   subject: Subject,
@@ -77,7 +77,9 @@ async function assertRequests(subject: Subject, ledger: Ledger, restarted: boole
   assert.equal(files.rows[0]?.count, kept, 'one file for each request that was not removed')
 }
 
-/** The usage that is counted for each workspace's plan is what it keeps, whoever was killed while adding changes up. */
+/**
+ * The usage counted for each workspace's plan equals its pinned content, whoever was killed while adding up changes.
+ */
 async function assertUsage({ pool }: Subject): Promise<void> {
   const { rows } = await pool.query(
     `SELECT workspace_id, counted.files, kept.files AS kept, counted.bytes, kept.bytes AS kept_bytes FROM (
@@ -91,7 +93,7 @@ async function assertUsage({ pool }: Subject): Promise<void> {
   assert.deepEqual(rows, [])
 }
 
-/** Every change of a file is told once, in its order, and nothing else is. */
+/** Every change of a file is reported once, in order, and nothing else is. */
 async function assertEvents({ pool }: Subject, { requests }: Ledger): Promise<void> {
   await until('all events are published', async () => {
     const { rowCount } = await pool.query('SELECT FROM event_pending LIMIT 1')
@@ -130,7 +132,7 @@ async function assertPins(subject: Subject, ledger: Ledger): Promise<void> {
     for await (const cid of subject.storage.list({ signal: AbortSignal.timeout(60_000) })) cids.push(`${cid}`)
     return cids.sort()
   }
-  // A pin that nothing keeps goes with the next pass of the reconciler.
+  // The next pass of the reconciler removes a pin that nothing keeps.
   const converged = async () => JSON.stringify(await stored()) === JSON.stringify(pinned)
   await until('no pin too much and none too few', converged, CONVERGE_MS).catch(() => {})
   assert.deepEqual(await stored(), pinned, 'the storage has the pins that the files say, and no other')

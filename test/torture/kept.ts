@@ -1,4 +1,4 @@
-/** Invariants of uploads once everything has settled: the files that were acknowledged, their bytes, and no other block. */
+/** Invariants of uploads once everything has settled: the acknowledged files, their bytes, and no other block. */
 import assert from 'node:assert/strict'
 import { CarBlockIterator } from '@ipld/car/iterator'
 import { CID } from 'multiformats/cid'
@@ -9,19 +9,19 @@ import type { World } from './world.ts'
 
 const CONVERGE_MS = 180_000
 
-/** A network's storage as the test sees it, and all the blocks that lie there. */
+/** A network's storage as the test sees it, and all the blocks stored there. */
 export interface Watched {
   storage: Storage
-  /** Multihashes of all the blocks, as hexadecimal digits. */
+  /** Multihashes of all blocks, in hexadecimal. */
   blocks(): Promise<Set<string>>
 }
 
 export const hashOf = (cid: CID): string => Buffer.from(cid.multihash.bytes).toString('hex')
 
 /**
- * Asserts that the files are those that were acknowledged and not deleted since, that their bytes are what
- * was uploaded, that nothing else is pinned, and with `blocks` that GC leaves no block that none of them
- * has. That takes a while: what a process that died had under way is kept until its marks expire.
+ * Asserts that the files are those that were acknowledged and not deleted since, that their bytes are the uploaded
+ * ones, that nothing else is pinned, and with `blocks` that GC leaves no block that no file has. That takes a while,
+ * because the unfinished work of a dead process is kept until its marks expire.
  */
 export async function assertKept(
   world: World,

@@ -1,6 +1,6 @@
 /**
- * The client's side: what was asked, and what was promised. A request whose answer was lost may exist or
- * not; the client repeats it with the same Idempotency-Key until it knows.
+ * The client's side: what was requested, and what was promised. A request whose response was lost may exist or not; the
+ * client repeats it with the same Idempotency-Key until it knows.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import { until } from '../support/processes.ts'
 import type { Content } from './content.ts'
 import type { Subject, Tenant } from './subject.ts'
 
-/** Longer than Berth waits for a connection to a PostgreSQL that is away. */
+/** Longer than Berth waits for a connection to an unreachable PostgreSQL. */
 const ANSWER_MS = 60_000
 const RETRY_MS = 50
 const SETTLE_MS = 240_000
@@ -33,7 +33,7 @@ interface HttpResponse {
 
 export class Ledger {
   readonly requests: PinRequest[] = []
-  /** How often each status was answered; `lost` counts answers that never came. */
+  /** How often each status was returned; `lost` counts responses that never came. */
   readonly answers = new Map<number | 'lost', number>()
   readonly #subject: Subject
 
@@ -68,7 +68,7 @@ export class Ledger {
     await until(`${request.key} is accepted`, () => this.send(request), SETTLE_MS)
   }
 
-  /** Withdraws or deletes what was accepted, until Berth says that it is gone. */
+  /** Withdraws or deletes an accepted request, until Berth says that it is gone. */
   async remove(request: PinRequest): Promise<void> {
     request.removed = true
     const paths = [`/v3/files/public/pin_by_cid/${request.fileId}`, `/v3/files/public/${request.fileId}`]
@@ -79,13 +79,13 @@ export class Ledger {
         if (answer?.status === 200) return true
         statuses.push(answer?.status)
       }
-      // Neither a request nor a file: an earlier try did it, and its answer was lost.
+      // Neither a request nor a file: an earlier attempt removed it, and its response was lost.
       return statuses.every((status) => status === 404)
     }
     await until(`${request.key} is removed`, attempt, SETTLE_MS)
   }
 
-  /** Cancels the operation itself. It may be too late: then the file stays. */
+  /** Cancels the operation itself. It may be too late, in which case the file stays. */
   async cancel(request: PinRequest): Promise<void> {
     await until(
       `${request.key} is cancelled`,
@@ -98,7 +98,7 @@ export class Ledger {
     )
   }
 
-  /** Finds out what became of every request, and waits until no operation is left to be done. */
+  /** Finds out what became of every request, and waits until no operation is pending. */
   async settle(ms = SETTLE_MS): Promise<void> {
     for (const request of this.requests) if (!request.fileId) await this.insist(request)
     await until('every operation has ended', async () => (await this.unfinished()).length === 0, ms).catch(

@@ -13,7 +13,7 @@ import { note, printSummary } from './summary.ts'
 import { backends, World } from './world.ts'
 
 const CONTENTS = 60
-/** While PostgreSQL is away leases run out, and jobs that were taken find no row to claim. */
+/** While PostgreSQL is away, leases expire, and jobs that were taken find no row to claim. */
 const DATABASE_AWAY: Reason[] = ['lease expired', 'job lost by the queue']
 
 for (const backend of backends) {
@@ -36,7 +36,7 @@ for (const backend of backends) {
       printSummary()
     })
 
-    /** Requests all the time, `fault` in the middle of it; then everything that was accepted ends well. */
+    /** Sends requests all the time, with `fault` in the middle; then everything that was accepted ends well. */
     const underLoad = async (
       what: string,
       victim: string,
@@ -134,7 +134,7 @@ for (const backend of backends) {
         ),
       )
 
-      // Deletions that wait for Kubo inside their transactions must not keep the others' leases from being renewed.
+      // Deletions that wait for Kubo inside their transactions must not prevent others from renewing their leases.
       outage('a Kubo that hangs under many deletions loses nothing', () =>
         underLoad(
           'hangs for 6 s',

@@ -1,6 +1,6 @@
 /**
- * A seeded schedule of faults over a load of pins, deletions and cancellations, with the same contents in
- * several workspaces. One of them is on a plan that holds only some of them.
+ * A seeded schedule of faults over a load of pins, deletions and cancellations, with the same contents in several
+ * workspaces. One of them is on a plan that fits only some of the contents.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe } from 'node:test'
@@ -19,7 +19,10 @@ const CONTENTS = 40
 /** About a third of the contents. */
 const QUOTA = 400_000
 const EXPLAINED: Reason[] = ['lease expired', 'job lost by the queue', 'pin that nothing keeps']
-/** Kubo drops a pin that is there to add it anew, as where two pin the same at once: killed in between, it has none. */
+/**
+ * Kubo drops an existing pin to add it again, as when two clients pin the same content at once: killed in between, it
+ * has none.
+ */
 const BY_KUBO: Reason[] = ['pin missing']
 
 type Fault = (world: World, random: Random) => Promise<void>
@@ -31,7 +34,7 @@ const faults: Record<string, Fault> = {
   'all killed': async ({ roles }) => {
     for (const role of roles) role.kill()
   },
-  // Longer than a lease: it comes back to an operation that another worker has.
+  // Longer than a lease: when it comes back, another worker has its operation.
   'worker hangs': async ({ workers }, random) => {
     const worker = random.pick(workers)
     worker.pause()
@@ -87,7 +90,7 @@ for (const backend of backends) {
       printSummary()
     })
 
-    /** Pins for one client after another, and now and then withdraws a pin. */
+    /** Pins for one client after another, and sometimes withdraws a pin. */
     const load = async (random: Random, until: number) => {
       const going: Promise<void>[] = []
       while (performance.now() < until) {

@@ -25,19 +25,19 @@ describe('a resumable upload', () => {
   })
   after(() => stack?.stop())
 
-  /** Starts one more web process, which is killed when it comes to this point. */
+  /** Starts another web process, which is killed when it reaches this point. */
   const startDoomed = async (point: CrashPoint) => {
     const mark = join(stack.dataDir, `${randomUUID()}.mark`)
     const { url, running } = await startWebProcess(stack.env, { BERTH_CRASH_AT: `${point}@${mark}` })
     return { caller: { url, key }, ended: () => running.end(), isKilled: () => existsSync(mark) }
   }
-  /** The address of the same upload at another process. */
+  /** The URL of the same upload at another process. */
   const at = (url: string, location: string) => `${url}${new URL(location).pathname}`
   const get = async (path: string) => {
     const response = await fetch(`${stack.url}${path}`, { headers: { authorization: `Bearer ${key}` } })
     return (await response.json()) as { data: { id: string; cid: string; files: { id: string }[] } }
   }
-  /** The CID that the same bytes have as a form: what was put together is what was sent. */
+  /** The CID that the same bytes get as a form: the combined file must be what was sent. */
   const cidOf = async (bytes: Uint8Array<ArrayBuffer>) => {
     const form = new FormData()
     form.set('file', new Blob([bytes]), 'file')
@@ -58,7 +58,7 @@ describe('a resumable upload', () => {
   }
 
   for (const point of POINTS) {
-    it(`a resumable upload whose process is killed ${point} is a file for whoever repeats the last piece`, async () => {
+    it(`a resumable upload whose process is killed ${point} completes when its last piece is repeated`, async () => {
       const doomed = await startDoomed(point)
       const bytes = bytesOf(point, 2 * MIB)
       const { location, id } = await begin(doomed.caller, bytes.length)
@@ -66,7 +66,7 @@ describe('a resumable upload', () => {
       await assert.rejects(patch(location, MIB, bytes.subarray(MIB)))
       await doomed.ended()
       assert.ok(doomed.isKilled())
-      const answer = await until('the repeat is answered', async () => {
+      const answer = await until('the repeated piece is answered', async () => {
         const repeated = await patch(at(stack.url, location), MIB, bytes.subarray(MIB))
         return repeated.status === 204 && repeated
       })
@@ -74,7 +74,7 @@ describe('a resumable upload', () => {
     })
   }
 
-  it('a resumable upload whose process is killed in its import is a file for whoever asks how far it is', async () => {
+  it('a resumable upload killed during its import completes when a client asks for its offset', async () => {
     const doomed = await startDoomed('after-add')
     const bytes = bytesOf('asked', MIB)
     const { location, id } = await begin(doomed.caller, bytes.length)
@@ -87,7 +87,7 @@ describe('a resumable upload', () => {
     await assertWhole(id, bytes, cid)
   })
 
-  it('a resumable upload goes on from what had arrived when all of Berth is killed', async () => {
+  it('a resumable upload resumes from what had arrived when all of Berth was killed', async () => {
     const bytes = bytesOf('killed', 4 * MIB)
     const { location, id } = await begin(caller, bytes.length)
     assert.equal((await patch(location, 0, bytes.subarray(0, MIB), TUS)).status, 204)
@@ -97,13 +97,13 @@ describe('a resumable upload', () => {
     await stack.kill()
     await sending.answered
     await stack.restart()
-    const offset = await until('it says how far it is', () => offsetOf(location))
+    const offset = await until('it reports its offset', () => offsetOf(location))
     assert.ok(offset > MIB && offset <= 3 * MIB, `${offset}`)
     const last = await patch(location, offset, bytes.subarray(offset), TUS)
     await assertWhole(id, bytes, last.headers.get('upload-cid'))
   })
 
-  describe('a resumable upload of two web processes', () => {
+  describe('a resumable upload on two web processes', () => {
     let second: WebProcess
     before(async () => {
       second = await startWebProcess(stack.env)
@@ -111,7 +111,7 @@ describe('a resumable upload', () => {
     after(() => second?.running.end())
     const there = (location: string) => at(second.url, location)
 
-    it('a resumable upload of two web processes is taken over by one from a request that hangs at the other', async () => {
+    it('a resumable upload on two web processes is taken over from a request that hangs', async () => {
       const bytes = bytesOf('two processes', 3 * MIB)
       const { location, id } = await begin(caller, bytes.length)
       const hanging = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
@@ -125,7 +125,7 @@ describe('a resumable upload', () => {
       await assertWhole(id, bytes, last.headers.get('upload-cid'))
     })
 
-    it('a resumable upload of two web processes becomes one file when both finish it', async () => {
+    it('a resumable upload on two web processes becomes one file if both finish it', async () => {
       const bytes = bytesOf('both', 2 * MIB)
       const { location, id } = await begin(caller, bytes.length)
       const ends = await Promise.all([

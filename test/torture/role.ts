@@ -1,4 +1,4 @@
-/** A process of Berth (`web`, `worker` or `agent-proxy`) that is started again whenever it ends, as by a supervisor. */
+/** A process of Berth (`web`, `worker` or `agent-proxy`) that is restarted whenever it ends, as by a supervisor. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ export type RoleName = 'web' | 'worker' | 'agent-proxy'
 
 export class Role {
   readonly name: RoleName
-  /** How it ended by itself so far, the crashes that a test asked for included. */
+  /** How it exited by itself so far, including the crashes that a test requested. */
   readonly ends: { at: number; code: number | null; signal: string | null; output: string }[] = []
   #running: Running
   #stopping = false
@@ -31,12 +31,12 @@ export class Role {
     return this.#output + this.#running.output()
   }
 
-  /** SIGKILL; it comes back after a short pause. */
+  /** SIGKILL; it restarts after a short pause. */
   kill(): void {
     this.#running.process.kill('SIGKILL')
   }
 
-  /** Hangs it, as a machine that is short of memory does; `resume` lets it go on. */
+  /** Hangs it, like a machine that is short of memory; `resume` continues it. */
   pause(): void {
     this.#running.process.kill('SIGSTOP')
   }
@@ -45,7 +45,7 @@ export class Role {
     this.#running.process.kill('SIGCONT')
   }
 
-  /** Ends it in good order and starts it with other settings. */
+  /** Stops it in good order and restarts it with other settings. */
   async restart(env: NodeJS.ProcessEnv = this.#env): Promise<void> {
     await this.stop()
     this.#output += this.#running.output()
@@ -62,7 +62,7 @@ export class Role {
   }
 
   #launch(): Running {
-    // The port is for one of them; the tests read the metrics of `web`.
+    // Only one process can have the port; the tests read the metrics of `web`.
     const env = this.name === 'web' ? this.#env : { ...this.#env, BERTH_METRICS_PORT: '' }
     return run(process.execPath, [MAIN, this.name], { env })
   }

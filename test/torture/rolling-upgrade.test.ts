@@ -1,6 +1,6 @@
 /**
- * An update without a pause: processes of the version before and of this one run side by side, in every combination and
- * also on the way back, under load. No request fails, and no operation.
+ * An update without downtime: processes of the previous version and of this one run side by side, in every combination
+ * and also during a rollback, under load. No request fails, and no operation.
  */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -20,7 +20,7 @@ import { cli } from '../support/stack.ts'
 const CURRENT = fileURLToPath(new URL('../..', import.meta.url))
 const RAW = 0x55
 const CLIENTS = 3
-/** How much is done in all in a phase of the update before the next one begins. */
+/** How much must be done in total in a phase of the update before the next one begins. */
 const ROUNDS = 4
 
 interface Reply {
@@ -34,12 +34,12 @@ interface Options {
   body?: string | FormData
 }
 
-/** Shares requests out to web processes; one that is to be stopped gets no new ones before. */
+/** Distributes requests over web processes; a process that is about to be stopped gets no new ones. */
 class Balancer {
-  /** Requests under way, by port. */
+  /** Requests in progress, by port. */
   readonly #underWay: Map<number, number>
   readonly #out = new Set<number>()
-  // No connection is kept: the process behind it is another one when it is used again.
+  // No connection is kept, because the process behind it is another one at its next use.
   readonly #agent = new Agent({ pipelining: 0 })
   #next = 0
 
@@ -47,7 +47,7 @@ class Balancer {
     this.#underWay = new Map(ports.map((port) => [port, 0]))
   }
 
-  /** Resolves when a process has answered all that it was sent. */
+  /** Resolves when a process has answered everything that it was sent. */
   async takeOut(port: number): Promise<void> {
     this.#out.add(port)
     await until('its requests are answered', () => this.#underWay.get(port) === 0)
@@ -81,10 +81,10 @@ class Balancer {
   }
 }
 
-/** Clients that upload, read, pin, group and delete, over and over, and remember what went wrong. */
+/** Clients that upload, read, pin, group and delete, over and over, and record what failed. */
 class Load {
   readonly failures: string[] = []
-  /** Files that are to be there, with their content. */
+  /** Files that must exist, with their content. */
   readonly kept = new Map<string, string>()
   rounds = 0
   readonly #balancer: Balancer
@@ -113,10 +113,10 @@ class Load {
     await Promise.all(this.#clients)
   }
 
-  /** Resolves when the clients have done a few rounds more. */
+  /** Resolves when the clients have completed a few more rounds. */
   async goOn(): Promise<void> {
     const enough = this.rounds + ROUNDS
-    await until('the clients go on', () => this.rounds >= enough)
+    await until('the clients continue', () => this.rounds >= enough)
   }
 
   async read(cid: string): Promise<string> {
@@ -145,7 +145,7 @@ class Load {
     return (await this.#ask('POST', '/v3/files', { body })).body.data
   }
 
-  /** A CID that carries its content in itself. */
+  /** A CID that contains its own content. */
   async #pin(): Promise<void> {
     const cid = CID.createV1(RAW, identity.digest(randomBytes(20)))
     const { operation } = await this.#ask('POST', '/v3/files/public/pin_by_cid', { json: { cid: `${cid}` } })
@@ -156,7 +156,7 @@ class Load {
     for (;;) {
       const { data } = (await this.#ask('GET', `/v0/operations/${operation}?wait=20`)).body
       if (data.state === 'succeeded') return
-      // A web process that stops answers before the end.
+      // A stopping web process closes the response before its end.
       assert.ok(['queued', 'running'].includes(data.state), JSON.stringify(data))
     }
   }
@@ -179,7 +179,7 @@ class Load {
   }
 }
 
-const skip = !hasFormerRelease && 'the history has no commit of the version before: a shallow clone'
+const skip = !hasFormerRelease && 'the history lacks the commit of the previous version: a shallow clone'
 describe('an update under load', { skip }, () => {
   let former: FormerRelease
   let database: TestDatabase
@@ -205,7 +205,7 @@ describe('an update under load', { skip }, () => {
       BERTH_DATA_DIR: dataDir,
       JWT_KEY: 'rolling-upgrade-signing-key-0123456789',
       BERTH_RUNTIME: 'process',
-      // No agents: the worker has no agent proxy.
+      // No agents, because the worker has no agent proxy.
       BERTH_QUEUES: 'pins,repairs,storage',
       BERTH_IPFS_ROUTING_URL: '',
       BERTH_METRICS_PORT: '',
@@ -245,7 +245,7 @@ describe('an update under load', { skip }, () => {
     })
     return started
   }
-  /** The other one serves meanwhile. */
+  /** The other process serves in the meantime. */
   async function replaceWeb(index: number, dir: string): Promise<void> {
     const port = ports[index] ?? 0
     await balancer.takeOut(port)
@@ -268,10 +268,10 @@ describe('an update under load', { skip }, () => {
   }
 
   for (const [what, step] of [
-    ['the schema is brought up to date beside processes of the version before', () => cli(env)('migrate')],
-    ['the new worker works beside the former web', () => replaceWorker(CURRENT)],
-    ['the new web serves beside the new worker', () => replaceWebs(CURRENT)],
-    ['the former worker starts again, beside the new web', () => replaceWorker(former.dir)],
+    ['the schema is migrated next to processes of the previous version', () => cli(env)('migrate')],
+    ['the new worker works next to the former web', () => replaceWorker(CURRENT)],
+    ['the new web serves next to the new worker', () => replaceWebs(CURRENT)],
+    ['the former worker starts again, next to the new web', () => replaceWorker(former.dir)],
     ['the former web starts again, on the new schema', () => replaceWebs(former.dir)],
   ] as const)
     it(`no request fails in an update under load when ${what}`, async () => {

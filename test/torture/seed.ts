@@ -1,6 +1,6 @@
 /**
- * Everything random in the torture tests comes from one seed: `BERTH_TORTURE_SEED=<number>` replays the
- * contents, the requests and the schedule of faults of a run. What the machine makes of them is its own.
+ * Everything random in the torture tests comes from one seed: `BERTH_TORTURE_SEED=<number>` replays the contents, the
+ * requests and the schedule of faults of a run. How they interleave depends on the machine.
  */
 
 export const seed = Number(process.env.BERTH_TORTURE_SEED ?? Math.floor(Math.random() * 2 ** 31))
@@ -9,7 +9,7 @@ if (!Number.isSafeInteger(seed)) throw new Error('BERTH_TORTURE_SEED must be a w
 /** For the name of every suite, so that each start and each failure shows how to replay it. */
 export const replay = `BERTH_TORTURE_SEED=${seed}`
 
-/** A stream of random numbers of its own for each name (mulberry32). */
+/** A separate stream of random numbers for each name (mulberry32). */
 export class Random {
   #state: number
 
@@ -26,7 +26,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** A whole number, both ends included. */
+  /** A whole number, including both ends. */
   between(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1))
   }
@@ -44,8 +44,8 @@ const share = Number(process.env.BERTH_TORTURE_SHARE ?? 1)
 if (!(share >= 1)) throw new Error('BERTH_TORTURE_SHARE must be at least 1')
 
 /**
- * The places of a list at which this run kills: all of them, or with `BERTH_TORTURE_SHARE=<n>` one in `n`, others in each
- * run, where there is no time for all.
+ * The places of a list at which this run kills: all of them, or with `BERTH_TORTURE_SHARE=<n>` one in `n`, different
+ * ones in each run, when there is no time for all.
  */
 export function placesOf<T>(name: string, places: readonly T[]): T[] {
   const random = new Random(name)

@@ -1,4 +1,4 @@
-/** All files of the torture share Node's compile cache, and a PostgreSQL server unless they kill their own. */
+/** All files of the torture tests share Node's compile cache, and a PostgreSQL server unless they kill their own. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { DATABASE_SERVER, type DatabaseServer, startDatabaseServer } from '../support/database-server.ts'
@@ -6,7 +6,7 @@ import { DATABASE_SERVER, type DatabaseServer, startDatabaseServer } from '../su
 let databases: DatabaseServer | undefined
 
 export async function globalSetup(): Promise<void> {
-  // A process that is killed starts again: without the cache it strips the types of its modules each time.
+  // A killed process restarts, and without the cache it strips the types of its modules each time.
   process.env.NODE_COMPILE_CACHE ??= join(
     process.env.XDG_CACHE_HOME || join(homedir(), '.cache'),
     'berth/node',

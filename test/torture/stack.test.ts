@@ -1,4 +1,4 @@
-/** The whole of `npm start`: its only worker killed, all of it killed and started again, its PostgreSQL killed under it. */
+/** The whole of `npm start`: its only worker killed, all of it killed and restarted, its PostgreSQL killed. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -56,7 +56,7 @@ for (const kind of kinds) {
 
     const places: [name: string, test: (source: Source) => Promise<void>, contents: number][] = []
     const torture = (...place: (typeof places)[number]) => places.push(place)
-    /** Requests for every content and workspace, the fault while they are made and worked on. */
+    /** Requests for every content and workspace, with the fault during requests and work. */
     const underLoad = async (source: Source, what: string, fault: () => Promise<void>) => {
       source.provider.pace(5)
       const requests = source.contents.flatMap((content) =>
@@ -78,12 +78,12 @@ for (const kind of kinds) {
       await sending
       await ledger.settle()
       note(`${what}: all ended`, 'npm start', kind, performance.now() - started)
-      // A worker may hear of its supervisor's death, and give its tries back, a moment before its own.
+      // A worker may notice its supervisor's death, and release its attempts, a moment before its own.
       await assertSettled(subject, ledger, { explained: EXPLAINED, restarted: true })
     }
 
     torture(
-      'an operation whose only worker is killed goes on when that is started again',
+      'an operation whose only worker is killed resumes when that is restarted',
       async (source) => {
         const release = await holdLastLeaves(source)
         const [content] = source.contents
@@ -105,7 +105,7 @@ for (const kind of kinds) {
     )
 
     torture(
-      'npm start whose processes are all killed goes on when it is started again',
+      'npm start resumes when it is restarted after all its processes were killed',
       (source) =>
         underLoad(source, 'SIGKILL of all, start', async () => {
           await stack.kill()
@@ -116,7 +116,7 @@ for (const kind of kinds) {
 
     if (kind === 'embedded') {
       torture(
-        'npm start that is killed with its PostgreSQL goes on when it is started again',
+        'npm start resumes when it is restarted after it was killed with its PostgreSQL',
         (source) =>
           underLoad(source, 'SIGKILL of all and PostgreSQL, start', async () => {
             const postmaster = await findPostmaster(subject)
@@ -128,7 +128,7 @@ for (const kind of kinds) {
       )
 
       torture(
-        'a PostgreSQL that is killed is brought back by the supervisor',
+        'a killed PostgreSQL is restarted by the supervisor',
         (source) =>
           underLoad(source, 'SIGKILL of PostgreSQL', async () => {
             process.kill(await findPostmaster(subject), 'SIGKILL')

@@ -25,7 +25,7 @@ export class Subject {
   readonly #databaseUrl: string
   readonly #dataDir: string
 
-  /** @param place.ipfsUrl the RPC address of Kubo; without it the node is the embedded one. */
+  /** @param place.ipfsUrl the RPC address of Kubo; without it the node is embedded. */
   constructor(place: {
     url: string
     metricsPort: number
@@ -44,7 +44,7 @@ export class Subject {
       : createEmbeddedStorage({ dir: join(dataDir, 'ipfs/public'), network: 'public', offline: true })
   }
 
-  /** A workspace on a plan, with a key that may do everything in it. */
+  /** A workspace on a plan, with a key that has all its scopes. */
   async createTenant(name: string, plan = 'unlimited'): Promise<Tenant> {
     const prisma = createPrisma(this.pool)
     const { id: workspaceId, ownerId } = await createWorkspace(prisma, { name, plan, owner: name })
@@ -53,7 +53,7 @@ export class Subject {
     return { workspaceId, token }
   }
 
-  /** A query on a connection of its own, which works again as soon as PostgreSQL does. */
+  /** A query on a new connection, which works again as soon as PostgreSQL does. */
   async query<T extends pg.QueryResultRow>(sql: string, values: unknown[] = []): Promise<T[]> {
     const client = new pg.Client({ connectionString: this.#databaseUrl, connectionTimeoutMillis: 2000 })
     client.on('error', () => {})

@@ -1,4 +1,4 @@
-/** A test that, when it fails, shows how to replay it and what the processes had to say. */
+/** A test that shows how to replay it, and what the processes logged, if it fails. */
 import { it } from 'node:test'
 import { replay } from './seed.ts'
 

@@ -1,12 +1,12 @@
 /** The table of recovery times that a torture file prints at its end. */
 const rows: { fault: string; victim: string; backend: string; ms: number }[] = []
 
-/** Notes how long it took from a fault until things went on, or were well again. */
+/** Records the time from a fault until work resumed, or everything was well again. */
 export function note(fault: string, victim: string, backend: string, ms: number): void {
   rows.push({ fault, victim, backend, ms: Math.round(ms) })
 }
 
-/** Prints what was noted since the last time. */
+/** Prints the records since the last call. */
 export function printSummary(): void {
   const cells = [
     ['fault', 'victim', 'backend', 'ms'],

@@ -1,4 +1,4 @@
-/** A worker is killed in the middle of a retrieval while another one runs: that one goes on with the operation. */
+/** A worker is killed in the middle of a retrieval while another one runs, which takes over the operation. */
 import { after, before, describe } from 'node:test'
 import { startSource } from './content.ts'
 import { holdLastLeaves } from './held.ts'
@@ -25,7 +25,7 @@ for (const backend of backends) {
     })
 
     tortureTest(
-      'an operation whose worker is killed goes on with another worker',
+      'an operation whose worker is killed resumes on another worker',
       () => world.output(),
       async () => {
         const ledger = new Ledger(world)
@@ -41,7 +41,7 @@ for (const backend of backends) {
             await ledger.insist(request)
             const operationId = request.operationId as string
             await retrieving(query, operationId)
-            // Started after the claim: the only other worker is the one that has it.
+            // Started after the claim, so that the only other worker is the one that has it.
             const [victim] = world.workers
             await world.addWorker()
             const ms = await measureTakeover(query, operationId, () => victim?.kill())

@@ -1,4 +1,4 @@
-/** How soon an operation goes on when its worker has been killed. */
+/** How soon an operation resumes when its worker has been killed. */
 import { until } from '../support/processes.ts'
 
 type Query = <T extends Record<string, unknown>>(sql: string, values?: unknown[]) => Promise<T[]>
@@ -15,8 +15,10 @@ export function retrieving(query: Query, operationId: string): Promise<number> {
 }
 
 /**
- * Kills the worker, and waits until the operation is claimed again, by another worker or by the same one started again.
- * @returns the milliseconds from the kill to the claim: a figure to print, since a busy machine has a part in it.
+ * Kills the worker, and waits until the operation is claimed again, by another worker or by the same one after its
+ * restart.
+ * @returns the milliseconds from the kill to the claim: only a figure to print, because it depends on the load of the
+ * machine.
  */
 export async function measureTakeover(query: Query, operationId: string, kill: () => void): Promise<number> {
   const epoch = await retrieving(query, operationId)
@@ -26,6 +28,6 @@ export async function measureTakeover(query: Query, operationId: string, kill: (
     const [row] = await query<{ epoch: number }>('SELECT epoch FROM operation WHERE id = $1', [operationId])
     return row !== undefined && row.epoch > epoch
   }
-  await until('the operation goes on', claimedAgain)
+  await until('the operation resumes', claimedAgain)
   return performance.now() - killed
 }

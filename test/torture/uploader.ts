@@ -1,6 +1,6 @@
 /**
- * A client that uploads and deletes one content in one workspace and network, in one way, and repeats each
- * step until Berth has acknowledged it. What it was told last is what must be true in the end.
+ * A client that uploads and deletes one content in one workspace and network, in one way, and repeats each step until
+ * Berth has acknowledged it. The last acknowledgement must be true in the end.
  */
 import { createCipheriv } from 'node:crypto'
 import { CarWriter } from '@ipld/car'
@@ -28,7 +28,7 @@ export interface UploaderOptions {
 
 export class Uploader {
   readonly options: UploaderOptions
-  /** The CID that was acknowledged last; undefined while nothing is there, or after its deletion. */
+  /** The last acknowledged CID; undefined before the first, or after its deletion. */
   cid: string | undefined
   #location: string | undefined
 
@@ -36,7 +36,7 @@ export class Uploader {
     this.options = options
   }
 
-  /** Uploads until Berth says that the file is there. */
+  /** Uploads until Berth says that the file exists. */
   async upload(): Promise<void> {
     const { way, network } = this.options
     this.cid = await until(
@@ -76,7 +76,7 @@ export class Uploader {
     return data.cid
   }
 
-  /** Goes on where Berth says that it is. An upload that Berth has forgotten begins anew. */
+  /** Resumes at the offset that Berth reports. An upload that Berth has forgotten restarts from the beginning. */
   async #resume(): Promise<string | undefined> {
     const { network, content } = this.options
     if (!this.#location) {
@@ -114,7 +114,7 @@ export class Uploader {
     }
   }
 
-  /** Undefined when no answer came. Its body is read whole: a connection that breaks later is no answer. */
+  /** Undefined if no response came. Its body is read completely: a connection that breaks later is not a response. */
   async #fetch(path: string, init: RequestInit = {}): Promise<Response | undefined> {
     const headers = { ...init.headers, authorization: `Bearer ${this.options.tenant.token}` }
     try {
@@ -128,13 +128,13 @@ export class Uploader {
   }
 }
 
-/** So many bytes that only this seed gives. */
+/** This many bytes, which only this seed gives. */
 export function makeContent(random: Random, length: number): Uint8Array {
   const key = Buffer.from(random.bytes(16))
   return createCipheriv('aes-128-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(length))
 }
 
-/** A CAR of one raw block: what it holds is not the CAR's own file. */
+/** A CAR of one raw block, whose content is not the CAR file itself. */
 async function packCar(bytes: Uint8Array): Promise<Uint8Array> {
   const cid = CID.createV1(raw.code, await sha256.digest(bytes))
   const { writer, out } = CarWriter.create([cid])

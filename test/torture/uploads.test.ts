@@ -1,6 +1,6 @@
 /**
- * Uploads and deletions whose processes are killed, with GC running all the time: nothing that was
- * acknowledged is lost, and nothing stays that nobody owns.
+ * Uploads and deletions whose processes are killed, with GC running all the time: nothing that was acknowledged is
+ * lost, and nothing stays without an owner.
  */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -83,7 +83,7 @@ for (const backend of backends) {
       })
     }
 
-    torture('a deletion whose worker is killed leaves what another workspace uploads meanwhile', async () => {
+    torture('a deletion whose worker is killed leaves what another workspace uploads at the same time', async () => {
       const content = makeContent(random, 1_500_000)
       const first = uploader(one(), 'private', 'multipart', content)
       await first.upload()

@@ -1,4 +1,4 @@
-/** SIGKILL of the process that is at work, at each point from a change to the delivery of its event to a webhook. */
+/** SIGKILL of the working process at each point from a change to the delivery of its event to a webhook. */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { after, before, describe } from 'node:test'
@@ -22,7 +22,7 @@ const POINTS: { point: CrashPoint; owner: 'web' | 'worker' }[] = [
   { point: 'webhook-before-note', owner: 'worker' },
   { point: 'webhook-after-note', owner: 'worker' },
 ]
-/** More than are sent side by side. */
+/** More than are sent concurrently. */
 const GROUPS = 10
 const UNDONE = 'undone'
 
@@ -60,7 +60,7 @@ for (const backend of backends) {
       const { status } = await fetch(`${world.url}${path}`, request)
       return status
     }
-    /** Makes groups, each until it is answered, and one that is rolled back. */
+    /** Creates groups, each until the request is answered, and one that is rolled back. */
     async function change(): Promise<void> {
       const make = () =>
         until('a group is made', async () => (await post('/v3/groups/public', { name: 'made' })) === 200)
@@ -76,7 +76,9 @@ for (const backend of backends) {
         /rolled back/,
       )
     }
-    /** Waits until nothing is to be sent, and asserts that what was received are the events, each under one id. */
+    /**
+     * Waits until nothing is left to send, and asserts that the received deliveries are the events, each under one id.
+     */
     async function assertReceived(): Promise<void> {
       await published()
       await until('all deliveries have ended', async () => {
@@ -90,14 +92,14 @@ for (const backend of backends) {
       const ids = new Map<string, Set<string>>()
       for (const { headers, body } of receiver.received) {
         const id = headers['webhook-id'] ?? ''
-        assert.ok(!body.includes(UNDONE), 'nothing is sent of what was rolled back')
+        assert.ok(!body.includes(UNDONE), 'nothing that was rolled back is sent')
         const event = JSON.parse(body).id
         ids.set(event, (ids.get(event) ?? new Set()).add(id))
       }
       assert.deepEqual(
         [...ids.keys()].sort(),
         events.map(({ id }) => id),
-        'the events that there are, and no other',
+        'exactly the existing events',
       )
       for (const [event, under] of ids) assert.equal(under.size, 1, `the event ${event} is sent under one id`)
       assert.equal(new Set([...ids.values()].flatMap((under) => [...under])).size, events.length)
@@ -124,7 +126,7 @@ for (const backend of backends) {
           assert.ok(sent.length > new Set(sent).size, 'some were sent twice')
       })
 
-    torture('every event is received when the queue is lost while others wait', async () => {
+    torture('every event is received if the queue is lost while others wait', async () => {
       const release = receiver.hold()
       const before = receiver.received.length
       await change()

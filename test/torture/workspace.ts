@@ -1,4 +1,4 @@
-/** The workspace of one agent under fire: its repository, its history, and what of it is on IPFS. */
+/** The workspace of one agent under fire: its repository, its history, and the parts of it that are on IPFS. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -34,7 +34,7 @@ export class Workspace {
     this.#parts = parts
   }
 
-  /** Makes an agent, and waits until it answers. */
+  /** Creates an agent, and waits until it responds. */
   static async create(agents: AgentWorld): Promise<Workspace> {
     const agentId = await agents.create()
     await agents.answers(agentId)
@@ -48,7 +48,7 @@ export class Workspace {
     return this.#parts.close()
   }
 
-  /** Runs a command in the agent's root, as soon as it can be run. */
+  /** Runs a command in the agent's root, as soon as possible. */
   async exec(command: string): Promise<string> {
     return await until(
       `\`${command}\` can be run`,
@@ -69,7 +69,7 @@ export class Workspace {
     return (await this.exec('git rev-parse HEAD')).trim()
   }
 
-  /** The history in the database, the newest first. */
+  /** The history in the database, newest first. */
   history(): Promise<Row[]> {
     return this.agents.world.query<Row>(
       `SELECT s.cid, s.commit_sha, s.executables FROM snapshot s JOIN agent a ON a.id = s.agent_id
@@ -77,7 +77,7 @@ export class Workspace {
     )
   }
 
-  /** The real git of this machine, with the agent's repository as `origin` of `args`' placeholder `URL`. */
+  /** The real git of this machine, with the agent's repository in place of `URL` in `args`. */
   async git(...args: string[]): Promise<string> {
     const { gatewayToken } = await this.agents.read(this.agentId)
     const { host } = new URL(this.agents.world.url)
@@ -91,7 +91,9 @@ export class Workspace {
     return stdout.trim()
   }
 
-  /** Every snapshot is pinned, the newest is the agent's HEAD, and its files are those of the commit, byte by byte. */
+  /**
+   * Every snapshot is pinned, the newest is the agent's HEAD, and its files equal those of the commit, byte by byte.
+   */
   async assertHistory(): Promise<void> {
     const history = await this.history()
     assert.ok(history[0])
@@ -103,7 +105,7 @@ export class Workspace {
     for (const row of history) await this.assertTree(row)
   }
 
-  /** That what is on IPFS under a snapshot's CID is the tree of its commit. */
+  /** Asserts that the content of a snapshot on IPFS is the tree of its commit. */
   async assertTree({ cid, commit_sha, executables }: Row): Promise<void> {
     const stored = new Map<string, string>()
     const signal = AbortSignal.timeout(LIMIT_MS)

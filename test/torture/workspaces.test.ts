@@ -1,6 +1,6 @@
 /**
- * SIGKILL at each step of a sync, a reset, a push and a restore of an agent's workspace. As a process: what is killed
- * here has no part in containers, and `agents.test.ts` may kill Docker meanwhile.
+ * SIGKILL at each step of a sync, a reset, a push and a restore of an agent's workspace. As a process: containers are
+ * irrelevant to what is killed here, and `agents.test.ts` may kill Docker at the same time.
  */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
@@ -30,7 +30,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   let workspace: Workspace
   let clone: string
   before(async () => {
-    // No sync but those that the tests ask for.
+    // Only the syncs that the tests request.
     agents = await AgentWorld.start('process', { BERTH_SNAPSHOT_SECONDS: '86400' })
     workspace = await Workspace.create(agents)
     await change()
@@ -58,7 +58,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     await inClone('add', '--all')
     await inClone('commit', '--quiet', '--message', `Add ${path}`)
   }
-  /** Has the agent change something; resolves to what `cat` shows of it. */
+  /** Makes the agent change something; resolves to what `cat` shows of it. */
   const change = async (): Promise<string> => {
     await workspace.exec('date +%s.%N > workspace/note.txt')
     return workspace.exec('cat workspace/note.txt')
@@ -66,7 +66,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   const note = () => workspace.exec('cat workspace/note.txt')
 
   for (const point of SYNC) {
-    torture(`a sync goes on after its worker is killed at ${point}`, async () => {
+    torture(`a sync resumes after its worker is killed at ${point}`, async () => {
       const written = await change()
       const mark = await agents.world.arm(worker(), point)
       await workspace.start('/snapshots/sync')
@@ -78,7 +78,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   }
 
   for (const point of RESET) {
-    torture(`a reset goes on after its worker is killed at ${point}`, async () => {
+    torture(`a reset resumes after its worker is killed at ${point}`, async () => {
       const [target] = await workspace.history()
       assert.ok(target)
       const wanted = await note()
@@ -120,7 +120,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     await workspace.assertHistory()
   })
 
-  torture('a push goes on after the worker that takes it over is killed', async () => {
+  torture('a push resumes after the worker that applies it is killed', async () => {
     await commit('small.txt', `${Date.now()}`)
     const mark = await agents.world.arm(worker(), 'push-after-scripts')
     await inClone('push', '--quiet', 'URL', 'HEAD:main')
@@ -149,7 +149,8 @@ describe(`a workspace under fire, (${replay})`, () => {
     await workspace.start('/snapshots/sync')
     await settled()
     await workspace.assertHistory()
-    // Refused it would be the client's still; taken it is in the repository, wherever HEAD is now.
+    // If refused, the commit is still only in the client's clone; if accepted, it is in the repository, wherever HEAD
+    // is now.
     if (isPushed) await workspace.exec(`git cat-file -e ${pushed}`)
     const kept = await workspace.exec('git log --all --format=%H')
     for (const { commit_sha } of await workspace.history()) assert.ok(kept.includes(commit_sha), commit_sha)
@@ -159,7 +160,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     const writer =
       'touch workspace/started; for i in $(seq 500); do for f in a b c d; do echo $i$f > workspace/busy.$f; done; ' +
       'mkdir -p workspace/d$((i % 7)); mv workspace/busy.a workspace/d$((i % 7))/; rm -rf workspace/d$((i % 5)); done; touch workspace/done'
-    // In a session of its own, before the console ends: what it leaves behind is ended with it.
+    // In a separate session before the console ends, because what it leaves behind is ended with it.
     await workspace.exec(
       `setsid sh -c '${writer}' > /dev/null 2>&1 & until [ -e workspace/started ]; do sleep 0.1; done`,
     )

@@ -1,7 +1,7 @@
 /**
- * A Berth whose processes and servers a test can kill one by one: web, workers and agent proxy; PostgreSQL if it is the
- * world's own; on backend `redis` also Redis and Kubo. On backend `postgres` the queue lives in PostgreSQL, and the IPFS
- * node is the embedded one.
+ * A Berth whose processes and servers a test can kill one by one: web, workers and agent proxy; PostgreSQL if it
+ * belongs to the world; on backend `redis` also Redis and Kubo. On backend `postgres` the queue is in PostgreSQL, and
+ * the IPFS node is embedded.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ const LINES = 50
 export type Backend = 'postgres' | 'redis'
 const possible: Backend[] = kuboBinary ? ['postgres', 'redis'] : ['postgres']
 const chosen = process.env.BERTH_TORTURE_BACKEND
-/** Those of this run: all that are possible here, or the one of BERTH_TORTURE_BACKEND. */
+/** The backends of this run: all that are possible here, or the one of BERTH_TORTURE_BACKEND. */
 export const backends = possible.filter((backend) => !chosen || backend === chosen)
 
 type Database = Pick<Server, 'url' | 'stop'>
@@ -80,7 +80,7 @@ export class World extends Subject {
 
   /**
    * Starts the servers, one web and as many workers, and `agent-proxy` for agents.
-   * @param options.ownPostgres for a test that kills PostgreSQL: all others share the server of the run.
+   * @param options.ownPostgres for a test that kills PostgreSQL; all others share the run's server.
    */
   static async start(
     backend: Backend,
@@ -132,18 +132,18 @@ export class World extends Subject {
     return this.roles.filter(({ name }) => name === 'worker')
   }
 
-  /** The last that each process has printed. */
+  /** The last output of each process. */
   output(): string {
     const lastLines = (text: string) => text.trim().split('\n').slice(-LINES).join('\n')
     return this.roles.map((role) => `--- ${role.name}\n${lastLines(role.output())}`).join('\n')
   }
 
-  /** Starts one worker more, and waits until it takes work. */
+  /** Starts another worker, and waits until it takes work. */
   async addWorker(): Promise<Role> {
     const { rows } = await this.pool.query<{ at: Date }>('SELECT now() AS at')
     const role = new Role('worker', this.env)
     this.roles.push(role)
-    // Rows of workers that were killed stay for a while: only a new one says that this worker runs.
+    // Rows of killed workers stay for a while, so only a new row shows that this worker runs.
     await until('the new worker runs', async () => {
       const seen = await this.pool.query('SELECT FROM worker WHERE started_at > $1', [rows[0]?.at])
       return (seen.rowCount ?? 0) > 0
@@ -151,13 +151,13 @@ export class World extends Subject {
     return role
   }
 
-  /** Waits until web answers and every worker has been seen. */
+  /** Waits until web responds and every worker has been seen. */
   async ready(): Promise<void> {
     await until('web answers', async () => (await fetch(`${this.url}/readyz`)).ok)
     await this.#workersSeen(this.workers.length)
   }
 
-  /** Restarts a role such that it kills itself at a point of a pin, once. Returns the file that marks it. */
+  /** Restarts a role so that it kills itself at a point of a pin, once. Returns the file that marks it. */
   async arm(role: Role, point: CrashPoint): Promise<string> {
     const mark = join(this.#dataDir, `crash-${point}-${Date.now()}`)
     await this.pool.query('DELETE FROM worker')
@@ -178,11 +178,11 @@ export class World extends Subject {
       `SELECT quote_ident(table_name) AS name FROM information_schema.tables
        WHERE table_schema = 'bullmq' AND table_name <> 'migration'`,
     )
-    // TRUNCATE would wait for the workers' open transactions, and stop them meanwhile.
+    // TRUNCATE would wait for the workers' open transactions, and block them in the meantime.
     for (const { name } of rows) await this.pool.query(`DELETE FROM bullmq.${name}`)
   }
 
-  /** A plan that holds so many bytes. */
+  /** A plan with this many bytes. */
   async createPlan(name: string, bytes: number): Promise<void> {
     await this.pool.query(
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
