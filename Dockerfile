@@ -1,14 +1,14 @@
 # One image for every role: `node src/main.ts web | worker | agent-proxy | disks`, and `node bin/berth.mjs` for the CLI.
 # Run it with an init process (`docker run --init`, `init: true`).
-# Behind a proxy with a certificate authority of its own: `docker build --secret id=npm_ca,src=ca.crt .`
+# Behind a proxy with its own certificate authority: `docker build --secret id=npm_ca,src=ca.crt .`
 ARG BASE_IMAGE=node:24-bookworm-slim
 FROM ${BASE_IMAGE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Install scripts and optional packages only bring what the image does not need: Node, which the base has, an embedded
-# PostgreSQL, and a faster way to do what JavaScript does; but for the parts of sharp and koffi for this machine, in the
-# versions that are locked. What no program reads at run time goes as well: source maps, types, and Prisma's query compilers for
-# other databases.
+# Install scripts and optional packages add only what the image does not need: Node, which the base has, an embedded
+# PostgreSQL, and faster versions of JavaScript code. The exceptions are the parts of sharp and koffi for this machine,
+# which are added in their locked versions. Files that no program reads at run time are removed: source maps, types, and
+# Prisma's query compilers for other databases.
 RUN --mount=type=secret,id=npm_ca \
     if [ -s /run/secrets/npm_ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/npm_ca; fi \
  && npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
@@ -21,7 +21,7 @@ RUN --mount=type=secret,id=npm_ca \
 
 FROM ${BASE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 BERTH_DATA_DIR=/var/lib/berth
-# `web` reads with git the repositories that templates are made of; `disks` makes file systems.
+# `web` uses git to read template repositories; `disks` creates file systems.
 RUN if ! command -v git >/dev/null || ! command -v btrfs >/dev/null || ! [ -e /etc/ssl/certs/ca-certificates.crt ]; then \
       apt-get update \
       && apt-get install -y --no-install-recommends btrfs-progs ca-certificates git \
@@ -33,7 +33,7 @@ WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY . .
 USER node
-# Compiled, so that no process strips the types of the program as it starts, and keeps what does that in memory.
+# Compile the program, so that no process strips its types at startup and keeps the type stripper in memory.
 ENV NODE_COMPILE_CACHE=/var/cache/berth
 RUN node src/main.ts compile image && node bin/berth.mjs --version
 EXPOSE 3000

@@ -1,5 +1,5 @@
 #!/bin/sh
-# again.sh COMMAND…: runs it up to three times, since Go does not try a download again that broke off.
+# again.sh COMMAND…: runs it up to three times, because Go does not retry a download that broke off.
 set -u
 
 for pause in 5 20; do

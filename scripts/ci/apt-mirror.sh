@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints where to take the packages of a Debian suite from (bookworm, trixie, sid): from where this machine takes its
-# own. DEBIAN_MIRROR is for a machine that is no Debian: mirror=$(scripts/ci/apt-mirror.sh trixie)
+# Prints the mirror for the packages of a Debian suite (bookworm, trixie, sid): the one that this machine uses itself.
+# DEBIAN_MIRROR is for a machine that does not run Debian: mirror=$(scripts/ci/apt-mirror.sh trixie)
 set -eu
 
 suite=${1:?which suite}
@@ -10,7 +10,7 @@ sources() {
 }
 
 if [ -z "${DEBIAN_MIRROR:-}" ]; then
-  # A machine that has not read its sources yet knows none.
+  # A machine that has not read its sources yet lists none.
   sources >/dev/null || apt-get update -qq >&2
   # The source of the suite itself, or the first one: every mirror has all suites.
   DEBIAN_MIRROR=$(sources | awk -v suite="$suite" '$2 == suite {print $1; found = 1; exit}

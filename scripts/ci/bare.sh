@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command as on a bare Debian, in a fresh clone of HEAD. The home is empty, and the PATH has Node, npm, git and the
-# programs of Debian's required packages. As root it also hides servers that programs would find by an absolute path.
+# Runs a command like on a bare Debian, in a fresh clone of HEAD. The home is empty, and the PATH has Node, npm, git and
+# the programs of Debian's required packages. As root it also hides servers that programs would find by an absolute path.
 # FOLDER keeps home and clone for the next command: bare.sh FOLDER USER COMMAND…
 set -euo pipefail
 folder=$1/$2 user=$2

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Makes the base image of engine images where no image registry is in reach: Debian of debian.sh with a few packages,
-# Node from node_modules, and this machine's npm. Once: the tar lies in a cache outside of the checkout. Prints the image's name as
-# the last line: BERTH_BASE_IMAGE=$(scripts/ci/base-image.sh | tail -n 1). With `tar` as argument it needs no Docker, and prints the
-# path of the tar.
+# Builds the base image of engine images on machines that reach no image registry: Debian of debian.sh with a few
+# packages, Node from node_modules, and this machine's npm. The tar is built once, in a cache outside the checkout.
+# Prints the image's name as the last line: BERTH_BASE_IMAGE=$(scripts/ci/base-image.sh | tail -n 1). With `tar` as
+# argument it needs no Docker, and prints the path of the tar.
 set -eu
 cd "$(dirname "$0")/../.."
 
 node=$(readlink -f node_modules/.bin/node)
 npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
-# A change of the recipes, of Node or npm makes another image.
+# A change of the recipes, of Node or of npm gives another image.
 stamp=$("$node" --version)-npm$(npm --version)-$(cat scripts/ci/debian.sh scripts/ci/base-image.sh | cksum | cut -d ' ' -f 1)
 image=berth-base:bookworm
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
@@ -36,7 +36,7 @@ if [ ! -f "$tar" ]; then
   chroot "$root" groupadd --gid 1000 node
   chroot "$root" useradd --uid 1000 --gid node --shell /bin/bash --create-home node
   tar --numeric-owner -C "$root" -cf "$work/base.tar" .
-  # Whole or not at all, also when two of these run side by side.
+  # The rename makes the tar appear whole, even if two of these run at once.
   mv "$work/base.tar" "$tar"
 fi
 

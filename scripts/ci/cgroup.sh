@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the cgroup of a container engine of CI, and gives it the weight of four processes: without it all of the
-# engine's containers together have the weight of one of the processes beside them. cgroup.sh NAME
+# Creates the cgroup of a CI container engine, with the weight of four processes: cgroup.sh NAME. Otherwise all of the
+# engine's containers together would have the weight of a single process.
 set -eu
 # Version 1 has a tree for each controller.
 trees=/sys/fs/cgroup

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes Debian bookworm from its packages where no image registry is in reach, with no more in it than the official image
-# debian:bookworm-slim has. Once: the tar lies in a cache outside of the checkout. Prints its path.
+# Builds Debian bookworm from its packages on machines that reach no image registry, with no more in it than the official
+# image debian:bookworm-slim has. The tar is built once, in a cache outside the checkout. Prints its path.
 set -eu
 cd "$(dirname "$0")/../.."
 
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
-# A change of this recipe makes another tar.
+# A change of this recipe gives another tar.
 tar="$cache/debian-bookworm-$(cksum <scripts/ci/debian.sh | cut -d ' ' -f 1).tar"
 
 if [ ! -f "$tar" ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure that a Docker engine answers that can run the compose file: version 23 or newer, with Compose 2 and
-# buildx. Installs and starts one where none does, as root. Prints its socket as the last line:
+# Makes sure that a Docker engine answers that can run the Compose file: version 23 or newer, with Compose 2 and
+# buildx. If there is none, installs and starts one, as root. Prints its socket as the last line:
 # DOCKER_HOST=$(scripts/ci/docker.sh | tail -n 1)
 set -eu
 cd "$(dirname "$0")/../.."
@@ -20,8 +20,8 @@ complete() {
     && new_enough "$(docker --version | version_of)" && new_enough "$(engine_version)"
 } >/dev/null 2>&1
 
-# With `trixie` as argument also the packages of that suite are there to be chosen, by name only: everything else of
-# the machine stays with its own suite. The sources of the machine are left as they were.
+# With `trixie` as argument, packages of that suite can be installed too, but only by name: everything else on the
+# machine stays with its own suite. The machine's sources stay unchanged.
 install_packages() {
   suite=${1:-}
   source=/etc/apt/sources.list.d/berth-ci.sources
@@ -55,7 +55,7 @@ if ! complete; then
 fi
 if ! answers; then
   scripts/ci/cgroup.sh docker
-  # It outlives this script, as a service would; what it says is for whoever looks why it does not start.
+  # It outlives this script, like a service; its output helps to find out why it does not start.
   setsid dockerd >/var/log/dockerd.log 2>&1 </dev/null &
   for _ in $(seq 150); do
     answers && break

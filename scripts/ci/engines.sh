@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the engine versions of the tests, once, into a cache outside of the checkout, and prints its folder
+# Installs the engine versions of the tests, once, into a cache outside the checkout, and prints its folder
 # as the last line: BERTH_ENGINES_DIR=$(scripts/ci/engines.sh | tail -n 1)
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A machine of its own for a Docker engine, as far as Linux namespaces go: network, processes, and /run with the socket
-# in it. What runs there meets neither ports nor containers, bridges or firewall rules of this machine. The engine is
-# started again whenever it dies, as an init system does. Its images stay, in a cache outside of the checkout.
+# A separate machine for a Docker engine, as far as Linux namespaces allow: network, processes, and /run with its socket.
+# Programs there are isolated from the ports, containers, bridges and firewall rules of this machine. The engine restarts
+# whenever it dies, as with an init system. Its images stay, in a cache outside the checkout.
 #
 #   own-docker.sh start       starts it, or finds it running; returns when it answers
 #   own-docker.sh run CMD…    runs a command in there
@@ -11,16 +11,16 @@ set -euo pipefail
 name=berth-ci
 data=${XDG_CACHE_HOME:-$HOME/.cache}/berth/docker
 state=/run/$name
-# Of its first process; its number in there is 1.
+# The pid of its first process, which is 1 inside.
 init=$state/init.pid
-# The two ends of the cable between here and there.
+# The two ends of the veth link between here and there.
 here=172.31.249.1 there=172.31.249.2
 
 is_running() { [ -s "$init" ] && kill -0 "$(cat "$init")" 2>/dev/null; }
 inside() { nsenter --target "$(cat "$init")" --net --mount --pid --wdns="$PWD" -- "$@"; }
 answers() { is_running && inside curl -fs --max-time 5 -o /dev/null --unix-socket /run/docker.sock http://docker/_ping; }
 
-# With a way out: packages are installed in images.
+# With internet access, because image builds install packages.
 connect() {
   ip netns add $name
   ip link add $name type veth peer name uplink netns $name
@@ -44,7 +44,7 @@ disconnect() {
   ip netns delete $name
 } 2>/dev/null
 
-# Runs as the first process in there.
+# Runs as the first process inside.
 serve() {
   mount -t tmpfs tmpfs /run
   while true; do
@@ -76,7 +76,7 @@ start() {
 
 stop() {
   if is_running; then
-    # The kernel ends all others in there with the first one.
+    # The kernel kills all other processes inside with the first one.
     kill -KILL "$(cat "$init")"
     while is_running; do sleep 0.1; done
   fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the alert rules and the example of Prometheus' settings, and causes each alert once. Installs promtool where it is
-# missing; no server of Prometheus is started.
+# Checks the alert rules and the example Prometheus configuration, and triggers each alert once. Installs promtool if it
+# is missing; no Prometheus server is started.
 set -euo pipefail
 cd "$(dirname "$0")/../../deploy/prometheus"
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs schemathesis from PyPI, once, into a cache outside of the checkout, and prints the path of the program as the
+# Installs schemathesis from PyPI, once, into a cache outside the checkout, and prints the path of the program as the
 # last line.
 set -eu
 
 version=4.32.5
 dir="${XDG_CACHE_HOME:-$HOME/.cache}/berth/schemathesis-$version"
 program="$dir/bin/schemathesis"
-# The system's own: another Python may come and go.
+# The system's own Python, because others may come and go.
 python=/usr/bin/python3
 
 if ! "$program" --version >/dev/null 2>&1; then

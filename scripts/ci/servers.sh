@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs Redis, PostgreSQL and curl from the distribution, as root, where they are not there. Tests and benchmarks
-# start servers of their own from them.
+# Installs Redis, PostgreSQL and curl from the distribution, as root, if they are missing. Tests and benchmarks
+# start their own servers from them.
 set -eu
 
 if ! { command -v redis-server && command -v curl && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1; then

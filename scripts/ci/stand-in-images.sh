@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes images under the official names that docker-compose.yml asks for, where no image registry is in reach: from
-# Debian's packages, Node in node_modules, and Kubo and Caddy built with Go. Each does what the compose file relies on,
-# and no more. Makes only what the engine of DOCKER_HOST has not got; downloads lie in a cache outside of the checkout.
+# Builds images under the official names in docker-compose.yml, on machines that reach no image registry: from Debian's
+# packages, Node in node_modules, and Kubo and Caddy built with Go. Each does only what the Compose file relies on. Builds
+# only images that the engine of DOCKER_HOST lacks; downloads are in a cache outside the checkout.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -13,7 +13,7 @@ npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
 kubo=$(scripts/ci/kubo.sh | tail -n 1)
 caddy=$(scripts/ci/caddy.sh | tail -n 1)
 
-# A change of the recipes, of Debian, Node, npm, Kubo or Caddy makes new images.
+# A change of the recipes, of Debian, Node, npm, Kubo or Caddy gives new images.
 stamp=$(cat "$0" scripts/ci/stand-ins/* <("$node" --version) <(npm --version) <(echo "$debian" "$kubo" "$caddy") | sha256sum | cut -c 1-16)
 
 has() { [ "$(docker image inspect -f "{{ index .Config.Labels \"$label\" }}" "$1" 2>/dev/null)" = "$stamp" ]; }

@@ -116,7 +116,11 @@ describe('berth backup', { timeout: 300_000 }, () => {
       assert.notEqual(killed.code, 0)
       assert.deepEqual(await backupsOf(dir), names)
       assert.match(await berth(env, 'backup', dir), /written {3}0 B in 0 blocks/)
-      assert.deepEqual((await readdir(join(dir, 'backups'))).length, names.length + 1, 'nothing is left half done')
+      assert.deepEqual(
+        (await readdir(join(dir, 'backups'))).length,
+        names.length + 1,
+        'nothing is left half done',
+      )
       assert.match(await berth(env, 'backup', 'verify', dir), /all is there/)
     })
 

@@ -35,7 +35,9 @@ const count = async () => (await engine.agentd.status()).taskRuns
 const run = async (id: string, of = engine): Promise<string> =>
   (await payload('cron.run', { id, mode: 'force' }, of)).runId
 const told = (runId: string, of = engine) =>
-  until('the run is reported', 120_000, async () => (await page(0, of)).runs.find((one) => one.runId === runId))
+  until('the run is reported', 120_000, async () =>
+    (await page(0, of)).runs.find((one) => one.runId === runId),
+  )
 
 /** Connects to the gateway like agentd, and counts its events about tasks from then on. */
 const followTasks = (t: TestContext): Promise<() => number> =>

@@ -111,7 +111,7 @@ it('the stack runs the three roles, and the disk helper only on request', () => 
   assert.deepEqual((stack.services.disks as { profiles?: string[] }).profiles, ['disks'])
 })
 
-it('only the disk helper has a capability that allows mounting, and it has no network or Docker', () => {
+it('only the disk helper may mount, and it has neither a network nor Docker', () => {
   const able = Object.entries(stack.services).filter(([, service]) =>
     JSON.stringify(service).includes('SYS_ADMIN'),
   )

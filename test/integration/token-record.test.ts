@@ -17,7 +17,7 @@ after(() => {
   return rm(dir, { recursive: true, force: true })
 })
 
-it('the token record finds log lines with a key, a returned token, a signature or a secret’s value', async () => {
+it('the token record finds lines with a key, a returned token, a signature or a secret’s value', async () => {
   const [key, gatewayToken, signature, value, harmless] = Array.from({ length: 5 }, () => randomUUID())
   const url = `http://localhost/files/cid?X-Signature=${signature}`
   recordTokens('/v0/agents', key, undefined, {

@@ -83,16 +83,19 @@ for (const backend of backends) {
       })
     }
 
-    torture('a deletion whose worker is killed leaves what another workspace uploads at the same time', async () => {
-      const content = makeContent(random, 1_500_000)
-      const first = uploader(one(), 'private', 'multipart', content)
-      await first.upload()
-      const mark = await world.arm(world.workers[0] as (typeof world.roles)[number], 'after-claim')
-      await first.remove()
-      const second = uploader(two(), 'private', 'multipart', content)
-      await Promise.all([until('the crash', () => existsSync(mark)), second.upload()])
-      await assertKept(world, watched, uploaders)
-    })
+    torture(
+      'a deletion whose worker is killed leaves what another workspace uploads at the same time',
+      async () => {
+        const content = makeContent(random, 1_500_000)
+        const first = uploader(one(), 'private', 'multipart', content)
+        await first.upload()
+        const mark = await world.arm(world.workers[0] as (typeof world.roles)[number], 'after-claim')
+        await first.remove()
+        const second = uploader(two(), 'private', 'multipart', content)
+        await Promise.all([until('the crash', () => existsSync(mark)), second.upload()])
+        await assertKept(world, watched, uploaders)
+      },
+    )
 
     torture('a storm of uploads, deletions and kills loses nothing', async () => {
       const until = performance.now() + STORM_MS

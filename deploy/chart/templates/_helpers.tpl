@@ -2,7 +2,7 @@
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* Of a list: the root, and the name of a component. */}}
+{{/* Takes a list: the root context, and the name of a component. */}}
 {{- define "berth.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: berth
@@ -18,7 +18,7 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- end }}
 
-{{/* Nobody but root of the node can become more than the image's user. */}}
+{{/* Only root of the node can get more rights than the image's user. */}}
 {{- define "berth.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 1000
@@ -33,7 +33,7 @@ allowPrivilegeEscalation: false
 capabilities: { drop: [ALL] }
 {{- end }}
 
-{{/* Of a list: the root, names of keys that have to be in the Secret, and of those that may be. */}}
+{{/* Takes a list: the root context, the names of required keys of the Secret, and of optional keys. */}}
 {{- define "berth.secrets" -}}
 {{- $root := index . 0 -}}
 {{- range index . 1 }}
@@ -46,9 +46,9 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end }}
 
-{{/* What all roles are told. */}}
+{{/* The settings of all roles. */}}
 {{- define "berth.env" -}}
-# A folder of its own, since others of the pod's group may write into a volume's.
+# A subfolder, because others in the pod's group may write to the volume's own folder.
 - { name: BERTH_DATA_DIR, value: /var/lib/berth/own }
 - { name: PORT, value: '3000' }
 - { name: HOST, value: 0.0.0.0 }
@@ -78,11 +78,11 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end }}
 
-{{/* Of a list: the root, and the values of a role. */}}
+{{/* Takes a list: the root context, and the values of a role. */}}
 {{- define "berth.placement" -}}
 {{- $root := index . 0 -}}
 {{- $of := index . 1 -}}
-# Variables of Services, such as BERTH_WEB_PORT, would be settings that Berth does not know.
+# Variables of Services, such as BERTH_WEB_PORT, would look like unknown settings to Berth.
 enableServiceLinks: false
 {{- with $root.Values.image.pullSecrets }}
 imagePullSecrets:
@@ -101,7 +101,7 @@ affinity: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* `/healthz` only says that the process runs; `/readyz` looks at its parts. */}}
+{{/* `/healthz` only reports that the process runs; `/readyz` checks its parts. */}}
 {{- define "berth.probes" -}}
 startupProbe:
   httpGet: { path: /healthz, port: health }
@@ -112,13 +112,13 @@ livenessProbe:
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 3
-# NetworkPolicies of others, such as an agent's, let a new pod in some seconds after it has its address.
+# Other pods' NetworkPolicies, such as an agent's, let a new pod in some seconds after it has its address.
 readinessProbe:
   httpGet: { path: /readyz, port: health }
   initialDelaySeconds: 5
   periodSeconds: 2
   timeoutSeconds: 5
-  # One slow look at PostgreSQL or Redis counts twice, as its answer is kept for two seconds.
+  # One slow check of PostgreSQL or Redis counts twice, because its result is cached for two seconds.
   failureThreshold: 4
 {{- end }}
 

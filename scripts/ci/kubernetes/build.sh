@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds with Go, once, into a cache outside of the checkout, what a cluster of tests consists of, and prints its folder as
-# the last line.
+# Builds the parts of a test cluster with Go, once, into a cache outside the checkout, and prints the folder as the last
+# line.
 set -eu
 . "$(dirname "$0")/settings.sh"
 . "$here/../go.sh"
 
-# Kubernetes' own go.mod finds its parts in folders beside it: each is also published, as v0 with the same numbers.
+# Kubernetes' own go.mod finds its parts in neighbouring folders; each is also published, as v0 with the same numbers.
 build_kubernetes() {
   cp -r "$here/kubernetes" "$work/kubernetes"
   cd "$work/kubernetes"
@@ -59,7 +59,7 @@ if [ ! -d "$home" ]; then
   done
   for program in netpol volumes; do ln -s parts "$work/bin/$program"; done
   rm -rf "$work/kubernetes" "$work/parts" "$work/pause" "$work/coredns" "$work/base"
-  # Whole or not at all, also when two builds run side by side.
+  # The rename makes the folder appear whole, even if two builds run at once.
   mv -T "$work" "$home" || [ -d "$home" ]
 fi
 echo "$home"

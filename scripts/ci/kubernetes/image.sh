@@ -6,7 +6,7 @@ set -eu
 name=$1 folder=$2 entrypoint=${3:+"\"Entrypoint\":[\"$3\"],"} user=${4:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# The same folder makes the same image.
+# The same folder gives the same image.
 tar -C "$folder" --numeric-owner --owner=0 --group=0 --sort=name --mtime=@0 -cf "$work/layer.tar" .
 layer=$(sha256sum <"$work/layer.tar" | cut -d ' ' -f 1)
 cat >"$work/config.json" <<JSON

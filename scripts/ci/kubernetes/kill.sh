@@ -1,6 +1,6 @@
 #!/bin/sh
-# Kills programs of the running node, which starts each of them again, as a service manager would: kill.sh <program>…
-# SIGNAL=STOP holds them up instead, until SIGNAL=CONT.
+# Kills programs of the running node, which restarts each of them like a service manager: kill.sh <program>…
+# SIGNAL=STOP pauses them instead, until SIGNAL=CONT.
 set -eu
 . "$(dirname "$0")/settings.sh"
 for program; do

@@ -4,7 +4,7 @@ set -eu
 . "$(dirname "$0")/settings.sh"
 keys=$run/keys
 
-# What its programs keep in the usual places ends with this mount namespace.
+# Files that its programs store in the usual places disappear with this mount namespace.
 mount --make-rprivate /
 mount --make-rshared /
 mount -t tmpfs tmpfs /run
@@ -26,7 +26,7 @@ cat >/run/cni/10-bridge.conflist <<JSON
    "ipam": {"type": "host-local", "ranges": [[{"subnet": "$node_pods"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 JSON
-# Without CAP_SYS_RESOURCE nothing may be made less likely to be killed for want of memory.
+# Without CAP_SYS_RESOURCE no process may be made less likely to be killed when memory runs out.
 cat >/run/containerd.toml <<TOML
 version = 2
 [grpc]
@@ -40,7 +40,7 @@ version = 2
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "/run/registries"
 TOML
-# A registry of a test's own, on this machine, has the images of all names.
+# A test's registry on this machine serves the images of all names.
 mkdir -p /run/registries/_default
 cat >/run/registries/_default/hosts.toml <<TOML
 [host."http://$machine_address:5000"]
@@ -62,13 +62,13 @@ resolvConf: ""
 clusterDomain: cluster.local
 clusterDNS: [$services.10]
 failSwapOn: false
-# What else is on this machine is no reason to evict a pod.
+# Other data on this machine is no reason to evict a pod.
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%, nodefs.inodesFree: 1%}
 imageGCHighThresholdPercent: 100
 maxPods: 600
 YAML
 
-# keep PROGRAM OPTION…: runs it, and again when it has ended.
+# keep PROGRAM OPTION…: runs it, and restarts it when it has exited.
 keep() {
   while :; do
     "$@" >>"$run/log/$1" 2>&1 || true

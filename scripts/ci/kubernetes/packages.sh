@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a cluster needs of Debian, as root. A package that is there, from wherever, stays as it is.
+# Installs the Debian packages that a cluster needs, as root. Installed packages from any source stay unchanged.
 set -eu
 
 missing=

@@ -1,4 +1,4 @@
-// The first process of each pod: it holds the pod's namespaces and reaps what the pod's containers leave behind.
+// The first process of each pod: it holds the pod's namespaces and reaps the processes that its containers leave behind.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -15,7 +15,7 @@ certificate() {
   printf 'extendedKeyUsage=%s\n%s\n' "$3" "${4:+subjectAltName=$4}" >"$1.ext"
   openssl x509 -req -in "$1.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -extfile "$1.ext" -out "$1.crt"
 }
-# Each program has a token of its own: kubeconfig FILE USER [GROUP]
+# Each program has its own token: kubeconfig FILE USER [GROUP]
 kubeconfig() {
   token=$(openssl rand -hex 16)
   echo "$token,$2,$2,\"${3:-}\"" >>tokens.csv
@@ -45,7 +45,7 @@ kubeconfig proxy.conf system:kube-proxy
 umask 022
 
 "$here/../cgroup.sh" "$name"
-# The pods' limits are of the node's cgroup; its programs stay in that of who starts it.
+# The pods' limits are in the node's cgroup; its programs stay in the cgroup of the process that starts them.
 setsid unshare --net --mount --pid --fork --mount-proc --kill-child "$here/node.sh" >"$run/log/node" 2>&1 </dev/null &
 parent=$!
 until init=$(pgrep -P $parent); do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command with a cluster of its own, number BERTH_TEST_CLUSTER, which ends with the command: with.sh COMMAND…
+# Runs a command with a new cluster, number BERTH_TEST_CLUSTER, and stops the cluster after it: with.sh COMMAND…
 set -eu
 . "$(dirname "$0")/settings.sh"
 

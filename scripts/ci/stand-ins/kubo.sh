@@ -1,6 +1,6 @@
 #!/bin/sh
-# Of the official entrypoint: as root gives the repository to user 1000 and goes on as that user; makes the repository
-# with IPFS_PROFILE at the first start, with the RPC API on all addresses of the container.
+# From the official entrypoint: as root, it gives the repository to user 1000 and continues as that user. At the first
+# start it creates the repository with IPFS_PROFILE, with the RPC API on all addresses of the container.
 set -eu
 
 if [ "$(id -u)" = 0 ]; then

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Of the official entrypoint: as root prepares the folder and goes on as `postgres`; makes the cluster of POSTGRES_USER,
-# POSTGRES_DB and POSTGRES_PASSWORD(_FILE) at the first start, listening on no address meanwhile.
+# From the official entrypoint: as root, it prepares the folder and continues as `postgres`. At the first start it creates
+# the cluster of POSTGRES_USER, POSTGRES_DB and POSTGRES_PASSWORD(_FILE), without listening on any address.
 set -euo pipefail
 
 if [ "$(id -u)" = 0 ]; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Of the official image: as root gives its folder to `redis` and goes on as that user; protected mode is off.
+# From the official image: as root, it gives its folder to `redis` and continues as that user; protected mode is off.
 set -eu
 
 if [ "$(id -u)" = 0 ]; then

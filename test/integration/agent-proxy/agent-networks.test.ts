@@ -60,7 +60,7 @@ async function statusFrom(
   }
 }
 
-test('the proxy listens on each agent network that is up and serves only the agent of that network', async (t) => {
+test('the proxy listens on each active agent network and serves only its agent', async (t) => {
   const upstream = await serveHttp(t, (_req, res) => res.end())
   const url = `http://127.0.0.1:${upstream}/`
   const { port, setUp } = await start(t, [`127.0.0.1:${upstream}`])
@@ -91,7 +91,10 @@ test('the proxy ignores an agent network of another Berth in the same subnets', 
   assert.equal(await ask('127.9.0.10', '127.9.0.9'), undefined)
   assert.deepEqual([networks.has('127.9.0.2'), networks.has('127.9.0.10')], [true, false])
   setUp('127.9.0.17/29')
-  assert.ok(networks.has('127.9.0.18'), 'a lookup checks the system at once, without waiting for the next poll')
+  assert.ok(
+    networks.has('127.9.0.18'),
+    'a lookup checks the system at once, without waiting for the next poll',
+  )
 })
 
 test('an unavailable address is logged once and retried', async (t) => {

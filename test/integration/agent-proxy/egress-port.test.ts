@@ -29,7 +29,7 @@ test('the proxy keeps the usual egress port if it is free, because agents of 0.1
   assert.equal(await readFile(join(dir, 'egress.port'), 'utf8'), '3128\n')
 })
 
-test('the proxy keeps another egress port if the usual one is taken, even if that becomes free later', async (t) => {
+test('the proxy keeps a replacement egress port even if the usual one becomes free', async (t) => {
   const dir = await newDir(t)
   const port = await listenOnKeptPort(dir, machine(3128).listen)
   assert.ok(port >= 20_000 && port < 30_000)

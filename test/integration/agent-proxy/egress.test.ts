@@ -77,7 +77,7 @@ test('chunked bodies stay chunked for any method, and one connection carries sev
   assert.match(answer, /DELETE chunked GET \/[\s\S]*GET undefined /)
 })
 
-test('CONNECT joins both sides, keeps bytes that were sent early, and lets each side end separately', async (t) => {
+test('CONNECT joins both sides, keeps early bytes, and lets each side end separately', async (t) => {
   const reply = 'y'.repeat(5_000_000)
   const upstream = await serveTcp(t, (socket) => void text(socket).then((sent) => socket.end(sent + reply)))
   const { port } = await startProxy(t, [`127.0.0.1:${upstream}`])

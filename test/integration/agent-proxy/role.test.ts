@@ -98,7 +98,7 @@ test('the agent proxy reaches Berth at PORT if PUBLIC_URL is not set', async (t)
   assert.equal(await statusThrough(port, `http://127.0.0.1:${port}/`), 403)
 })
 
-test('in a cluster, agents reach Berth by BERTH_WEB_URL and a model at a private address by a name', async (t) => {
+test('in a cluster, agents reach Berth by BERTH_WEB_URL and a private model by a name', async (t) => {
   const hosts: (string | undefined)[] = []
   const server = createServer((req, res) => {
     hosts.push(req.headers.host)
@@ -138,7 +138,7 @@ test('tunnels require the key, and reach processes only if agents may be process
   await assert.rejects(openTunnel(await way('docker'), target), /takes nobody to this address/)
 })
 
-test('two agent proxies on one machine keep separate egress ports, which clients with the key can ask for', async (t) => {
+test('two agent proxies on one machine keep separate egress ports and report them with the key', async (t) => {
   const env = () => ({
     BERTH_DATA_DIR: mkdtempSync(join(tmpdir(), 'berth-agent-proxy-')),
     BERTH_EGRESS_PORT: '',

@@ -214,7 +214,11 @@ test('each of several agent proxies checks addresses and counts separately', asy
   }
   for (const _ of proxies) {
     assert.equal(await statusOf(`http://127.0.0.1:${outside}/`), 200)
-    assert.equal(await statusOf(`http://127.0.0.1:${proxies[0]?.health}/`), 403, 'an address of the pod itself')
+    assert.equal(
+      await statusOf(`http://127.0.0.1:${proxies[0]?.health}/`),
+      403,
+      'an address of the pod itself',
+    )
     assert.equal(await statusOf('http://8.8.8.8/'), 403, 'a public address that is refused')
   }
   const counted = await Promise.all(

@@ -103,7 +103,10 @@ test('a silent tool call keeps its reply stream open [report: idle streams]', as
     keepAlive()
     const { asked } = told
     look()
-    await until('the engine is asked, and the line has arrived', () => told.asked > asked && told.blanks === i)
+    await until(
+      'the engine is asked, and the line has arrived',
+      () => told.asked > asked && told.blanks === i,
+    )
   }
   await finish(told)
   assert.deepEqual(told.events.at(-1), { type: 'end', state: 'done' })

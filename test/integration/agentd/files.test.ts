@@ -66,7 +66,7 @@ test('an empty file can be read, and the root is not a file', async () => {
   assert.ok((await list('')).entries.some(({ name }: any) => name === 'empty'))
 })
 
-test('a write replaces a file atomically and keeps its permissions; it replaces links without following', async () => {
+test('a write replaces a file atomically, keeps its permissions and follows no link', async () => {
   await put('run.sh', 'one')
   assert.equal((await stat(join(root, 'run.sh'))).mode & 0o777, 0o644)
   await chmod(join(root, 'run.sh'), 0o750)

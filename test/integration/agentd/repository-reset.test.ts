@@ -161,7 +161,7 @@ test('a commit is recreated without its parents, and clones and later pushes wor
   await rm(place, { recursive: true })
 })
 
-test('a reset restores empty folders and permissions and lists what it lost [report: secrets in snapshots]', async () => {
+test('empty folders and permissions are restored, losses listed [report: secrets in snapshots]', async () => {
   const bringBack = (extras: unknown) =>
     world.agentd.call<{ lost: string[] }>('PUT', '/v1/repository/extras', { json: extras, epoch: 1 })
   const modeOf = async (path: string) => ((await stat(join(world.root, path))).mode & 0o777).toString(8)

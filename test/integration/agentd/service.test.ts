@@ -219,7 +219,7 @@ test('agentd is reachable whatever the agent replaced its files with, and report
   }
 })
 
-test('the last log lines outlive agentd, without the agent’s invalid lines [report: broken sandboxes]', async () => {
+test('the last log lines outlive agentd, without invalid lines [report: broken sandboxes]', async () => {
   const run = (await agentd.logs()).length
   const message = 'said before the restart'
   await agentd.call('POST', '/v1/exec', { json: { command: 'true', timeoutMs: 10_000, outputBytes: 10 } })

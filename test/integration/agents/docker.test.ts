@@ -100,7 +100,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     })
   }
 
-  it('a stopped container that lost its network is repaired and runs again [report: broken sandboxes]', async () => {
+  it('a stopped container that lost its network is repaired [report: broken sandboxes]', async () => {
     const { agentId } = await up()
     await world.runtime.stop(agentId)
     await network(agentId).disconnect({ Container: nameOf(agentId), Force: true })
@@ -110,7 +110,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.equal((await exec(agentId, 'echo works')).stdout, 'works\n')
   })
 
-  it('a restart recreates the container once, over any number of attempts [report: broken sandboxes]', async () => {
+  it('a restart recreates the container once, over any attempts [report: broken sandboxes]', async () => {
     const made = await up()
     const idOf = async () => (await container(made.agentId).inspect()).Id
     const first = await idOf()
@@ -165,7 +165,7 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
     assert.deepEqual((known as typeof scripts).build.reason, scripts.build.reason)
   })
 
-  it('a gateway restarts when out of memory, and status and event report it [report: out of memory]', async () => {
+  it('a gateway out of memory restarts, and status and event say why [report: out of memory]', async () => {
     const { agentId } = await up()
     const { pid } = (await statusOf(agentId)).gateway
     // The kernel first takes the process that this marks.

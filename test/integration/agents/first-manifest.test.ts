@@ -11,7 +11,7 @@ describe('an agent from a template', () => {
   })
   after(() => world?.stop())
 
-  it('an agent from a template starts without the parts that its engine rejects, and reports them', async () => {
+  it('an agent from a template starts without parts that its engine rejects, and reports them', async () => {
     const template = (await bundledTemplates()).find(({ slug }) => slug === 'assistant')
     const { id, operationId } = await world.create()
     await world.database.pool.query('UPDATE agent SET template_id = $2 WHERE id = $1', [id, template?.id])

@@ -20,7 +20,7 @@ let agent: TestAgent
 let agentd: Server
 /** Handles the next git request in place of agentd. */
 let serve: (req: IncomingMessage, res: ServerResponse) => void
-/** What agentd returns about its repository. */
+/** The repository status that agentd returns. */
 let repository: unknown
 
 before(async () => {

@@ -254,7 +254,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
   })
 
-  it('an operation on an agent fails once its sandbox ends at each attempt [report: broken sandboxes]', async () => {
+  it('an operation fails if its sandbox ends at each attempt [report: broken sandboxes]', async () => {
     const made = await world.create(STAND_IN.slow)
     const endedTry = async (ends: number) => {
       await world.database.pool.query(

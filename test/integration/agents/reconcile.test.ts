@@ -149,7 +149,11 @@ describe('the agent reconciler', () => {
       await world.runtime.stop(agentId, { graceMs: 0 })
       await endedAgo('-1 minute')
       await pass()
-      assert.equal((await waiting(agentId)).length, i === 0 ? 1 : 0, 'the first restart at once, others later')
+      assert.equal(
+        (await waiting(agentId)).length,
+        i === 0 ? 1 : 0,
+        'the first restart at once, others later',
+      )
       await endedAgo('2 minutes')
       await pass()
       assert.equal((await runWaiting(agentId)).state, 'succeeded')
@@ -163,7 +167,7 @@ describe('the agent reconciler', () => {
     assert.equal((await repairs(agentId)).at(-1), 'keeps ending')
   })
 
-  it('the agent reconciler counts restarts since the last requested restart [report: broken sandboxes]', async () => {
+  it('automatic restarts are counted since the last requested one [report: broken sandboxes]', async () => {
     const made = await up()
     const { agentId } = made
     for (let i = 0; i < 5; i++) await world.insert(made, 'agent.restart', { reason: 'container ended' })

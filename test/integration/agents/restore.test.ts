@@ -35,7 +35,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     return world.run(String(id))
   }
 
-  it('a lost volume is restored from its newest snapshot, with lost branches listed [report: secrets in snapshots]', async () => {
+  it('a lost volume is restored, and lost branches are listed [report: secrets in snapshots]', async () => {
     const [newest] = await subject.history()
     await subject.loseVolume()
     const { state, error_cause: cause, result } = await restart()

@@ -71,7 +71,7 @@ const newWorker = () => new TaskRuns(world.services, world.database.log)
 const idsOf = (list: TaskRun[]) => list.map(({ runId }) => runId)
 
 describe('task runs', () => {
-  it('task runs are reported once, in the order in which they ended, by whichever worker', async (t) => {
+  it('task runs are reported once, in the order in which they ended, by any number of workers', async (t) => {
     const agent = await startAgent(t)
     agent.history.push(...runs(1, 120))
     await Promise.all([agent.look(newWorker()), agent.look(newWorker())])
@@ -141,7 +141,7 @@ describe('task runs', () => {
     assert.deepEqual(await agent.told(), idsOf(runs(1, 1501)))
   })
 
-  it('task runs from before an agent was created, or before Berth reported runs, are not reported', async (t) => {
+  it('task runs from before their agent, or before Berth reported runs, are not reported', async (t) => {
     const agent = await startAgent(t)
     agent.history.push(run(-86_400_000), run(1))
     await agent.look(newWorker())

@@ -55,7 +55,7 @@ describe('berth keys rotate-agent-tokens', () => {
   const berth = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     runCli({ ...process.env, DATABASE_URL: database.url, ...env }, 'keys', 'rotate-agent-tokens', ...args)
 
-  it('rotate-agent-tokens gives each existing agent a new token and a restart, and prints no token', async () => {
+  it('rotate-agent-tokens gives each agent a new token and a restart, and prints no token', async () => {
     const before = await readTokens()
     const { code, stdout } = await berth({})
     assert.equal(code, 0)

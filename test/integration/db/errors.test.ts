@@ -28,7 +28,7 @@ describe('a PostgreSQL error from Prisma', () => {
       return { failed: await failed }
     })
 
-  it('a PostgreSQL error from Prisma is transient but not an outage if another session held a lock', async () => {
+  it('a PostgreSQL error from Prisma is transient but no outage if another session held a lock', async () => {
     const { failed } = await whileLocked(() =>
       prisma.$transaction(async (tx) => {
         await tx.$executeRaw`SET LOCAL lock_timeout = 100`
@@ -53,7 +53,7 @@ describe('a PostgreSQL error from Prisma', () => {
     assert.deepEqual([isHeldUp(failed), isTransient(failed), isDatabaseDown(failed)], [false, true, true])
   })
 
-  it('a PostgreSQL error from Prisma is an outage for every statement if no connection is available', async () => {
+  it('a PostgreSQL error from Prisma is an outage if no connection is available', async () => {
     const pool = createPool('postgres://nobody:nothing@127.0.0.1:1/nowhere', 1, database.log)
     const away = createPrisma(pool)
     for (const work of [

@@ -144,7 +144,7 @@ describe('incompatible changes', () => {
 })
 
 describe('each migration', () => {
-  it('each migration keeps what the previous version uses, or names the version that stopped using it', async () => {
+  it('each migration keeps what the previous version uses, or names the version it needs', async () => {
     await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
     const all = await readMigrations()
     await apply(all.filter(({ name }) => name <= LAST_FREE))

@@ -93,7 +93,7 @@ describe('a migration that waits for a lock', () => {
     holder.release()
   })
 
-  it('a migration that waits for a lock lets other queries pass and retries until it gets the lock', {
+  it('a migration that waits for a lock lets other queries pass and retries until it has it', {
     timeout: 120_000,
   }, async () => {
     const told: string[] = []

@@ -47,7 +47,11 @@ const CHANGES: [what: string, change: string, undo: RegExp][] = [
     'ALTER TABLE gateway DROP CONSTRAINT gateway_workspace_id_fkey, ADD CONSTRAINT gateway_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace',
     /"gateway_workspace_id_fkey".*ON DELETE CASCADE/,
   ],
-  ['a missing unique index', 'ALTER TABLE skill DROP CONSTRAINT skill_name', /CREATE UNIQUE INDEX "skill_name"/],
+  [
+    'a missing unique index',
+    'ALTER TABLE skill DROP CONSTRAINT skill_name',
+    /CREATE UNIQUE INDEX "skill_name"/,
+  ],
   ['a missing index', 'DROP INDEX domain_agent', /CREATE INDEX "domain_agent"/],
   [
     'the columns of an index',

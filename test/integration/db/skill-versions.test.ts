@@ -41,7 +41,7 @@ describe('the order of versions in SQL', () => {
     assert.deepEqual(VERSIONS.toReversed().sort(compare), VERSIONS)
     assert.deepEqual(await sorted('substr(skill_version_rank(version), 2)'), [null, ...VERSIONS])
   })
-  it('prereleases sort in SQL before releases, and missing versions first [report: newest version]', async () => {
+  it('prereleases sort before releases, and missing versions first [report: newest version]', async () => {
     const isRelease = (version: string) => prerelease(version) === null
     const expected = [null, ...VERSIONS.filter((one) => !isRelease(one)), ...VERSIONS.filter(isRelease)]
     assert.deepEqual(await sorted('skill_version_rank(version)'), expected)

@@ -117,7 +117,7 @@ describe('a Prisma transaction', () => {
     await pool.end()
   })
 
-  it('a Prisma transaction reports PostgreSQL’s error through a model: a lock timeout, a taken name', async () => {
+  it('a Prisma transaction reports a lock timeout and a taken name through a model', async () => {
     const id = await database.createWorkspace()
     const taken = await database.createWorkspace()
     const update = (tx: Transaction, name: string) => tx.workspace.update({ where: { id }, data: { name } })

@@ -36,7 +36,7 @@ describe('the gateway of a host', () => {
     assert.deepEqual(await gateways.findByName('First'), found)
   })
 
-  it('the gateway of a host is queried once by concurrent requests, and again after a local change', async () => {
+  it('the gateway of a host is queried once for concurrent requests and after a local change', async () => {
     const gateways = newService()
     const [found, same] = await Promise.all([1, 2].map(() => gateways.findByHost('first.gateway.test')))
     assert.equal(found, same)

@@ -37,7 +37,7 @@ describe('concurrent pins', () => {
   const insertAll = (callers: Awaited<ReturnType<typeof caller>>[]) =>
     Array.from({ length: PINS }, (_, n) => inserts.insert(callers[n % callers.length] as never, pin(n)))
 
-  it('concurrent pins of several workspaces are written in few statements, each for its workspace', async () => {
+  it('concurrent pins of several workspaces share few statements and keep their workspaces', async () => {
     const callers = [await caller(), await caller()]
     const accepted = await Promise.all(insertAll(callers))
     const { rows: transactions } = await database.pool.query('SELECT DISTINCT xmin::text FROM file')

@@ -75,7 +75,10 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       await ipfs('swarm', 'disconnect', (await psa('?limit=1')).results[0].delegates[0]).catch(() => {})
       const origins = [`/ip4/127.0.0.1/tcp/${await freePort()}${NOBODY}`]
       const { requestid, delegates } = await psa('', { cid, origins })
-      await until('the content is searched for', async () => (await psa(`/${requestid}`)).status === 'pinning')
+      await until(
+        'the content is searched for',
+        async () => (await psa(`/${requestid}`)).status === 'pinning',
+      )
       await ipfs('swarm', 'connect', delegates[0])
       await until('it is pinned', async () => (await psa(`/${requestid}`)).status === 'pinned')
     })

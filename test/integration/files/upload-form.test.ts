@@ -1,4 +1,4 @@
-/** The limits of an upload form: whichever side stalls ends it, and it stays ended. */
+/** The limits of an upload form: a stalled side ends it, and it stays ended. */
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { describe, it, mock } from 'node:test'

@@ -30,7 +30,7 @@ interface Document {
   tags: { name: string }[]
   paths: Record<string, Record<string, Operation>>
 }
-/** What Express 5 keeps of a route, a router or a middleware. */
+/** The entry that Express 5 keeps for a route, a router or a middleware. */
 interface Layer {
   rawPath: string
   route?: { path: string; methods: Record<string, boolean> }

@@ -14,7 +14,7 @@ import { type Server, startRedis, withoutRedis } from '../../support/servers.ts'
 const log = createLogger('test', 'silent')
 const plan = { name: 'free', requestsPerMinute: 10 } as Plan
 
-/** The remainder that the response reports and of which limit, or the reason for refusing the request. */
+/** The remainder that the response reports and its limit, or the reason for refusing the request. */
 async function ask(limiter: RateLimiter, keyId: string, workspaceId = 'ours'): Promise<string> {
   const headers = new Map<string, string>()
   const res = { set: (name: string, value: string) => headers.set(name, value) } as unknown as Response

@@ -1,7 +1,4 @@
-/**
- * Who can reach the roles of the chart, and by which hosts: network policies, the ingress, and the port for a TLS
- * proxy.
- */
+/** Access to the roles of the chart: network policies, the hosts of the ingress, and the port for a TLS proxy. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { environmentOf, find, made, namesOf, policyOf } from '../../support/chart.ts'

@@ -121,7 +121,7 @@ describe('the chart', { skip: withoutHelm }, () => {
         [livenessProbe, readinessProbe, startupProbe].map(({ httpGet }) => httpGet),
         ['/healthz', '/readyz', '/healthz'].map((path) => ({ path, port: 'health' })),
       )
-      // By then the network policies of others let it in.
+      // By then the other pods’ network policies let it in.
       assert.equal(readinessProbe.initialDelaySeconds, 5)
       assert.ok(ports.some((one: any) => one.name === 'health' && one.containerPort === 3000))
     }

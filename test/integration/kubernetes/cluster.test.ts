@@ -50,7 +50,7 @@ describe('a test cluster', { skip: whyNotKubernetes }, () => {
     )
   const inside = (name: string, script: string) =>
     kubectl('--namespace', namespace, 'exec', name, '--', 'sh', '-c', script)
-  /** Those of the targets to which a connection is made. */
+  /** The targets that accept a connection. */
   const reached = async (name: string, targets: string[]) => {
     const knocks = targets.map((target) => `(nc -w 2 ${target} </dev/null 2>/dev/null && echo ${target}) &`)
     return (await inside(name, `${knocks.join('\n')}\nwait`)).split('\n').filter(Boolean).sort()

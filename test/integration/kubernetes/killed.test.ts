@@ -1,4 +1,4 @@
-/** Whatever call a worker is killed in, the next worker repairs what it left. */
+/** A worker is killed during each of its calls, and the next worker repairs what it left. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'

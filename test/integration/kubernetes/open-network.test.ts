@@ -27,7 +27,7 @@ describe('an agent on an open network', { skip: whyNotKubernetes }, () => {
     }
   })
 
-  it('an agent whose guard missed an open network is stopped, and starts once the network is closed', async () => {
+  it('an agent whose guard missed an open network is stopped until the network is closed', async () => {
     const ground = await makeGround()
     try {
       await openUp(ground)

@@ -27,7 +27,7 @@ function contender(t: TestContext, path: string, command = inPidNamespace(PROGRA
   }
 }
 
-test('a process in another pid namespace waits for the lock, and gets it when its holder is killed', {
+test('a process in another pid namespace gets the lock when its holder is killed', {
   skip: NO_PID_NAMESPACES,
 }, async (t) => {
   const path = join(await newFolder(), 'lock')

@@ -68,7 +68,9 @@ test('the same engine on the same base gives the same image, wherever and whenev
   )
 })
 
-test('an image can be the base of another one, from an archive and from a registry', { skip }, async (t) => {
+test('an image can be the base of another image, from an archive and from a registry', {
+  skip,
+}, async (t) => {
   const registry = await startRegistry(t)
   const name = `${registry}/berth/openclaw:${version}`
   const digest = await build('registry', { name })

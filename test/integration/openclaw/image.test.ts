@@ -51,7 +51,9 @@ test('an abort ends a build, and leaves no image', { skip }, async () => {
   assert.deepEqual(await images(), [])
 })
 
-test('concurrent builds of one version give one image, with the engine and agentd in it', { skip }, async () => {
+test('concurrent builds of one version give one image, with the engine and agentd in it', {
+  skip,
+}, async () => {
   const lines: string[] = []
   let tidied: Promise<string[]> | undefined
   const onLine = (line: string) => {

@@ -101,7 +101,10 @@ test('a worker in another container waits, and continues when the first is kille
   const [draft = ''] = (await entries()).filter((name) => name.startsWith(`${VERSION}.new-`))
   const second = inContainer()
   await until('the other waits', () => second.output().includes('Waiting for another process'), 60_000)
-  assert.ok(existsSync(join(dir, draft, 'package.json')), 'the folder that the first one is filling is left alone')
+  assert.ok(
+    existsSync(join(dir, draft, 'package.json')),
+    'the folder that the first one is filling is left alone',
+  )
   assert.equal(registry.downloads, 1)
   await first.end('SIGKILL')
   release()

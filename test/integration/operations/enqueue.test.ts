@@ -60,7 +60,7 @@ describe('accepting an operation', () => {
     )
   })
 
-  it('accepting an operation reuses a queued one with the same input, unless another kind follows it', async () => {
+  it('accepting an operation reuses a queued one with equal input, unless another kind follows', async () => {
     const { pool } = database
     const agent = await addAgent()
     const first = await enqueue(pool, 'agent.restart', agent)
@@ -71,7 +71,7 @@ describe('accepting an operation', () => {
     assert.notEqual(await enqueue(pool, 'agent.restart', agent, { input: { scripts: 'build' } }), built)
   })
 
-  it('accepting an operation finds the operation of a repeat, and rejects another request under its key', async () => {
+  it('accepting an operation finds a repeat, and rejects another request under its key', async () => {
     const { pool } = database
     const agent = await addAgent()
     const idempotencyKey = uuidv7()
@@ -80,7 +80,7 @@ describe('accepting an operation', () => {
     await assert.rejects(enqueue(pool, 'agent.sync', agent, { idempotencyKey }), status(422))
   })
 
-  it('accepting an operation cancels all pending work of a subject, and nothing of other workspaces', async () => {
+  it('accepting an operation cancels a subject’s pending work, and nothing of other workspaces', async () => {
     const { pool } = database
     const agent = await addAgent()
     const ids = [await enqueue(pool, 'agent.restart', agent), await enqueue(pool, 'agent.sync', agent)]

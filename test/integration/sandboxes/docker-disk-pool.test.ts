@@ -37,7 +37,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
     }
   })
 
-  test('the file system of the disk helper is found after a reboot, even if its loop device was reused', async () => {
+  test('the file system of the disk helper survives a reboot, even if its loop device was reused', async () => {
     const disks = await TestDisks.start()
     const [former = ''] = await disks.loops()
     const link = join(disks.dir, 'device')

@@ -61,7 +61,7 @@ test('the setting process selects processes, whatever Docker does', async () => 
   assert.equal(said?.why, 'BERTH_RUNTIME')
 })
 
-test('the setting kubernetes requires images and an egress, even while the cluster is unreachable', async () => {
+test('the setting kubernetes requires images and an egress, even for an unreachable cluster', async () => {
   const env = {
     BERTH_DATA_DIR: await newDataDir(),
     BERTH_RUNTIME: 'kubernetes',

@@ -51,7 +51,7 @@ describe('the needs of the engine', { skip: isRoot() ? false : 'needs root' }, (
     return JSON.parse((await inNamespace(script, [PROGRAM, given])).stdout)
   }
 
-  it('root’s agents get a private /tmp if they cannot write to the machine’s [report: engine needs]', async () => {
+  it('agents of root get a private /tmp if the machine’s is unwritable [report: engine needs]', async () => {
     const { health, said } = await tryIn(`${CLOSED} exec`)
     assert.equal(health.status, 'ok', JSON.stringify(health))
     assert.match(said, /\bown\n.*1777$/s)

@@ -77,7 +77,7 @@ describe('supervisor', { concurrency: true }, () => {
     assert.deepEqual(endings.sort(), ['web', 'worker'])
   })
 
-  test('a role that is killed restarts alone', async (t) => {
+  test('a role that is killed restarts without the others', async (t) => {
     const { supervisor, pids } = await startRoles(t, { web: 'good' }, { worker: 'good' })
     await supervisor.ready
     process.kill(pids('worker')[0] as number, 'SIGKILL')

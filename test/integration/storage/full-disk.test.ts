@@ -39,7 +39,7 @@ const full =
   'No space left: the disk of the embedded IPFS nodes (BERTH_DATA_DIR) is down to its reserve (BERTH_DISK_RESERVE_MB)'
 const refused = (error: unknown) => failsWith('no_space')(error) && (error as Error).message === full
 
-test('an embedded node at its disk reserve rejects new content, still reads and deletes, and recovers', {
+test('an embedded node at its disk reserve rejects new content, reads, deletes, and recovers', {
   skip,
 }, async (t) => {
   const storage = await open('reserve', 32 * MIB)

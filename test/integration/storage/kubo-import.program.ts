@@ -1,6 +1,6 @@
 /**
  * An import into a Kubo that Berth owns, by a process that is killed halfway: `add` for an upload, `build` for a
- * snapshot on top of another one. Prints `half` once Kubo has some of it, and never ends.
+ * snapshot on top of another snapshot. Prints `half` once Kubo has some of it, and never ends.
  */
 import { CID } from 'multiformats/cid'
 import { SharedLock } from '../../../src/db/shared-lock.ts'

@@ -1,5 +1,5 @@
-// All programs of Kubernetes and etcd in one binary, which is the program that it is called by: one link instead of
-// seven, and memory that they share.
+// All programs of Kubernetes and etcd in one binary, which runs the program that it is called as: one link instead of
+// seven, and shared memory.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	case "etcd":
 		etcdmain.Main(os.Args)
 	case "kubectl":
-		// It says in words of its own what an answer of the API server means.
+		// kubectl words the API server's errors itself.
 		kubectlutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
 	default:
 		command, known := commands[name]

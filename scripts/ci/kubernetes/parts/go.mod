@@ -8,5 +8,5 @@ require (
 	sigs.k8s.io/sig-storage-lib-external-provisioner/v13 v13.0.0
 )
 
-// kube-router asks for a commit between two releases, which not every module proxy has.
+// kube-router requires a commit between two releases, which not every module proxy has.
 replace github.com/vishvananda/netlink => github.com/vishvananda/netlink v1.3.1

@@ -1,4 +1,4 @@
-// What a cluster needs that Kubernetes leaves to others, in one binary, which is the program that it is called by.
+// The parts of a cluster that Kubernetes leaves to others, in one binary, which runs the program that it is called as.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	program()
 }
 
-// must ends the program where it cannot go on; whoever started it starts it again.
+// must exits if the program cannot continue; the program's parent restarts it.
 func must[T any](value T, err error) T {
 	if err != nil {
 		log.Fatal(err)

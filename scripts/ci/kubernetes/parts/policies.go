@@ -49,7 +49,7 @@ func enforcePolicies() {
 		must(watched.informer.AddEventHandler(watched.handler))
 	}
 
-	// Nobody asks for its health, and it waits until each of its signs of life is taken.
+	// Nothing queries its health, but it blocks until each heartbeat is received.
 	beats := make(chan *healthcheck.ControllerHeartbeat)
 	go func() {
 		for range beats {

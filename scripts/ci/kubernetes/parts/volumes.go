@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-// folders makes a folder of the node for each claim. Any user may write in it: the kubelet gives a folder of the node
-// to no group.
+// folders creates a folder on the node for each claim. Any user may write to it, because the kubelet does not assign a
+// folder of the node to a group.
 type folders struct{ parent string }
 
 // makeVolumes KUBECONFIG PARENT
@@ -32,7 +32,7 @@ func (f folders) Provision(
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
-	// The umask took from the mode that the folder was made with.
+	// The umask has reduced the folder's mode.
 	if err := os.Chmod(path, 0o777); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}

@@ -23,7 +23,7 @@ export function carOf(root: CID, blocks: Block[]): Buffer {
   return Buffer.concat([carHeader(root), ...blocks.flatMap(carSection)])
 }
 
-/** Bytes as a stream, in pieces of this size. */
+/** Bytes as a stream of pieces of this size. */
 export async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }

@@ -48,7 +48,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
   const pin = (cid: CID) => storage().pin(cid, { origins: [provider().address], stallMs: STALL_MS, signal })
 
   describe('hash functions and codecs', () => {
-    test('a dag-jose DAG with a block for each hash function is kept and read [report: impossible content]', async () => {
+    test('a dag-jose DAG with all hash functions is kept and read [report: impossible content]', async () => {
       const leaves = await Promise.all(
         Object.entries(HASHES).map(([name, hash]) => put(raw.code, hash, Buffer.from(`by ${name}`))),
       )
@@ -96,7 +96,7 @@ export function unsupportedCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('objects with a link to an impossible CID do not stop a garbage collection [report: impossible content]', async () => {
+    test('links to impossible CIDs do not stop a garbage collection [report: impossible content]', async () => {
       const inner = IMPOSSIBLE['a digest that is longer than its hash']
       const { cid } = await put(dagCbor.code, [sha256.code, 32], dagCbor.encode({ inner }))
       await assert.rejects(pin(cid), failsWith('invalid_object'))

@@ -20,7 +20,7 @@ describe('a WebSocket of a page', () => {
     socket.raw.close(4000, 'bye')
     assert.deepEqual(await socket.closed, { code: 4000, reason: 'bye' })
   })
-  it('a WebSocket of a page ends when its domain is deleted, moved or protected, or its agent deleted', async () => {
+  it('a WebSocket of a page ends when its domain moves or ends, or its agent is deleted', async () => {
     const own = await world.agent()
     const changes = [
       'DELETE FROM domain WHERE id = $1',
