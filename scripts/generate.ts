@@ -1,7 +1,7 @@
 /**
  * Generates the Prisma client, and the columns for manual statements, from prisma/schema.prisma. Run it by hand after a
- * change of the schema and commit the result, so that an installation needs neither Prisma's command line, which is
- * larger than all its other packages together, nor time for it.
+ * change of the schema, and commit the result. An installation then needs no time for it, and not Prisma's command
+ * line, which is larger than all its other packages together.
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'

@@ -18,8 +18,8 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_HEALTH_PORT: 'used by the health checks of the stack',
   BERTH_METRICS_HOST:
     'the containers’ own addresses; loopback for `agent-proxy`, which is on the machine’s network',
-  BERTH_TLS_ASK_PORT: 'set by the profile tls',
-  BERTH_TLS_ASK_HOST: 'set by the profile tls',
+  BERTH_TLS_ASK_PORT: 'for the profile tls',
+  BERTH_TLS_ASK_HOST: 'for the profile tls',
   DATABASE_URL: 'a secret file; leads to the service `postgres`',
   REDIS_URL: 'the service `redis`',
   IPFS_API_URL: 'the service `kubo`',

@@ -183,7 +183,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
         await finds(/manifest\.json: .* is damaged/)
       })
     })
-    it('berth backup verify names damaged and missing blocks with their roots, and --recheck repairs', async () => {
+    it('berth backup verify names damaged blocks with their roots, and --recheck repairs them', async () => {
       const [file] = [...(await readBlocks(dir)).keys()].filter((path) => path.includes('private'))
       const path = join(dir, file ?? '')
       await truncate(path, 10)

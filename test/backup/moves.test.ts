@@ -183,7 +183,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     assert.deepEqual(await pinned(restored), await pinned(kept))
   }
 
-  it('a backup into an earlier backup’s folder is complete even if the IPFS nodes have lost the rest', async () => {
+  it('a backup into an earlier backup’s folder is complete even if the nodes lost its content', async () => {
     await assertWholeWithout(await openEmbedded('lost'), embedded, 'after-loss')
   })
 

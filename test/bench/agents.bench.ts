@@ -1,8 +1,7 @@
 /**
- * Costs that Berth adds to an agent in Docker: to its start, compared with `docker run` of the same image and the
- * engine's own boot; to its console, compared with `docker exec`; to its tasks, compared with the engine's CLI; to its
- * chat, compared with the same gateway from within its container; and in memory. Needs a Docker engine, see
- * `scripts/ci/docker.sh`.
+ * Costs that Berth adds to an agent in Docker, in time and memory. Its start is compared with `docker run` of the same
+ * image and the engine's own boot, its console with `docker exec`, its tasks with the engine's CLI, and its chat with
+ * the same gateway from within its container. Needs a Docker engine, see `scripts/ci/docker.sh`.
  */
 import { execFile, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'

@@ -1,7 +1,7 @@
 /**
- * The cost of the audit for requests that change something, compared with a web process without the audit: pins, whose
- * entry is part of the statement that accepts them, and groups, whose entry is written before the change and completed
- * after it.
+ * The cost of the audit for requests that change something, compared with a web process without the audit. For pins,
+ * the entry is part of the statement that accepts them; for groups, it is written before the change and completed after
+ * it.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'

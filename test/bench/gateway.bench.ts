@@ -1,8 +1,8 @@
 /**
- * How many small files the gateway serves, and how soon the first byte of a large file arrives, compared with `cat` of
- * a Kubo's RPC API, which is the least that a gateway in front of it can do. On Kubo it is the same node; embedded it
- * is another node with the same content. Small files are also compared with a server in Node that sends as many bytes.
- * It also measures the cost of counting.
+ * How many small files the gateway serves, and how soon the first byte of a large file arrives. Both are compared with
+ * `cat` of a Kubo's RPC API, the minimum work of a gateway in front of it. On Kubo it is the same node; embedded it is
+ * another node with the same content. Small files are also compared with a server in Node that sends as many bytes. It
+ * also measures the cost of counting.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * How long other tenants wait for a page of a list while 20 clients read a DAG that is costly by design: a CAR of at
- * most a megabyte whose nodes link one child thousands of times, or a directory of many names.
+ * How long other tenants wait for a page of a list while 20 clients read a DAG that is costly by design. It is a CAR of
+ * at most a megabyte whose nodes link one child thousands of times, or a directory of many names.
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'

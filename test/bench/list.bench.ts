@@ -118,7 +118,7 @@ async function fill(pool: Pool, count: number): Promise<void> {
       count / 2,
     ])
   }
-  // The operations of the files. Those of unfinished pins are due tomorrow, so that nothing runs.
+  // The operations of the files. Operations of unfinished pins are due tomorrow, so that nothing runs.
   await pool.query(
     `INSERT INTO operation (id, workspace_id, kind, queue, target_id, concurrency_key, state, attempts,
        next_attempt_at, started_at, finished_at)

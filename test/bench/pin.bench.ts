@@ -1,6 +1,6 @@
 /**
- * How long a pin takes from the request to its end if the content is on a nearby host node: Berth on Kubo compared with
- * `pin/add` of the same Kubo, and Berth on its embedded node compared with another Kubo. New content each time.
+ * How long a pin takes from the request to its end if the content is on a nearby host node. Berth on Kubo is compared
+ * with `pin/add` of the same Kubo, and Berth on its embedded node with another Kubo. New content each time.
  */
 import { randomBytes } from 'node:crypto'
 import { createKuboStorage } from '../../src/storage/kubo.ts'

@@ -1,7 +1,7 @@
 /**
- * Costs of requests and periodic passes over 10,000, 100,000 and a million files, and as many operations: in
- * milliseconds, and in the 8 KiB pages that PostgreSQL reads, which do not depend on other load on the machine.
- * `BERTH_TEST_SCALE=10000,10000000` sets other sizes: ten million need 15 GB and half an hour. With
+ * Costs of requests and periodic passes over 10,000, 100,000 and a million files, and as many operations. They are
+ * given in milliseconds, and in the 8 KiB pages that PostgreSQL reads, which do not depend on other load on the
+ * machine. `BERTH_TEST_SCALE=10000,10000000` sets other sizes: ten million need 15 GB and half an hour. With
  * `BERTH_TEST_SCALE_SERVER`, a PostgreSQL that has pg_stat_statements loaded, the filled databases are kept for the
  * next run. `BERTH_TEST_DOCS=write` writes the table into docs/scale.md.
  */

@@ -1,6 +1,6 @@
 /**
- * How fast a file is uploaded and downloaded: an upload to Berth compared with `ipfs add`, and a download from its
- * gateway compared with `ipfs cat`, on the same Kubo; an upload to the embedded node compared with a minimal server
+ * How fast a file is uploaded and downloaded. On the same Kubo, an upload to Berth is compared with `ipfs add`, and a
+ * download from its gateway with `ipfs cat`. An upload to the embedded node is compared with a minimal server
  * (`bare-upload.ts`). New content for each upload. The client is curl, because a client in Node.js would be half of the
  * cost.
  */

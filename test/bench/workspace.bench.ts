@@ -1,6 +1,7 @@
 /**
- * An agent's workspace of 5,000 files and 98 MB in Docker: saving all of it, compared with git and Kubo by themselves,
- * and saving ten changes; and clone and push, compared with `git http-backend` with the same repository.
+ * An agent's workspace of 5,000 files and 98 MB in Docker. Saving all of it is compared with git and Kubo by
+ * themselves, and clone and push with `git http-backend` with the same repository. Saving ten changes is measured as
+ * well.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

@@ -1,8 +1,8 @@
-/** What the chart tests need about the objects that the chart renders. */
+/** Helpers for chart tests that read the objects rendered by the chart. */
 import assert from 'node:assert/strict'
 import { type Made, render, type Values } from './helm.ts'
 
-/** The values without which the chart is rejected. */
+/** The required values of the chart. */
 export const NEEDED = {
   image: { repository: 'registry.example.org/berth' },
   publicUrl: 'https://berth.example.org',

@@ -1,4 +1,4 @@
-/** The previous version as an operator has it: its tree, from the history. */
+/** The previous version as an operator runs it: its tree, from the history. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -23,12 +23,12 @@ describe('a suite', () => {
     await turn()
     assert.equal(1, 2)
   })
-  it('leaves a rejection to nobody', async () => {
+  it('leaves a rejection unhandled', async () => {
     await turn()
     void Promise.reject(new Error('rejected'))
     await turn()
   })
-  it('throws where nobody catches', async () => {
+  it('throws without a handler', async () => {
     await turn()
     setImmediate(() => {
       throw new Error('thrown')

@@ -228,7 +228,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   for (const [name, test] of placesOf('faults', faults)) torture(name, test)
 })
 
-/** SIGKILL of the machine's Docker engine. @returns a function that restarts it as it was, and waits for it. */
+/** SIGKILL of the machine's Docker engine. @returns a function that restarts it unchanged, and waits for it. */
 async function killDockerd(): Promise<() => Promise<void>> {
   const pid = Number(await readFile('/var/run/docker.pid', 'utf8'))
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').filter(Boolean)
@@ -236,7 +236,7 @@ async function killDockerd(): Promise<() => Promise<void>> {
   process.kill(pid, 'SIGKILL')
   await until('dockerd is dead', () => !existsSync(`/proc/${pid}`))
   return async () => {
-    // It stays, because whoever started the first engine expects one.
+    // It stays, because the process that started the first engine expects one.
     spawn(command, args, { detached: true, stdio: 'ignore' }).unref()
     await until('Docker answers', dockerAnswers, 180_000)
   }

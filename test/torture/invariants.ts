@@ -33,8 +33,8 @@ const ANSWERS = [200, 404, 409, 503, 'lost']
 
 /**
  * Asserts that every accepted request ended once, as it should; that the storage has exactly the pins that the files
- * declare, with all of their bytes; and that nothing was repaired for a reason that the faults do not explain. A worker
- * that was stopped in good order (`restarted`) has released its attempts.
+ * declare, with all of their bytes; and that the faults explain every repair. A worker that was stopped in good order
+ * (`restarted`) has released its attempts.
  */
 export async function assertSettled(
   subject: Subject,
@@ -78,7 +78,8 @@ async function assertRequests(subject: Subject, ledger: Ledger, restarted: boole
 }
 
 /**
- * The usage counted for each workspace's plan equals its pinned content, whoever was killed while adding up changes.
+ * The usage counted for each workspace's plan equals its pinned content, even if a process was killed while adding up
+ * changes.
  */
 async function assertUsage({ pool }: Subject): Promise<void> {
   const { rows } = await pool.query(

@@ -20,8 +20,8 @@ export const hashOf = (cid: CID): string => Buffer.from(cid.multihash.bytes).toS
 
 /**
  * Asserts that the files are those that were acknowledged and not deleted since, that their bytes are the uploaded
- * ones, that nothing else is pinned, and with `blocks` that GC leaves no block that no file has. That takes a while,
- * because the unfinished work of a dead process is kept until its marks expire.
+ * ones, and that nothing else is pinned. With `blocks`, it also asserts that GC leaves no block that no file has. That
+ * takes a while, because the unfinished work of a dead process is kept until its marks expire.
  */
 export async function assertKept(
   world: World,

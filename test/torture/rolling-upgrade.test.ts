@@ -280,7 +280,7 @@ describe('an update under load', { skip }, () => {
       assert.deepEqual(load.failures.splice(0), [])
     })
 
-  it('no operation has failed after an update under load, and all content is there', async () => {
+  it('no operation has failed after an update under load, and all content exists', async () => {
     await load.stop()
     const { rows } = await database.pool.query('SELECT DISTINCT state FROM operation')
     assert.deepEqual(rows, [{ state: 'succeeded' }])

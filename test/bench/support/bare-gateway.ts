@@ -51,8 +51,8 @@ export function bareConfig(baseUrl: string): Record<string, unknown> {
 }
 
 /**
- * Runs it on the machine's own network, where the model is. Image and limits are those of agents. Its environment has
- * its configuration.
+ * Runs it on the machine's own network, where the model is. It has the image and the limits of agents, and gets its
+ * configuration from its environment.
  * @param config openclaw.json, without `gateway`.
  */
 export async function startBareGateway(image: string, config: Record<string, unknown>): Promise<BareGateway> {

@@ -1,6 +1,6 @@
 /**
- * The alternative to an upload to the embedded node: a server that accepts the same form without parsing it, and hashes
- * what it is sent (`POST /hash`), or also writes it into a file that is on the disk before it responds (`POST /store`).
+ * The alternative to an upload to the embedded node: a server that accepts the same form without parsing it. `POST
+ * /hash` hashes what it is sent; `POST /store` also writes it into a file that is on the disk before the response.
  */
 import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'

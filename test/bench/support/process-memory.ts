@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
- * Proportional set size of a process in bytes: pages that it shares with others, such as those of the Node binary, are
- * counted in part, so that the sizes of several processes may be summed. 0 if it is gone.
+ * Proportional set size of a process in bytes; 0 if it is gone. Pages that it shares with others, such as those of the
+ * Node binary, are counted in part, so that the sizes of several processes may be summed.
  */
 export async function proportionalBytes(pid: number): Promise<number> {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '')

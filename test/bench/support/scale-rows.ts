@@ -73,8 +73,8 @@ const OPERATIONS_OF_AGENTS = `INSERT INTO operation (id, workspace_id, kind, que
   FROM agent, generate_series(1, 5)`
 
 /**
- * Fills a migrated database: `files` files, of which 95 of 100 are pinned, the operations of the latest million of
- * them, and 10,000 agents (fewer if there are fewer than a million files), of which 99 of 100 are stopped. Two thirds
+ * Fills a migrated database with `files` files, the operations of the latest million files, and 10,000 agents (fewer if
+ * there are fewer than a million files). 95 of 100 files are pinned, and 99 of 100 agents are stopped. Two thirds
  * belong to the large workspace, the others to workspaces of 1,000 files each.
  */
 export async function fillLarge(client: pg.Client, files: number, log = (_: string) => {}): Promise<void> {

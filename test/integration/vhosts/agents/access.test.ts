@@ -74,7 +74,7 @@ describe('a token', () => {
       }
     }
   })
-  it('a rotated token is rejected at once', async () => {
+  it('a rotated token is refused at once', async () => {
     const rotated = await world.agent()
     const old = rotated.token
     const token = await rotated.rotate()
