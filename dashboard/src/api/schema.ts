@@ -3154,7 +3154,7 @@ export interface paths {
         };
         /**
          * Read the end of an agent's log
-         * @description The last 100 lines of the gateway, of the scripts and of the supervisor. They outlive a restart of the gateway, and not one of the sandbox. On the agent's own host, a WebSocket at `/v0/logs` sends them and then each new one: `{"timestamp", "level", "source", "message"}`.
+         * @description The last 100 lines of the gateway, of the scripts and of the supervisor. They outlive restarts of the gateway and the sandbox, but not a supervisor that is killed. On the agent's own host, a WebSocket at `/v0/logs` sends them and then each new one: `{"timestamp", "level", "source", "message"}`.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3178,7 +3178,7 @@ export interface paths {
         };
         /**
          * Follow an agent's log, as server-sent events
-         * @description Events `line`: the last lines, then each new one. A reader that is too slow loses some, and is told how many. The stream ends when the sandbox does: read it anew.
+         * @description Events `line`: the last lines, then each new one. A reader that is too slow loses some, and is told how many. The stream ends when the sandbox does: open it again.
          *
          *     Scope: `org:agents:read`.
          *
@@ -4693,7 +4693,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The client speaks another version of tus than 1.0.0. */
+        /** @description `If-Match` or `If-None-Match` fails, or the client speaks another version of tus than 1.0.0. */
         412: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -32,9 +32,9 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       tag: 'Agents',
       summary: "Read the end of an agent's log",
       description:
-        `The last ${SHOWN_LINES} lines of the gateway, of the scripts and of the supervisor. They outlive a restart of ` +
-        "the gateway, and not one of the sandbox. On the agent's own host, a WebSocket at `/v0/logs` sends them " +
-        'and then each new one: `{"timestamp", "level", "source", "message"}`.',
+        `The last ${SHOWN_LINES} lines of the gateway, of the scripts and of the supervisor. They outlive restarts of the ` +
+        "gateway and the sandbox, but not a supervisor that is killed. On the agent's own host, a WebSocket at " +
+        '`/v0/logs` sends them and then each new one: `{"timestamp", "level", "source", "message"}`.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The lines, as one text.', body: z.object({ logs: z.string() }) },
@@ -55,7 +55,7 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       summary: "Follow an agent's log, as server-sent events",
       description:
         'Events `line`: the last lines, then each new one. A reader that is too slow loses some, and is told how many. The ' +
-        'stream ends when the sandbox does: read it anew.',
+        'stream ends when the sandbox does: open it again.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       bound: 'eventStreams',

@@ -82,9 +82,13 @@ const responses: Record<string, Json> = {
     taken: 'domain: is taken',
   }),
   410: failure('It was there, and is not any more.', { expired: 'The upload was not finished in time' }),
-  412: failure('The client speaks another version of tus than 1.0.0.', {
-    tus_version: 'Tus-Resumable: must be 1.0.0',
-  }),
+  412: failure(
+    '`If-Match` or `If-None-Match` fails, or the client speaks another version of tus than 1.0.0.',
+    {
+      changed_meanwhile: 'The file was changed meanwhile',
+      tus_version: 'Tus-Resumable: must be 1.0.0',
+    },
+  ),
   413: failure('The body is too large.', {
     too_large: 'body: larger than 1 MiB',
     over_max_size: 'file: larger than the 1073741824 bytes that the plan allows for one file',
