@@ -1,13 +1,14 @@
 /**
- * The networks of this Berth's agents that are up, as the interfaces of the machine show them: the egress proxy listens on the
- * address at which each of them ends. Interfaces are asked, not Docker, since this role has no Docker socket.
+ * The active agent networks of this Berth, read from the machine's interfaces. The egress proxy listens on the
+ * machine's address in each of them. Interfaces are read instead of asking Docker, because this role has no Docker
+ * socket.
  */
 import { BlockList } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Logger } from '../log.ts'
 import type { EgressProxy } from './egress.ts'
 
-/** An agent's gateway takes several seconds to start, and needs its way out only then. */
+/** An agent's gateway takes several seconds to start, and needs outbound access only then. */
 const LOOK_MS = 1000
 
 export interface AgentNetworksOptions {
@@ -16,7 +17,7 @@ export interface AgentNetworksOptions {
   port: number
   /** BERTH_AGENT_SUBNETS. */
   subnets: string
-  /** True for the name of a bridge of this Berth's agents: another Berth may have the same subnets. */
+  /** True for the name of a bridge that belongs to this Berth's agents: another Berth may use the same subnets. */
   isOwn(bridge: string): boolean
   log: Logger
   /** The interfaces of this machine with their addresses, as `address/bits`. */
@@ -31,10 +32,10 @@ export interface Interface {
 export class AgentNetworks {
   readonly #options: AgentNetworksOptions
   readonly #subnets = new BlockList()
-  /** Networks with a listener, by address; and addresses that failed, so that the log says it once. */
+  /** Networks with a listener, by address; and addresses that failed, so that each failure is logged once. */
   readonly #open = new Map<string, string>()
   readonly #failed = new Set<string>()
-  /** Networks that were up at the last look, by address. */
+  /** Networks that were up at the last poll, by address. */
   #up = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
   #looking = Promise.resolve()
@@ -45,7 +46,7 @@ export class AgentNetworks {
     this.#subnets.addSubnet(address, Number(bits), 'ipv4')
   }
 
-  /** Listens on the networks that are up, and follows them from now on. */
+  /** Listens on the networks that are up, and tracks changes from now on. */
   async start(): Promise<void> {
     await this.#look().catch((error) => this.#options.log.warn({ err: error }, 'cannot see networks'))
     this.#timer = setTimeout(() => {
@@ -53,7 +54,7 @@ export class AgentNetworks {
     }, LOOK_MS)
   }
 
-  /** Follows them no more; the listeners end with the proxy. */
+  /** Stops tracking networks. The listeners close with the proxy. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#looking
@@ -79,7 +80,7 @@ export class AgentNetworks {
       if (up.get(address) === network) continue
       this.#open.delete(address)
       log.debug({ network }, "an agent's network is gone")
-      // Requests on it have time to end; the look at the networks does not wait for that.
+      // Requests on it have time to finish; the poll does not wait for them.
       void egress.unlisten(address)
     }
     for (const address of this.#failed) if (!up.has(address)) this.#failed.delete(address)
@@ -97,13 +98,13 @@ export class AgentNetworks {
       this.#failed.delete(address)
       log.debug({ network }, "the egress proxy listens on an agent's network")
     } catch (error) {
-      // The address may be a moment late or be gone again; the next look tries once more.
+      // The address may appear late, or may be gone again; the next poll retries.
       if (!this.#failed.has(address)) log.warn({ err: error, network }, 'an agent has no way out')
       this.#failed.add(address)
     }
   }
 
-  /** The address of a network of an agent, with the network; nothing for any other one. */
+  /** The address in an agent's network, with the network; empty for other networks. */
   #addressIn(network: string): [address: string, network: string][] {
     const [address = ''] = network.split('/')
     return this.#subnets.check(address, 'ipv4') ? [[address, network]] : []

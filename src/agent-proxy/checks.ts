@@ -1,10 +1,10 @@
-/** Checks of this role, by itself and by those who use it. */
+/** Health checks of this role, used by the role itself and its clients. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { type Finding, reasonOf } from '../lib/readiness.ts'
 import { type AgentProxyAddress, askAgentProxy, TunnelError } from './tunnel-client.ts'
 
-/** Checks that the agent proxy answers, and takes our key. */
+/** Checks that the agent proxy responds and accepts this process's AGENT_PROXY_KEY. */
 export async function checkAgentProxy(way: AgentProxyAddress): Promise<Finding> {
   const place = 'socketPath' in way ? way.socketPath : `${way.hostname}:${way.port}`
   const advice =

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatDestination, parseAbsoluteForm, parseDestination } from './destination.ts'
 
-test('a destination of host and port has one spelling', () => {
+test('a host and port are normalised to one spelling', () => {
   const cases = {
     'Example.ORG:443': 'example.org:443',
     'a_b-c.example:1': 'a_b-c.example:1',
@@ -22,7 +22,7 @@ test('a destination of host and port has one spelling', () => {
   }
 })
 
-test('a malformed host or port is no destination', () => {
+test('a malformed host or port is rejected', () => {
   const malformed = [
     '',
     ':80',
@@ -50,7 +50,7 @@ test('a malformed host or port is no destination', () => {
   for (const text of malformed) assert.equal(parseDestination(text), undefined, JSON.stringify(text))
 })
 
-test('the path of an absolute form stays as it was written', () => {
+test('the path of an absolute-form target is kept verbatim', () => {
   const cases = {
     'http://h': '/',
     'http://h?a=1': '/?a=1',
@@ -60,7 +60,7 @@ test('the path of an absolute form stays as it was written', () => {
   for (const [target, path] of Object.entries(cases)) assert.equal(parseAbsoluteForm(target)?.path, path)
 })
 
-test('a target in no absolute form has no destination', () => {
+test('a target that is not in absolute form has no destination', () => {
   const targets = [
     '/',
     '*',

@@ -1,4 +1,4 @@
-/** An address of this machine that is public takes a network of the test's own: a namespace that only it sees. */
+/** A public address of this machine needs a network of its own: a namespace that only this test sees. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
@@ -11,7 +11,7 @@ const inNamespace = (command: string, ...args: string[]) =>
     { encoding: 'utf8', timeout: 120_000 },
   )
 
-/** Prints the status with which each host is refused, or `open`. */
+/** Prints the status that refuses each host, or `open`. */
 const DIAL = `
   import { createServer } from 'node:net'
   import { dial, resolveBySystem } from '${import.meta.resolve('./dial.ts')}'
@@ -29,7 +29,7 @@ const DIAL = `
 
 const skip = inNamespace('true').status === 0 ? false : 'no network namespaces here'
 
-test('a public address of this machine is refused, however it is written', { skip }, () => {
+test('a public address of this machine is refused in every spelling', { skip }, () => {
   const hosts = [ADDRESS, '::ffff:2c01:101', '::ffff:44.1.1.1', '64:ff9b::2c01:101', 'name']
   const { stdout, stderr } = inNamespace(
     '"$1" --input-type=module -e "$2" "$3"',

@@ -1,4 +1,4 @@
-/** The way from a destination to a connection: resolve once, check, connect to what was checked. */
+/** From a destination to a connection: resolve once, check, connect to the checked address. */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { type BlockList, isIP, connect as openSocket, type Socket } from 'node:net'
@@ -7,7 +7,7 @@ import { passTo } from '../../agentd/pass-bytes.ts'
 import { isPrivateAddress, toIPv4 } from '../lib/net/ip-address.ts'
 import { type Destination, formatDestination } from './destination.ts'
 
-/** Why a client does not get through: the status and the text that it is answered with. */
+/** Why a client is refused: the response's status and text. */
 export class ProxyError extends Error {
   override name = 'ProxyError'
   readonly status: number
@@ -22,21 +22,21 @@ export class ProxyError extends Error {
 export type Resolve = (name: string) => Promise<LookupAddress[]>
 
 export interface DialOptions {
-  /** True for a destination that may be reached although its addresses are private. */
+  /** True if the destination may be reached even though its addresses are private. */
   isAllowed: boolean
-  /** Most time to resolve and connect. */
+  /** Maximum time to resolve and connect. */
   connectMs: number
   resolve: Resolve
-  /** Addresses that are refused as private ones are. */
+  /** Addresses that are refused like private ones. */
   refused?: BlockList
-  /** The connection that gets all bytes, where nothing else reads them. */
+  /** The socket that receives all bytes if nothing else reads them. */
   to?: Socket
 }
 
 /**
- * Connects to a destination. The name is resolved once and the connection goes to the addresses that were
- * checked: a name that answers differently the second time (DNS rebinding) is not asked a second time.
- * A single address that is not public refuses all of them, unless the destination is allowed by name.
+ * Connects to a destination. The name is resolved once, and the connection goes to the checked addresses, so that a
+ * second lookup cannot return a different address (DNS rebinding). A single address that is not public refuses the
+ * whole name, unless the destination is allowed by name.
  * @throws ProxyError 403 refused, 502 unreachable, 504 too slow.
  */
 export async function dial(destination: Destination, options: DialOptions): Promise<Socket> {
@@ -62,21 +62,21 @@ export async function dial(destination: Destination, options: DialOptions): Prom
   }
 }
 
-/** Names that are always this machine, though not every resolver knows it (RFC 6761, 6.3). */
+/** Names that always mean this machine, though not every resolver knows them (RFC 6761, 6.3). */
 const LOCALHOST = /(^|\.)localhost\.?$/
 const LOOPBACK = [
   { address: '127.0.0.1', family: 4 },
   { address: '::1', family: 6 },
 ]
 
-/** The resolver of this machine, hosts file included. */
+/** The resolver of this machine, including its hosts file. */
 export const resolveBySystem: Resolve = (name) =>
   new Promise((resolve, reject) => {
     if (LOCALHOST.test(name)) return resolve(LOOPBACK)
     systemLookup(name, { all: true }, (error, found) => (error ? reject(error) : resolve(found)))
   })
 
-/** The addresses of a name by DNS alone: lookups by the system share four threads, which a slow name server would hold. */
+/** Resolves a name by DNS only: system lookups share four threads, which a slow name server would block. */
 export const resolveByDns: Resolve = async (name) => {
   if (LOCALHOST.test(name)) return LOOPBACK
   const resolver = new Resolver({ timeout: 2000, tries: 2 })
@@ -96,8 +96,8 @@ async function findAddresses(host: string, resolve: Resolve): Promise<LookupAddr
 }
 
 /**
- * Not public, or an address of this machine: from here, services that a firewall in front of the
- * machine keeps from the internet would answer there.
+ * True for addresses that are not public, and for addresses of this machine: from here they would reach services that a
+ * firewall in front of the machine hides from the internet.
  */
 function isInside(address: string, refused?: BlockList): boolean {
   if (isPrivateAddress(address)) return true
@@ -123,7 +123,7 @@ function connect(
     })
     const abort = () => socket.destroy(new Error('aborted'))
     signal.addEventListener('abort', abort, { once: true })
-    // Stays: an error after the connection is made ends in a close, which its users see.
+    // Stays attached: an error after connecting ends in a `close`, which the socket's users see.
     socket.on('error', reject)
     socket.once('connect', () => {
       signal.removeEventListener('abort', abort)

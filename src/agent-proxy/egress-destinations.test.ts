@@ -12,7 +12,7 @@ import {
   talk,
 } from '../../test/support/egress.ts'
 
-test('private addresses are refused in every spelling, by request, CONNECT and upgrade, and never connected to', async (t) => {
+test('private addresses are refused in every spelling, by request, CONNECT and upgrade', async (t) => {
   let connections = 0
   const upstream = await serveTcp(t, (socket) => {
     connections++
@@ -35,7 +35,7 @@ test('private addresses are refused in every spelling, by request, CONNECT and u
   assert.equal(connections, 0)
 })
 
-test('hosts of Berth that clients have on loopback lead to web, under the name that was asked for', async (t) => {
+test("Berth's hosts on loopback lead to web, with the requested host name", async (t) => {
   const web = await serveHttp(t, (req, res) => res.end(`web for ${req.headers.host}`))
   const hosts = ['localhost', '*.agents.localhost'].map((host) => ({ host, port: 3000 }))
   const at = { host: '127.0.0.1', port: web }
@@ -47,7 +47,7 @@ test('hosts of Berth that clients have on loopback lead to web, under the name t
     assert.equal((await get(port, `http://${host}/`)).status, 403, host)
 })
 
-test('a name of the proxy leads to a server that is asked for by its own', async (t) => {
+test("a name of the proxy leads to a server under the server's own name", async (t) => {
   const model = await serveHttp(t, (req, res) => res.end(req.headers.host))
   const at = { host: '127.0.0.1', port: model }
   const hosts = [{ host: 'model.berth.internal', port: 80 }]
@@ -64,7 +64,7 @@ test('one private address among public ones refuses the name', async (t) => {
   assert.equal((await get(port, 'http://mixed.example/')).status, 403)
 })
 
-test('a name is resolved once, and the connection goes to the address that was checked (DNS rebinding)', async (t) => {
+test('a name is resolved once, and the checked address is used (DNS rebinding)', async (t) => {
   const checked = await serveHttp(t, (_req, res) => res.end('checked'))
   await listen(
     t,
@@ -79,7 +79,7 @@ test('a name is resolved once, and the connection goes to the address that was c
   assert.equal(calls, 1)
 })
 
-test('a name with several addresses is reached by the one that answers', async (t) => {
+test('a name with several addresses connects to the one that responds', async (t) => {
   const upstream = await serveHttp(t, (_req, res) => res.end('here'))
   const resolve = async () => [
     { address: '::1', family: 6 },
@@ -90,7 +90,7 @@ test('a name with several addresses is reached by the one that answers', async (
   assert.equal((await get(port, `http://many.example:${upstream}/`)).body, 'here')
 })
 
-test('the allow-list holds for its port and its name only', async (t) => {
+test('the allow-list covers only the listed port and name', async (t) => {
   const upstream = await serveHttp(t, (_req, res) => res.end('ok'))
   const other = await serveHttp(t, (_req, res) => res.end('ok'))
   const resolve = async () => [{ address: '127.0.0.1', family: 4 }]

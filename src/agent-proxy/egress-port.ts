@@ -1,20 +1,20 @@
-/** The egress proxy's port where none is set: chosen once and kept, since agents' containers hold it. */
+/** The egress proxy's port if no setting names one: chosen once and kept, because agents' containers store it. */
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { ConfigError } from '../errors.ts'
 import { readIfExists, replaceFile } from '../lib/files.ts'
 import { withLock } from '../lib/process/file-lock.ts'
 
-/** The port that agents hold which were made before ports were chosen. */
+/** The port stored by agents that were created before ports were chosen. */
 export const FIRST_EGRESS_PORT = 3128
-/** Ports that are tried: all but the usual one are outside of the range from which outgoing connections take theirs. */
+/** Ports to try. All except the usual one are outside the range that outgoing connections use. */
 const TRIES = 20
 
 /**
- * Listens on the port that is kept in `dir`, or, where there is none yet, on the usual one or another that is free,
- * and keeps that. Nobody is told the port before it is on the disk.
- * @param listen resolves with the port when it listens there.
- * @throws ConfigError when the kept port is in use, or a new one cannot be kept.
+ * Listens on the port stored in `dir`. If none is stored, listens on the usual port or another free one, and stores it.
+ * Returns the port only once it is on disk.
+ * @param listen resolves with the port once it listens there.
+ * @throws ConfigError if the stored port is in use, or a new one cannot be stored.
  */
 export async function listenOnKeptPort(
   dir: string,
@@ -29,7 +29,8 @@ export async function listenOnKeptPort(
   }
   const port = await listenSomewhere(listen)
   await withLock(`${path}.mutex`, {}, async () => {
-    // The file must name the port of who goes on, and two cannot: they share more than this folder.
+    // The file must name the port of the process that continues. Two cannot both continue: they share more than this
+    // folder.
     if (Number(await readIfExists(path)) > 0) throw new Error('another process has just kept its own there')
     await replaceFile(path, `${port}\n`, 0o644)
   }).catch((error) => {

@@ -1,7 +1,7 @@
 /**
- * The egress proxy: the one way of agents to the outside. An HTTP/1.1 forward proxy (RFC 9110, 7) that takes
- * requests in absolute form, WebSocket upgrades and CONNECT, and connects to public addresses, and to
- * destinations that are allowed by name, whose addresses are not checked.
+ * The egress proxy: the agents' only way out. It is an HTTP/1.1 forward proxy (RFC 9110, 7) that accepts absolute-form
+ * requests, WebSocket upgrades and CONNECT. It connects to public addresses, and to destinations allowed by name, whose
+ * addresses it does not check.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList } from 'node:net'
@@ -21,57 +21,60 @@ import { forward } from './forward.ts'
 import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
 
 const LIMITS = {
-  /** Requests and tunnels side by side; the next is answered with 503. */
+  /** Concurrent requests and tunnels; the next gets 503. */
   exchanges: 4096,
-  /** The share of one agent in `exchanges`. */
+  /** One agent's share of `exchanges`. */
   agentExchanges: 128,
   headerBytes: 16 * 1024,
-  /** Most time until a client has sent the head of its request. */
+  /** Maximum time for a client to send the head of its request. */
   headerMs: 10_000,
-  /** Most time to resolve and connect. */
+  /** Maximum time to resolve and connect. */
   connectMs: 10_000,
-  /** Most time without a byte. A model may think for minutes before its first word. */
+  /** Maximum time without a byte. A model may think for minutes before its first word. */
   idleMs: 600_000,
-  /** On shutdown, the time that exchanges under way have to end on their own. */
+  /** On shutdown, how long active exchanges may take to end on their own. */
   drainMs: 5000,
 }
 
-/** Where some hosts are, whose addresses are not checked then. */
+/** Where to connect for some hosts; their addresses are then not checked. */
 export interface EgressRoute {
   hosts: readonly Destination[]
   at: Destination
-  /** The host that is asked for stays in the request, as one of several of a server. */
+  /** Keeps the requested host in the request, for a server with several hosts. */
   keepsHost: boolean
 }
 
 export interface EgressOptions {
-  /** Reached although their addresses are private; a host that begins with `*.` stands for every name below. */
+  /**
+   * Destinations reached even though their addresses are private; a host that begins with `*.` matches every name below
+   * it.
+   */
   allowed: readonly Destination[]
-  /** Public addresses that are refused as private ones are. */
+  /** Public addresses that are refused like private ones. */
   refused?: BlockList
-  /** Hosts that lead to another place than their names say. */
+  /** Hosts that lead to another place than their names suggest. */
   routes?: readonly EgressRoute[]
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
-  /** Undefined: by the system where the destination is allowed, and by DNS for all that agents may make up. */
+  /** If undefined, allowed destinations are resolved by the system, and names that agents may invent only by DNS. */
   resolve?: Resolve
-  /** Told of each exchange that was refused, or could not be made. */
+  /** Called for each exchange that was refused or failed. */
   onRefusal?: (refusal: ProxyError) => void
 }
 
 /** The clients that may connect to an address on which the proxy listens. */
 export interface Admitted {
-  /** `address/bits`: nobody else. */
+  /** `address/bits`; clients outside it are refused. */
   network: string
-  /** The network of one agent; in one of several each address is an agent. */
+  /** True if the network belongs to one agent. In a network of several agents each address is an agent. */
   isOfOne: boolean
 }
 
 /** An address on which the proxy listens. */
 interface Door {
   listener: Listener
-  /** Exchanges under way, by address where each is an agent; and the most of them. */
+  /** Open exchanges, by address where each address is an agent; and their limit. */
   open: Map<string, number>
   limit: number
   isByAddress: boolean
@@ -99,14 +102,14 @@ export class EgressProxy {
     this.#onRefusal = onRefusal
     this.#outcomes = new Counter({
       name: 'berth_egress_exchanges_total',
-      help: 'Requests and tunnels of agents that came to the egress proxy, by kind and outcome: `passed`, or the status they were refused with.',
+      help: "Agents' requests and tunnels that reached the egress proxy, by kind and outcome: `passed`, or the status of the refusal.",
       labelNames: ['kind', 'outcome'],
       registers: [registry],
     })
     const open = () => this.#open
     new Gauge({
       name: 'berth_egress_open',
-      help: 'Requests and tunnels of agents through the egress proxy that are open.',
+      help: 'Open requests and tunnels of agents through the egress proxy.',
       registers: [registry],
       collect() {
         this.set(open())
@@ -115,8 +118,9 @@ export class EgressProxy {
   }
 
   /**
-   * Starts to listen on an address, and resolves with the port. No agent may ask for more than its share.
-   * @throws ConfigError when it cannot listen where it is told to.
+   * Starts listening on an address, and resolves with the port. An agent that exceeds its share of exchanges is
+   * refused.
+   * @throws ConfigError if it cannot listen on the address.
    */
   async listen(binding: Binding, admitted?: Admitted): Promise<number> {
     const limits = this.#limits
@@ -139,19 +143,19 @@ export class EgressProxy {
     return port
   }
 
-  /** Stops to listen on an address. Never rejects. */
+  /** Stops listening on an address. Never rejects. */
   async unlisten(host: string): Promise<void> {
     const door = this.#doors.get(host)
     this.#doors.delete(host)
     await door?.listener.close()
   }
 
-  /** Takes no more, lets what is under way end for a while, then closes every connection. */
+  /** Stops accepting, lets active exchanges finish for a while, then closes every connection. */
   async close(): Promise<void> {
     await Promise.all([...this.#doors.keys()].map((host) => this.unlisten(host)))
   }
 
-  /** Serves a request, upgrade or tunnel from its beginning to its end. Never rejects. */
+  /** Handles a request, upgrade or tunnel until it ends. Never rejects. */
   async #exchange(
     door: Door,
     kind: ExchangeKind,
@@ -204,7 +208,7 @@ export class EgressProxy {
       else door.open.set(agent, left)
       this.#outcomes.inc({ kind, outcome })
       const ms = Math.round(performance.now() - start)
-      // Paths and headers are not logged: both carry credentials.
+      // Paths and headers are not logged, because both carry credentials.
       this.#log.debug({ kind, destination: name, outcome, ms, open: this.#open }, 'egress')
     }
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { withoutHopByHop } from './forward.ts'
 
-test('headers for one connection, and those that Connection names, do not go on', () => {
+test('hop-by-hop headers, and those that Connection names, are not forwarded', () => {
   const headers = [
     'Connection',
     'close, X-Secret',

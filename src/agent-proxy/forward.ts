@@ -1,4 +1,4 @@
-/** Plain HTTP through the proxy: one request, or one upgrade to WebSocket, on a connection of its own. */
+/** Plain HTTP through the proxy: one request or one WebSocket upgrade, on its own connection. */
 import { type ClientRequest, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
@@ -12,9 +12,9 @@ export interface ForwardOptions {
   path: string
   /** An open connection to the destination. */
   upstream: Socket
-  /** The client's connection, when it asks for an upgrade, and what it sent after its request. */
+  /** The client's connection if it asks for an upgrade, and the bytes it sent after the request. */
   upgrade?: { client: Socket; head: Buffer } | undefined
-  /** Most time without a byte. */
+  /** Maximum time without a byte. */
   idleMs: number
   headerBytes: number
 }
@@ -23,9 +23,9 @@ export interface ForwardOptions {
 const VIA = ['Via', '1.1 berth']
 
 /**
- * Passes a request on and the response back; an upgrade that the other side takes becomes a tunnel.
- * Resolves when the exchange is over.
- * @throws ProxyError 400, 502 or 504, as long as no response has begun.
+ * Forwards a request and returns the response; an upgrade that the upstream accepts becomes a tunnel. Resolves when the
+ * exchange is over.
+ * @throws ProxyError 400, 502 or 504, unless a response has begun.
  */
 export async function forward(
   req: IncomingMessage,
@@ -37,7 +37,7 @@ export async function forward(
   upstream.setTimeout(idleMs, () => {
     upstream.destroy(new ProxyError(504, `${name} was silent for ${idleMs / 1000} s`))
   })
-  // A client that leaves takes the connection with it, whatever state that is in.
+  // A client that leaves closes the upstream connection, whatever its state.
   res.once('close', () => upstream.destroy())
 
   const answer = await send(req, options).catch((error: NodeJS.ErrnoException) => {
@@ -53,7 +53,7 @@ export async function forward(
     upstream.write(head)
     return joinSockets(client, upstream, idleMs)
   }
-  // The rest of a body that the other side did not wait for must not be read as the next request.
+  // The upstream may respond before the body ends. The rest must not be parsed as the next request.
   if (!req.complete) res.shouldKeepAlive = false
   res.sendDate = false
   try {
@@ -63,7 +63,7 @@ export async function forward(
     throw new ProxyError(502, `${name} sent no valid response: ${(error as Error).message}`)
   }
   await pipeline(response, res).catch(() => {
-    // The response was cut short, and the client sees that: its connection is gone as well.
+    // The response was cut short. The client notices, because its connection is closed too.
   })
 }
 
@@ -80,7 +80,7 @@ function send(req: IncomingMessage, options: ForwardOptions): Promise<UpstreamRe
     outgoing.on('error', reject)
     outgoing.once('response', (response) => resolve({ response }))
     outgoing.once('upgrade', (response, _socket, upgradeHead) => {
-      // Switching to what nobody asked for: no response can follow.
+      // An upgrade that nobody requested: no response can follow.
       if (options.upgrade) resolve({ response, upgradeHead })
       else reject(new ProxyError(502, `${formatDestination(options.destination)} sent an upgrade unasked`))
     })
@@ -99,8 +99,8 @@ function openRequest(req: IncomingMessage, options: ForwardOptions): ClientReque
       method: req.method,
       path,
       maxHeaderSize: headerBytes,
-      // The host is the target's, whatever the client wrote beside it (RFC 9112, 3.2.2), and what
-      // was expected from the proxy it has answered itself.
+      // Uses the target's host, whatever `Host` the client sent (RFC 9112, 3.2.2). The proxy itself has already
+      // answered `Expect`.
       headers: [
         'Host',
         host,
@@ -128,7 +128,7 @@ function switchingProtocols(response: IncomingMessage): string {
 /** Headers as Node has them raw: name, value, name, value. Their order and repeated ones are kept. */
 type RawHeaders = readonly string[]
 
-/** For one connection only (RFC 9110, 7.6.1). The body's framing is made anew for the next connection. */
+/** For one connection only (RFC 9110, 7.6.1). The next connection gets its own body framing. */
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -142,14 +142,14 @@ const HOP_BY_HOP = [
   'upgrade',
 ]
 
-/** The headers that go on: not those for one connection, those that `Connection` names, and those of `alsoDropped`. */
+/** The headers to forward: all except hop-by-hop headers, those that `Connection` names, and those in `alsoDropped`. */
 export function withoutHopByHop(headers: RawHeaders, alsoDropped: readonly string[] = []): string[] {
   const dropped = new Set([...HOP_BY_HOP, ...alsoDropped])
   for (const [name, value] of pairs(headers)) {
     if (name.toLowerCase() !== 'connection') continue
     for (const option of value.split(',')) dropped.add(option.trim().toLowerCase())
   }
-  // Named by a malicious `Connection`, its loss would leave a body without a length.
+  // A malicious `Connection` could name it, and the body would lose its length.
   dropped.delete('content-length')
   return pairs(headers)
     .filter(([name]) => !dropped.has(name.toLowerCase()))

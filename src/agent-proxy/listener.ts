@@ -1,4 +1,4 @@
-/** The server of a proxy on one address: bounded heads and connections, CONNECT and upgrades, and an orderly end. */
+/** A proxy's server on one address, with bounded heads and connections, CONNECT and upgrades, and graceful shutdown. */
 import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
@@ -8,32 +8,32 @@ import type { ProxyError } from './dial.ts'
 
 export type ExchangeKind = 'request' | 'upgrade' | 'connect'
 
-/** A connection that Node's server has let go of after a CONNECT or an upgrade, and what it read past the head. */
+/** A connection that Node's server released after a CONNECT or an upgrade, and the bytes it read past the head. */
 export interface Detached {
   client: Socket
   head: Buffer
 }
 
 export interface ListenerOptions {
-  /** Serves a request, upgrade or tunnel from its beginning to its end. Never rejects. */
+  /** Handles a request, upgrade or tunnel until it ends. Never rejects. */
   exchange(
     kind: ExchangeKind,
     req: IncomingMessage,
     res: ServerResponse,
     detached: Detached | undefined,
   ): Promise<void>
-  /** True for the address of a client that may connect; without this function every client may. */
+  /** True for the address of a client that may connect. Without this function every client may connect. */
   admits?(address: string): boolean
-  /** Connections side by side. */
+  /** Maximum number of concurrent connections. */
   connections: number
-  /** Connections of one address; without it, as many as `connections`. */
+  /** Maximum number of connections from one address; `connections` if not set. */
   connectionsOfOne?: number
   headerBytes: number
-  /** Most time until a client has sent the head of its request. */
+  /** Maximum time for a client to send the head of its request. */
   headerMs: number
-  /** Most time without a byte. */
+  /** Maximum time without a byte. */
   idleMs: number
-  /** On shutdown, the time that exchanges under way have to end on their own. */
+  /** On shutdown, how long active exchanges may take to end on their own. */
   drainMs: number
 }
 
@@ -41,7 +41,7 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  /** Connections by the address of the client. */
+  /** Number of connections by client address. */
   readonly #clients = new Map<string, number>()
 
   constructor(options: ListenerOptions) {
@@ -49,17 +49,17 @@ export class Listener {
     this.#server = this.#createServer()
   }
 
-  /** Resolves with the port. @throws ConfigError when it cannot listen where it is told to. */
+  /** Resolves with the port. @throws ConfigError if it cannot listen on the address. */
   listen(binding: Binding): Promise<number> {
     return bind(this.#server, binding)
   }
 
-  /** Listens on a Unix socket. @throws ConfigError naming `setting` when it cannot. */
+  /** Listens on a Unix socket. @throws ConfigError that names `setting` if it cannot. */
   listenOnSocket(path: string, setting: string): Promise<void> {
     return bindSocket(this.#server, path, setting)
   }
 
-  /** Takes no more, lets what is under way end for a while, then closes every connection. */
+  /** Stops accepting, lets active exchanges finish for a while, then closes every connection. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       const cut = setTimeout(() => {
@@ -78,17 +78,17 @@ export class Listener {
       maxHeaderSize: headerBytes,
       headersTimeout: headerMs,
       connectionsCheckingInterval: Math.min(1000, headerMs),
-      // A body may take as long as it flows: its bound is the idle limit.
+      // A body may take as long as it keeps flowing: the idle limit bounds it.
       requestTimeout: 0,
       shouldUpgradeCallback: isWebSocket,
     })
-    // Headers are bounded by their size; Node's bound on their number drops those beyond it in silence.
+    // Headers are bounded by size. Node's limit on their number silently drops the rest.
     server.maxHeadersCount = 0
     server.maxConnections = connections
-    // Later than the limit of the other side, which can still be answered with a 504.
+    // Longer than the upstream's idle limit, so that a 504 can still be sent.
     server.timeout = 2 * idleMs
     server.on('connection', (socket: Socket) => {
-      // Node's server handles errors only until a CONNECT or an upgrade. After each comes a close.
+      // Node's server handles errors only until a CONNECT or an upgrade. A `close` follows each error.
       socket.on('error', () => {})
       if (!this.#admit(socket)) socket.destroy()
     })
@@ -103,7 +103,7 @@ export class Listener {
     return server
   }
 
-  /** Counts a connection until it is closed; false where it may not be. */
+  /** Counts a connection until it closes; false if the client may not connect. */
   #admit(socket: Socket): boolean {
     const { admits, connectionsOfOne = Infinity } = this.#options
     const address = socket.remoteAddress ?? ''
@@ -127,7 +127,7 @@ export class Listener {
     try {
       res.assignSocket(client)
     } catch {
-      // Sent behind a request that is not answered yet: an answer now would come out of order.
+      // Sent after a request that is still unanswered: responding now would break the order.
       client.destroy()
       return
     }
@@ -136,7 +136,7 @@ export class Listener {
   }
 }
 
-/** Answers a CONNECT with success, and joins both connections until they are closed. */
+/** Accepts a CONNECT, and joins both connections until they close. */
 export async function openTunnel(
   res: ServerResponse,
   { client, head }: Detached,
@@ -149,7 +149,7 @@ export async function openTunnel(
   await joinSockets(client, upstream, idleMs)
 }
 
-/** Answers with a refusal and ends the connection. */
+/** Sends a refusal and ends the connection. */
 export function refuse(res: ServerResponse, { status, message }: ProxyError): void {
   if (res.headersSent) return void res.destroy()
   res.statusCode = status
@@ -158,9 +158,9 @@ export function refuse(res: ServerResponse, { status, message }: ProxyError): vo
   res.end(`${message}\n`)
 }
 
-/** Answers what Node's parser did not take for a request. */
+/** Responds to bytes that Node's parser did not accept as a request. */
 function refuseMalformed(error: NodeJS.ErrnoException, client: Socket): void {
-  // After an earlier answer on this connection, these bytes could be read as a part of it.
+  // After an earlier response on this connection, these bytes could be read as part of it.
   if (!client.writable || client.bytesWritten > 0) return void client.destroy()
   const status = { ERR_HTTP_REQUEST_TIMEOUT: 408, HPE_HEADER_OVERFLOW: 431 }[error.code ?? ''] ?? 400
   const text = `${STATUS_CODES[status]}\n`
@@ -171,12 +171,12 @@ function refuseMalformed(error: NodeJS.ErrnoException, client: Socket): void {
 const KEEP_ALIVE_MS = 60_000
 
 /**
- * Joins two connections, and resolves when both are closed. Each direction ends on its own; a connection
- * that breaks takes the other with it, and both end when nothing passes for `idleMs`.
+ * Joins two connections, and resolves when both are closed. Each direction ends on its own. A connection that breaks
+ * takes the other with it, and both end if nothing passes for `idleMs`.
  */
 export async function joinSockets(client: Socket, upstream: Socket, idleMs: number): Promise<void> {
   for (const socket of [client, upstream]) {
-    // Finds a peer that is gone without a word sooner than the idle limit does.
+    // Detects a silently dead peer sooner than the idle limit does.
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     socket.setNoDelay(true)
     socket.setTimeout(idleMs, () => socket.destroy())

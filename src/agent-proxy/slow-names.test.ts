@@ -1,4 +1,6 @@
-/** A name server that answers for some names only takes a network and a resolver of the test's own: a namespace that only it sees. */
+/**
+ * A name server that answers only some names needs its own network and resolver: a namespace that only this test sees.
+ */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -21,7 +23,7 @@ const inNamespace = (resolvConf: string, command: string, ...args: string[]) =>
     { encoding: 'utf8', timeout: 120_000 },
   )
 
-/** Asks for many names that nobody answers for, and then for one that does not exist; prints the status and the time. */
+/** Asks for many names that never get an answer, then for one that does not exist; prints the status and the time. */
 const ASK = `
   import { createSocket } from 'node:dgram'
   import { once } from 'node:events'
@@ -50,7 +52,7 @@ const ASK = `
   console.log(JSON.stringify({ statusCode, ms: performance.now() - start }))
   process.exit()`
 
-test('names that nobody answers for hold up no other name of the egress proxy', async (t) => {
+test('names without a DNS answer do not delay other names of the egress proxy', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-names-'))
   t.after(() => rm(folder, { recursive: true }))
   const resolvConf = join(folder, 'resolv.conf')

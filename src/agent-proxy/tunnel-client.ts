@@ -1,20 +1,20 @@
-/** How `web` and `worker` reach agents: by a tunnel through the agent proxy. */
+/** How `web` and `worker` reach agents: through tunnels of the agent proxy. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type Config, loadAgentProxyKey } from '../config.ts'
 
-/** Port of the agent proxy when no setting says it. */
+/** Port of the agent proxy if no setting names one. */
 export const AGENT_PROXY_PORT = 3130
 
-/** Address of the agent proxy, and AGENT_PROXY_KEY, which opens it. */
+/** Address of the agent proxy, and AGENT_PROXY_KEY to authenticate. */
 export type AgentProxyAddress = { key: string } & (
   | { socketPath: string }
   | { hostname: string; port: number }
 )
 
-/** The agent proxy of this Berth, as its settings say. */
+/** The agent proxy of this Berth, from the settings. */
 export function loadAgentProxy(config: Config): AgentProxyAddress {
   const key = loadAgentProxyKey(config)
   const { BERTH_AGENT_PROXY_URL, BERTH_AGENT_PROXY_SOCKET: socketPath } = config
@@ -32,26 +32,26 @@ function placeOf(url: string): { hostname: string; port: number } {
   return { hostname: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) }
 }
 
-/** The answer of the agent proxy to `GET /`, for those who have AGENT_PROXY_KEY. */
+/** The response of the agent proxy to `GET /`, for clients that have AGENT_PROXY_KEY. */
 export interface AgentProxyFacts {
   /** Port of the egress proxy on each agent's network. */
   egressPort: number
 }
 
-/** Longer than the agent proxy takes to give up, so that its reason arrives. */
+/** Longer than the agent proxy's own timeouts, so that its reason arrives. */
 const OPEN_MS = 5000
-/** Until another attempt begins beside one that has not connected. */
+/** Delay before another attempt starts next to one that has not connected. */
 const CONNECT_MS = 1000
-/** Time in which the Service of agent proxies forgets one that is gone. */
+/** Time that the Service of agent proxies needs to drop a proxy that is gone. */
 const RETRY_MS = 2500
-/** Pauses between the tries. */
+/** Pauses between attempts. */
 const FIRST_PAUSE_MS = 10
 const LAST_PAUSE_MS = 250
 
-/** The agent proxy opens no tunnel. */
+/** The agent proxy refused to open a tunnel. */
 export class TunnelError extends Error {
   override name = 'TunnelError'
-  /** The status of its answer: 502 and 504 are about the agent's address, any other about the agent proxy itself. */
+  /** The status of its response: 502 and 504 concern the agent's address, all others the agent proxy itself. */
   readonly status: number
 
   constructor(status: number) {
@@ -60,18 +60,18 @@ export class TunnelError extends Error {
   }
 }
 
-/** The meaning of a status of the agent proxy, for the log of its client. */
+/** The meaning of the agent proxy's statuses, for its client's log. */
 const REFUSALS: Record<number, string> = {
-  403: 'the agent proxy takes nobody to this address',
+  403: 'the agent proxy opens no tunnel to this address',
   407: 'the agent proxy has another AGENT_PROXY_KEY',
   502: 'nothing answers at this address',
-  503: 'the agent proxy has no tunnel free',
+  503: 'the agent proxy has no free tunnel',
   504: 'nothing answers at this address in time',
 }
 
 /**
- * Asks the agent proxy for its facts. @throws TunnelError, or another Error that says why there is no answer, within 5
- * s.
+ * Asks the agent proxy for its facts. @throws TunnelError, or another Error that explains why it did not respond,
+ * within 5 s.
  */
 export async function askAgentProxy({ key, ...place }: AgentProxyAddress): Promise<AgentProxyFacts> {
   const signal = AbortSignal.timeout(OPEN_MS)
@@ -87,11 +87,11 @@ export async function askAgentProxy({ key, ...place }: AgentProxyAddress): Promi
 }
 
 /**
- * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. Whoever gets the connection closes it. Behind one
- * address may be several agent proxies: where one is gone, or goes before it has opened the tunnel, others are tried. An
- * attempt that takes long to connect goes on beside the next one, and the first that connects is taken: the machine of that
- * proxy may be lost, or the names and policies of the cluster slow.
- * @throws TunnelError, or another Error that says why there is none, within 5 s.
+ * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. The caller closes the connection. One address may
+ * stand for several agent proxies: if a proxy is gone, or leaves before it has opened the tunnel, others are tried. A
+ * slow attempt continues alongside the next, and the first to connect wins: that proxy's machine may be lost, or the
+ * cluster's names and policies may be slow.
+ * @throws TunnelError, or another Error that explains the failure, within 5 s.
  */
 export async function openTunnel(way: AgentProxyAddress, address: string): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()
@@ -131,7 +131,7 @@ export async function openTunnel(way: AgentProxyAddress, address: string): Promi
   }
 }
 
-/** @param onConnect called once a proxy has taken the connection. */
+/** @param onConnect called once a proxy has accepted the connection. */
 function tryTunnel(
   { key, ...place }: AgentProxyAddress,
   address: string,
@@ -149,7 +149,7 @@ function tryTunnel(
     signal.addEventListener('abort', () => sent.destroy(), { once: true })
     sent.once('socket', (socket) => socket.once('connect', onConnect))
     sent.once('connect', (response, socket: Socket, head: Buffer) => {
-      // A later error ends in `close`, which the user of the connection sees.
+      // A later error ends in `close`, which the connection's user sees.
       socket.on('error', () => {})
       if (response.statusCode !== 200) {
         socket.destroy()
@@ -158,7 +158,7 @@ function tryTunnel(
       if (head.length > 0) socket.unshift(head)
       resolve(socket)
     })
-    // The server at that address takes no CONNECT.
+    // The server at that address does not support CONNECT.
     sent.once('response', (response) => {
       reject(new TunnelError(response.statusCode ?? 0))
       sent.destroy()

@@ -1,6 +1,6 @@
 /**
- * Tunnels to agents: a proxy that takes CONNECT only (RFC 9110, 9.3.6), from whoever has AGENT_PROXY_KEY, and leads to
- * addresses of agents only. `GET /` says to them what the worker has to know. `tunnel-client.ts` is its client.
+ * Tunnels to agents: a proxy that accepts only CONNECT (RFC 9110, 9.3.6), only from clients that have AGENT_PROXY_KEY,
+ * and only to agents' addresses. `GET /` returns the facts that the worker needs. `tunnel-client.ts` is its client.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -14,25 +14,25 @@ import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from '
 import type { AgentProxyFacts } from './tunnel-client.ts'
 
 const LIMITS = {
-  /** Tunnels side by side; the next is answered with 503. */
+  /** Concurrent tunnels; the next gets 503. */
   tunnels: 8192,
   headerBytes: 8 * 1024,
-  /** Most time until a client has sent the head of its request. */
+  /** Maximum time for a client to send the head of its request. */
   headerMs: 5000,
-  /** Most time to connect: less than clients wait. */
+  /** Maximum time to connect, less than clients wait. */
   connectMs: 4000,
-  /** Most time without a byte: more than a command of the console may take (BERTH_CONSOLE_SECONDS). */
+  /** Maximum time without a byte, longer than a console command may take (BERTH_CONSOLE_SECONDS). */
   idleMs: 3_900_000,
-  /** On shutdown, the time that tunnels have to end on their own. */
+  /** On shutdown, how long tunnels may take to end on their own. */
   drainMs: 5000,
 }
 
 export interface TunnelServerOptions {
   /** AGENT_PROXY_KEY. */
   key: string
-  /** Networks in which agents may be, as `address/bits`. */
+  /** Networks that may contain agents, as `address/bits`. */
   networks: string[]
-  /** True for an address of this Berth's agents now: other Berths may share the networks. */
+  /** True if the address belongs to an agent of this Berth right now: other Berths may share the networks. */
   isOwn(address: string): boolean
   facts: AgentProxyFacts
   log: Logger
@@ -40,7 +40,7 @@ export interface TunnelServerOptions {
   limits?: Partial<typeof LIMITS>
 }
 
-/** Targets are addresses: a name could be another one's by the time it is asked for. */
+/** Targets are addresses, because a name could change hands before it is resolved. */
 const noNames: Resolve = () => Promise.reject(new ProxyError(403, 'Only addresses of agents'))
 
 export class TunnelServer {
@@ -71,14 +71,14 @@ export class TunnelServer {
     })
     this.#outcomes = new Counter({
       name: 'berth_tunnels_total',
-      help: 'Tunnels to agents that were asked for, by outcome: `passed`, or the status they were refused with.',
+      help: 'Requested tunnels to agents, by outcome: `passed`, or the status of the refusal.',
       labelNames: ['outcome'],
       registers: [registry],
     })
     const open = () => this.#open
     new Gauge({
       name: 'berth_tunnels_open',
-      help: 'Tunnels to agents that are open.',
+      help: 'Open tunnels to agents.',
       registers: [registry],
       collect() {
         this.set(open())
@@ -86,22 +86,22 @@ export class TunnelServer {
     })
   }
 
-  /** Resolves with the port. @throws ConfigError when it cannot listen where it is told to. */
+  /** Resolves with the port. @throws ConfigError if it cannot listen on the address. */
   listen(binding: Binding): Promise<number> {
     return this.#listener.listen(binding)
   }
 
-  /** Listens on a Unix socket. @throws ConfigError naming `setting` when it cannot. */
+  /** Listens on a Unix socket. @throws ConfigError that names `setting` if it cannot. */
   listenOnSocket(path: string, setting: string): Promise<void> {
     return this.#listener.listenOnSocket(path, setting)
   }
 
-  /** Takes no more, lets tunnels end for a while, then closes every connection. */
+  /** Stops accepting, lets tunnels finish for a while, then closes every connection. */
   close(): Promise<void> {
     return this.#listener.close()
   }
 
-  /** Serves a tunnel, or refuses it. Never rejects. */
+  /** Opens and serves a tunnel, or refuses it. Never rejects. */
   async #exchange(
     kind: ExchangeKind,
     req: IncomingMessage,
@@ -122,8 +122,9 @@ export class TunnelServer {
       const target = parseDestination(req.url ?? '')
       if (!target) throw new ProxyError(400, 'CONNECT takes address:port')
       if (!this.#isAgent(target.host)) throw new ProxyError(403, 'Only addresses of agents')
-      // The same answer as where nothing answers: an agent that just starts has its network a moment later.
-      if (!this.#isOwn(target.host)) throw new ProxyError(502, 'No agent of this Berth is there')
+      // The same error as for an address where nothing responds: the network of a starting agent appears a moment
+      // later.
+      if (!this.#isOwn(target.host)) throw new ProxyError(502, 'No agent of this Berth has this address')
       const { connectMs, idleMs } = this.#limits
       const options = { isAllowed: true, connectMs, resolve: noNames, to: detached.client }
       const upstream = await dial(target, options)
@@ -150,7 +151,7 @@ export class TunnelServer {
     res.end(JSON.stringify(this.#facts))
   }
 
-  /** @throws ProxyError 407. Hashes are compared, so that the time tells nothing. */
+  /** @throws ProxyError 407. Compares hashes, so that the timing reveals nothing. */
   #authorize(req: IncomingMessage): void {
     const [, key = ''] = /^Bearer +(\S+)$/i.exec(req.headers['proxy-authorization'] ?? '') ?? []
     if (!timingSafeEqual(hash(key), this.#keyHash)) throw new ProxyError(407, 'AGENT_PROXY_KEY is required')
@@ -163,7 +164,7 @@ export class TunnelServer {
 
 const hash = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** The target for the log; undefined for a malformed one, which may be any text. */
+/** The target for the log; undefined if malformed, because it may then be any text. */
 function readable(text = ''): string | undefined {
   const target = parseDestination(text)
   return target && formatDestination(target)

@@ -1,6 +1,6 @@
 /**
- * The disks of agents: for each a subvolume that has its id as name, in a quota group of the same number. What an agent
- * makes below it, subvolumes included, is in the group as well. Calls may be made twice, and killed at any line.
+ * Agents' disks. Each is a subvolume named after its agent's id, in a quota group with the same number. Subvolumes that
+ * the agent creates inside it count towards the same group. Calls may be repeated, and killed at any line.
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -14,27 +14,27 @@ import { type Pool, run } from './pool.ts'
 interface AgentDisk {
   agentId: string
   usedBytes: number
-  /** Null where there is none. */
+  /** Null if the disk has no limit. */
   limitBytes: number | null
 }
 
-/** All disks, and the room that is left for them. */
+/** All disks, and the space left for them. */
 export interface DisksReport {
   disks: AgentDisk[]
   room: Room
 }
 
-/** For Docker, to mount a disk. */
+/** What Docker needs to mount a disk. */
 export interface DiskPlace {
   device: string
   /** Path in the file system of `device`. */
   subvolume: string
 }
 
-/** Thrown where there is no room for another disk. */
+/** Thrown if there is no room for another disk. */
 export class NoRoom extends Error {}
 
-/** Folder of the disks, and of those that are being removed, both beside what else the file system has. */
+/** Folders for the disks and for disks being removed, next to whatever else the file system holds. */
 const DISKS = 'berth-agents'
 const REMOVED = 'berth-removed'
 
@@ -49,14 +49,14 @@ export class AgentDisks {
     this.#reserveBytes = reserveBytes
   }
 
-  /** @param reserveBytes what stays free for the disks that there are; undefined: as for other disks. */
+  /** @param reserveBytes the space kept free for existing disks; undefined for the same reserve as on other disks. */
   static async open(pool: Pool, reserveBytes: number | undefined): Promise<AgentDisks> {
     for (const folder of [DISKS, REMOVED])
       await mkdir(join(pool.mount, folder), { recursive: true, mode: 0o711 })
     return new AgentDisks(pool, reserveBytes)
   }
 
-  /** Makes the agent's disk where there is none. @param bytes its limit from now on; null for none. @throws NoRoom */
+  /** Creates the agent's disk if it does not exist. @param bytes the new limit; null for none. @throws NoRoom */
   ensure(agentId: string, bytes: number | null): Promise<DiskPlace> {
     return this.#alone(async () => {
       const { device, mount } = this.#pool
@@ -67,19 +67,19 @@ export class AgentDisks {
       if (!existsSync(this.#folderOf(agentId))) await btrfs('qgroup', 'create', group, mount)
       await btrfs('qgroup', 'limit', bytes === null ? 'none' : String(bytes), group, mount)
       crashPoint('disk-after-limit')
-      // The group comes with the subvolume, not after it.
+      // Creates subvolume and group membership in one step.
       if (isNew) await btrfs('subvolume', 'create', '-i', group, join(mount, subvolume))
       else await makeWritable(join(mount, subvolume))
       return { device, subvolume }
     })
   }
 
-  /** Removes the agent's disk; resolves when its name is free, while its space becomes free little by little. */
+  /** Removes the agent's disk. Resolves when its name is free; the space is freed in the background. */
   async remove(agentId: string): Promise<void> {
     const { mount } = this.#pool
     await this.#alone(async () => {
       if (!existsSync(join(mount, DISKS, agentId))) return
-      // Where the disk is full, there is not even room to remove a subvolume from it.
+      // A full disk lacks the room even to remove a subvolume.
       await btrfs('qgroup', 'limit', 'none', groupOf(agentId), mount)
       await makeWritable(join(mount, DISKS, agentId))
       const removed = join(mount, REMOVED, `${agentId}-${randomUUID()}`)
@@ -105,7 +105,7 @@ export class AgentDisks {
     return { disks, room: await readRoom(this.#pool.mount) }
   }
 
-  /** Goes on with what is being removed. Never rejects: the next call goes on from there. */
+  /** Continues pending removals. Never rejects: the next call resumes them. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep()
       .catch(() => {})
@@ -124,7 +124,7 @@ export class AgentDisks {
       if (!agentId) continue
       await this.#alone(async () => {
         if (existsSync(join(mount, DISKS, agentId))) return
-        // Until the kernel has freed what was in it, up to half a minute later, it refuses.
+        // Fails until the kernel has freed the contents, which takes up to half a minute.
         await btrfs('qgroup', 'destroy', groupOf(agentId), mount).catch(() => {})
       })
     }
@@ -148,7 +148,7 @@ export class AgentDisks {
 
 const btrfs = (...args: string[]) => run('btrfs', args)
 
-/** The quota group of an agent: its id, read as a number to base 36, of the first level. */
+/** The level 1 quota group of an agent: its id, read as a base-36 number. */
 const groupOf = (agentId: string) => `1/${Number.parseInt(agentId, 36)}`
 
 function agentOf(folder: string): string | undefined {
@@ -158,8 +158,9 @@ function agentOf(folder: string): string | undefined {
 }
 
 /**
- * Removes a subvolume and those that its agent has made in it, the inner ones first. Names that agents choose may look like
- * lines of btrfs, so each number that is read is looked up before it is used: a path begins with what this program chose.
+ * Removes a subvolume and those that its agent created inside it, the inner ones first. Agents choose names that may
+ * look like lines of btrfs, so each number is looked up before use: a path starts with a prefix that this program
+ * chose.
  */
 async function removeSubvolumes(mount: string, path: string): Promise<void> {
   for (;;) {
@@ -169,7 +170,7 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
       const found = await btrfs('inspect-internal', 'subvolid-resolve', id, mount).catch(() => '')
       if (!found.startsWith(`${path}/`)) continue
       await makeWritable(join(mount, found.replace(/\n$/, '')))
-      // A subvolume with others in it cannot be deleted before them: the next round takes it.
+      // A subvolume that contains others cannot be deleted yet; the next round retries it.
       await btrfs('subvolume', 'delete', '--subvolid', id, mount).then(
         () => removed++,
         () => {},
@@ -180,10 +181,10 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
   await btrfs('subvolume', 'delete', join(mount, path))
 }
 
-/** Takes the read-only property off a subvolume: its owner may have set it. */
+/** Clears the read-only property of a subvolume, which its owner may have set. */
 const makeWritable = (path: string) => btrfs('property', 'set', '-t', 'subvol', path, 'ro', 'false')
 
-/** Numbers of subvolumes that may be below a path, the youngest first: those in others are younger. */
+/** Numbers of subvolumes that may be below a path, youngest first: nested subvolumes are younger than their parents. */
 async function numbersBelow(mount: string, path: string): Promise<string[]> {
   const lines = (await btrfs('subvolume', 'list', mount)).split('\n')
   return lines

@@ -1,6 +1,6 @@
 /**
- * The btrfs file system on which agents have their disks: in an image file that is attached to a loop device, or on a
- * device of the operator's. Opening it may be killed at any line and done again; after a reboot it brings all back.
+ * The btrfs file system for agents' disks: in an image file attached to a loop device, or on a device that the operator
+ * provides. Opening it can be killed at any line and repeated; after a reboot, opening restores everything.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -17,28 +17,33 @@ export interface PoolOptions {
   dir: string
   /** BERTH_DISKS_DEVICE; undefined: an image in `dir`. */
   device: string | undefined
-  /** Size of the image, which may grow from one start to the next. */
+  /** Size of the image, which may grow between starts. */
   imageBytes: number | undefined
 }
 
 export interface Pool {
-  /** A path that leads to the device, which may be another one after each reboot. */
+  /** A path that leads to the device, which may change with each reboot. */
   device: string
-  /** Where all of the file system is mounted, for this process alone. */
+  /** Where the whole file system is mounted, for this process only. */
   mount: string
-  /** The kernel's folder of its quota groups. */
+  /** The kernel's folder of quota groups. */
   qgroups: string
-  /** Lets another process open it. Kept until then: a lock that nobody refers to ends by itself. */
+  /** Lets another process open the pool. Keep a reference until then: a garbage-collected lock releases itself. */
   release(): void
 }
 
-/** The kernel's number for simple quotas, in which subvolumes that an agent makes count as its own: Linux 6.7. */
+/**
+ * The kernel's number for simple quotas, which count subvolumes created by an agent as the agent's own. Needs Linux
+ * 6.7.
+ */
 const SIMPLE = 4
-/** BTRFS_IOC_QUOTA_CTL with {@link SIMPLE}. `btrfs quota enable` can do it from btrfs-progs 6.7 on; Debian 12 has 6.2. */
+/**
+ * BTRFS_IOC_QUOTA_CTL with {@link SIMPLE}. `btrfs quota enable` supports it since btrfs-progs 6.7; Debian 12 has 6.2.
+ */
 const ENABLE = `open(my $fs, '<', $ARGV[0]) or die "$!\\n"; my $args = pack('QQ', ${SIMPLE}, 0);
   ioctl($fs, 0xC0109428, $args) or die "$!\\n"`
 
-/** Makes the file system where there is none, mounts it, and turns its quotas on. @throws ConfigError, Error */
+/** Creates the file system if it does not exist, mounts it, and turns its quotas on. @throws ConfigError, Error */
 export async function openPool({ dir, device, imageBytes }: PoolOptions): Promise<Pool> {
   await mkdir(dir, { recursive: true, mode: 0o711 })
   const release = tryLock(join(dir, 'lock'))
@@ -49,21 +54,22 @@ export async function openPool({ dir, device, imageBytes }: PoolOptions): Promis
   await replaceLink(block, link)
   const mount = join(dir, 'mnt')
   await mkdir(mount, { recursive: true, mode: 0o700 })
-  // A disk helper that was killed has left the mount, when it had no mounts of its own.
+  // A killed disk helper leaves the mount behind if it had no mount namespace of its own.
   await run('umount', [mount]).catch(() => {})
-  // Without discards the image keeps the space that it has: no write of an agent can meet a full disk below it.
+  // Without discards the image keeps its allocated space, so an agent's write never fails because the disk below is
+  // full.
   const options = device ? 'subvolid=5' : 'subvolid=5,nodiscard'
   await run('mount', ['-t', 'btrfs', '-o', options, block, mount])
   crashPoint('disks-after-mount')
   if (!device) await run('btrfs', ['filesystem', 'resize', 'max', mount])
-  // Not from blkid's cache, which has what was on the loop device before.
+  // Not from blkid's cache, which remembers what the loop device held before.
   const uuid = await run('blkid', ['--probe', '-s', 'UUID', '-o', 'value', block])
   const qgroups = `/sys/fs/btrfs/${uuid.trim()}/qgroups`
   await enableQuotas(mount, qgroups)
   return { device: link, mount, qgroups, release }
 }
 
-/** @returns the loop device of the image, the same one for as long as it is attached. */
+/** @returns the loop device of the image, which stays the same while the image is attached. */
 async function attachImage(image: string, bytes: number | undefined): Promise<string> {
   await removeLeftovers(image, 0)
   if (!existsSync(image)) {
@@ -82,7 +88,7 @@ async function attachImage(image: string, bytes: number | undefined): Promise<st
   } else if (bytes !== undefined && bytes > (await stat(image)).size) {
     await run('fallocate', ['-l', String(bytes), image])
   }
-  // Without overlap: an image that is attached already is found.
+  // `--nooverlap` finds an image that is already attached.
   const block = (await run('losetup', ['--nooverlap', '--find', '--show', image])).trim()
   await run('losetup', ['--set-capacity', block])
   return block
@@ -107,16 +113,16 @@ async function enableQuotas(mount: string, qgroups: string): Promise<void> {
   await run('perl', ['-e', ENABLE, mount])
 }
 
-/** Undefined while there are no quotas. */
+/** Undefined while quotas are off. */
 async function readMode(qgroups: string): Promise<string | undefined> {
   return (await readFile(join(qgroups, 'mode'), 'utf8').catch(() => undefined))?.trim()
 }
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-/** To reserve a large image takes as long as its file system likes. */
+/** Reserving space for a large image takes as long as its file system needs. */
 const RUN_MS = 300_000
 
-/** Runs a program of the system. @returns its output. @throws Error with what it said. */
+/** Runs a system program. @returns its output. @throws Error with its error output. */
 export async function run(program: string, args: string[]): Promise<string> {
   try {
     const options = { env: { PATH, LC_ALL: 'C' }, timeout: RUN_MS, maxBuffer: 64 * 1024 * 1024 }

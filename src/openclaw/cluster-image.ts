@@ -1,6 +1,6 @@
 /**
- * Images of the engine for clusters, built without Docker: layers with the engine and agentd on a base that is there
- * already. The same content has the same digests, on whatever machine it is built.
+ * Engine images for clusters, built without Docker: layers with the engine and agentd on an existing base. The same
+ * content has the same digests, whatever machine builds it.
  */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
@@ -18,25 +18,25 @@ import { parseReference } from './oci/reference.ts'
 import { Registry } from './oci/registry.ts'
 
 const AGENTD = fileURLToPath(new URL('../../agentd', import.meta.url))
-/** Requirements of the base: these programs in one of the folders below, the user `node`, and certificates. */
+/** What the base must contain: these programs in one of the folders below, the user `node`, and certificates. */
 const TOOLS = ['node', 'bash', 'curl', 'git', 'tini']
 const PROGRAMS = ['usr/local/bin', 'usr/bin', 'bin', 'usr/local/sbin', 'usr/sbin', 'sbin']
 const CERTIFICATES = 'etc/ssl/certs/ca-certificates.crt'
-/** Names of processors for npm, by the names that images have. */
+/** npm's processor names, by the names that images use. */
 const CPUS: Record<string, string> = { amd64: 'x64', arm64: 'arm64' }
 
 export interface ClusterImageOptions {
   version: string
-  /** A name in a registry, or the path of an archive: what begins with `/` or `.` or ends in `.tar`. */
+  /** A name in a registry, or the path of an archive if it begins with `/` or `.` or ends in `.tar`. */
   baseImage: string
-  /** Folder of installed engine versions, in which there is room for the image as well. */
+  /** Folder of installed engine versions. The image is built there and needs space as well. */
   enginesDir: string
   architecture: Architecture
   /** The image's name. */
   name: string
-  /** The image goes into the registry of its name, or into an archive at this path. */
+  /** Pushes the image to the registry in its name, or writes it to an archive at this path. */
   to: 'registry' | { archive: string }
-  /** Gets what is done, line by line. */
+  /** Receives progress, line by line. */
   onLine?: ((line: string) => void) | undefined
   signal?: AbortSignal | undefined
 }
@@ -52,7 +52,7 @@ export async function buildClusterImage(options: ClusterImageOptions): Promise<s
   await mkdir(enginesDir, { recursive: true })
   return withLock(enginesLock(enginesDir), options, async () => {
     const draft = join(enginesDir, '.image')
-    // Drafts of processes that died: one process holds the lock at a time, so no draft is in use.
+    // Drafts of dead processes: only one process holds the lock, so no draft is in use.
     await removeLeftovers(draft, 0)
     const dir = temporaryName(draft)
     await mkdir(dir)
@@ -83,7 +83,7 @@ async function build(dir: string, options: ClusterImageOptions): Promise<PackedI
   if (!(await isComplete(engine)))
     throw new EngineError(
       'unfit_node',
-      `OpenClaw ${version} needs Node ${range}, also to be installed, and Berth runs on Node ${process.versions.node}`,
+      `OpenClaw ${version} needs Node ${range}, even to install, and Berth runs on Node ${process.versions.node}`,
     )
   signal?.throwIfAborted()
   onLine?.('Packing the engine and agentd')
@@ -109,7 +109,9 @@ async function readBase(dir: string, options: ClusterImageOptions): Promise<Imag
   return { config, layers: taken }
 }
 
-/** Nothing can be installed into the base here. @returns the path of tini in it. @throws EngineError */
+/**
+ * Checks the base, because nothing can be installed into it here. @returns the path of tini in it. @throws EngineError
+ */
 async function checkBase({ config, layers }: Image, name: string): Promise<string> {
   const found = new Set<string>()
   for (const layer of layers) for await (const entry of namesIn(layer)) found.add(entry)
@@ -128,11 +130,11 @@ async function checkBase({ config, layers }: Image, name: string): Promise<strin
   return `/${places[TOOLS.indexOf('tini')]}`
 }
 
-/** The version of Node in an image that says so, as the official ones do. */
+/** The version of Node in an image that declares it, as the official images do. */
 const nodeOf = ({ config }: Pick<Image, 'config'>): string | undefined =>
   /^NODE_VERSION=v?(.+)$/m.exec(config.config?.Env?.join('\n') ?? '')?.[1]
 
-/** Without npm's lists, which name the registry that the packages came from. */
+/** Leaves out npm's lists, which name the registry of the packages. */
 async function* engineEntries(folder: string): AsyncGenerator<Entry> {
   const isList = (path: string) => ['package-lock.json', '.package-lock.json'].includes(basename(path))
   const own = [folder, join(folder, 'node_modules')]
@@ -141,8 +143,8 @@ async function* engineEntries(folder: string): AsyncGenerator<Entry> {
 }
 
 /**
- * agentd as JavaScript: Node's compiler of types would stay in the memory of every agent. Imports in it name the files
- * as they are called now.
+ * agentd as JavaScript: Node's type stripper would occupy memory in every agent. Rewrites imports to the new file
+ * names.
  */
 async function* agentdEntries(): AsyncGenerator<Entry> {
   yield { name: 'opt/agentd' }
@@ -165,7 +167,7 @@ async function* agentdEntries(): AsyncGenerator<Entry> {
   }
 }
 
-/** The configuration of the image, as agentd/Dockerfile has it. */
+/** The image's configuration, the same as in agentd/Dockerfile. */
 function configOf(base: ImageConfig, layers: Layer[], version: string, tini: string): ImageConfig {
   const { config, rootfs, history, architecture, os } = base
   const { Cmd: _, Healthcheck: __, Volumes: ___, ...kept } = config ?? {}

@@ -11,7 +11,7 @@ const none = {
 }
 const local = { ...none, BERTH_MODEL_URL: 'http://localhost:11434/v1', BERTH_MODEL: 'small-1' }
 
-/** Parts of a configuration are looked at, wherever they are. */
+/** Tests reach into a configuration at any depth. */
 type Loose = any
 
 test('the gateway listens on loopback, with the token of the agent', () => {
@@ -22,7 +22,7 @@ test('the gateway listens on loopback, with the token of the agent', () => {
   assert.deepEqual(gateway.trustedProxies, [])
 })
 
-test("the operator's model is called by the name that the server knows, whatever agents call it", () => {
+test("the operator's model is called by the server's own name, whatever agents call it", () => {
   const { models, agents }: Loose = ownedConfig({ config: local, runtime: 'process', agent, channels: {} })
   const { berth } = models.providers
   assert.equal(`berth/${berth.models[0].id}`, DEFAULT_MODEL)
@@ -33,7 +33,7 @@ test("the operator's model is called by the name that the server knows, whatever
   assert.equal(chosen.defaults.model.primary, DEFAULT_MODEL)
 })
 
-test('a model on this machine or at a private address is at another name for agents in containers', () => {
+test('a model on this machine or at a private address has another name in containers', () => {
   const urlIn = (runtime: 'docker' | 'kubernetes' | 'process', config = local) => {
     const { models }: Loose = ownedConfig({ config, runtime, agent, channels: {} })
     return models.providers.berth.baseUrl
@@ -53,12 +53,12 @@ test("the operator's key is in the environment, not in the file", () => {
   const env = modelEnvironment(config)
   assert.deepEqual(Object.values(env), ['the-key'])
   const { models }: Loose = owned
-  // After a refusal the engine would block a key of the mode `api-key`.
+  // After a refusal the engine would block an `api-key`.
   assert.equal(models.providers.berth.auth, 'token')
   assert.equal(models.providers.berth.apiKey, `\${${Object.keys(env)[0]}}`)
 })
 
-test('without a model of the operator, the provider goes and nothing is chosen', () => {
+test("without an operator's model, the provider is removed and no model is chosen", () => {
   const { models }: Loose = ownedConfig({ config: none, runtime: 'docker', agent, channels: {} })
   assert.equal(models.providers.berth, null)
   const { agents }: Loose = defaultConfig({ config: none })
@@ -72,13 +72,13 @@ test('an agent uses the provider whose key it has [report: no model]', () => {
     return agents.defaults.model?.primary
   }
   assert.equal(primary({ ANTHROPIC_API_KEY: 'k' }), 'anthropic/claude-opus-5')
-  // The engine's own default.
+  // Undefined leaves the engine's own default.
   assert.equal(primary({ ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' }), undefined)
   assert.equal(primary({ TELEGRAM_TOKEN: 'k' }), undefined)
   assert.equal(primary({ ANTHROPIC_API_KEY: 'k' }, local), DEFAULT_MODEL)
 })
 
-test('channels are added to what is owned', () => {
+test('channels are added to the owned keys', () => {
   const channels = {
     channels: { telegram: { enabled: true } },
     plugins: { entries: { telegram: { enabled: true } } },

@@ -1,14 +1,14 @@
 /**
- * Berth's part of openclaw.json. Owned keys are written at every start of the gateway, whatever is there;
- * default ones only where the key is missing, so that the agent's owner can change them. Everything else is the
- * owner's. agentd merges both into the file; a list counts as one value. Paths are those of the container: agentd
- * turns what begins with /home/node into the real ones where agents are processes.
+ * Berth's part of openclaw.json. Every start of the gateway overwrites owned keys, and adds default keys only if they
+ * are missing, so that the agent's owner can change them. Everything else belongs to the owner. agentd merges both into
+ * the file; a list counts as one value. Paths are container paths: for agents that are processes, agentd rewrites paths
+ * below /home/node to the real ones.
  */
 import { AGENT_ROOT, GATEWAY_PORT } from '../../agentd/protocol.ts'
 import type { Config } from '../config.ts'
 import { modelFromContainer } from '../lib/net/host-machine.ts'
 
-/** The place of the agent, which decides how it reaches this machine. */
+/** Where the agent runs, which decides how it reaches this machine. */
 type Runtime = 'docker' | 'kubernetes' | 'process'
 
 type Json = Record<string, unknown>
@@ -17,17 +17,19 @@ type ModelSettings = Pick<
   'BERTH_MODEL_URL' | 'BERTH_MODEL' | 'BERTH_MODEL_KEY' | 'BERTH_MODEL_CONTEXT'
 >
 
-/** The operator's model as agents name it, whichever it is: a change of the setting reaches agents that chose it. */
+/**
+ * The agents' name for the operator's model. It never changes, so a change of the setting reaches agents that chose it.
+ */
 export const DEFAULT_MODEL = 'berth/default'
-/** In the gateway's environment, see {@link modelEnvironment}. */
+/** Set in the gateway's environment, see {@link modelEnvironment}. */
 const KEY_VARIABLE = 'BERTH_MODEL_KEY'
-/** Providers cut off what is longer; the engine sends it with each request. */
+/** Providers cut off longer replies; the engine sends the limit with each request. */
 const MAX_REPLY_TOKENS = 8192
 const LOG_BYTES = 10_485_760
 
 /**
- * Keys that agentd and the isolation of agents rely on, and the operator's model.
- * @param channels `channels` and `plugins` of the agent's channels, as `agentChannels` gives them.
+ * Keys that agentd and the agents' isolation rely on, and the operator's model.
+ * @param channels `channels` and `plugins` of the agent's channels, as `agentChannels` returns them.
  */
 export function ownedConfig({
   config,
@@ -43,46 +45,48 @@ export function ownedConfig({
   const base: Json = {
     gateway: {
       mode: 'local',
-      // On loopback, behind agentd. As a process, agentd passes another port on the command line.
+      // On loopback, behind agentd. For process agents, agentd passes another port on the command line.
       port: GATEWAY_PORT,
       bind: 'loopback',
       auth: { mode: 'token', token: agent.gatewayToken, allowTailscale: false },
-      // With trusted proxies, a header would decide who counts as loopback.
+      // With trusted proxies, a header would decide which clients count as loopback.
       trustedProxies: [],
       tailscale: { mode: 'off' },
       tls: { enabled: false },
-      // To the engine everybody is local, since agentd is: else no device would ever wait for its owner.
+      // agentd makes every client look local to the engine. Automatic approval would then let devices in without their
+      // owner.
       nodes: { pairing: { autoApproveLocal: false } },
       controlUi: { enabled: false },
       terminal: { enabled: false },
       http: { endpoints: { chatCompletions: { enabled: true }, responses: { enabled: true } } },
     },
-    // The version is chosen by a restart with another image.
+    // To change the version, an agent restarts with another image.
     update: { checkOnStart: false, auto: { enabled: false } },
     telemetry: { enabled: false },
     discovery: { mdns: { mode: 'off' } },
-    // agentd reads the console, line by line; the file is for the engine's own `logs` commands.
+    // agentd reads the console line by line; the file serves the engine's own `logs` commands.
     logging: {
       consoleStyle: 'json',
       file: '/home/node/.openclaw/logs/gateway.log',
       maxFileBytes: LOG_BYTES,
     },
-    // The image has none.
+    // The image contains no browser.
     browser: { enabled: false },
     models: { catalogRefresh: { enabled: false }, providers: { berth: operatorProvider(config, runtime) } },
     agents: {
       defaults: { workspace: `${AGENT_ROOT}/workspace`, skipBootstrap: true, ...operatorModel(config) },
     },
     skills: { load: { extraDirs: [`${AGENT_ROOT}/skills`] } },
-    // The gateway's methods over HTTP, for programs inside of the agent: its own host does not lead there. A list of
-    // what is allowed or not could take it, or a channel, away.
+    // Offers the gateway's methods over HTTP to programs inside the agent; the agent's own host does not expose them.
+    // An allow or deny list could disable this plugin or a channel.
     plugins: { enabled: true, allow: null, deny: null, entries: { 'admin-http-rpc': { enabled: true } } },
   }
   return merge(base, channels)
 }
 
 /**
- * Default models by the secret that opens them, as in the engine's own setup. OpenAI's is the engine's default anyway.
+ * Default models by the secret that enables them, as in the engine's own setup. OpenAI's model is the engine's default
+ * anyway.
  */
 const MODELS: [secret: string, model: string][] = [
   ['ANTHROPIC_API_KEY', 'anthropic/claude-opus-5'],
@@ -91,8 +95,8 @@ const MODELS: [secret: string, model: string][] = [
 ]
 
 /**
- * Defaults of a new agent's config; an agent whose owner removed such a key gets it back.
- * @param env the agent's, with its secrets.
+ * Defaults for a new agent's config. If the owner removes such a key, the next start adds it again.
+ * @param env the agent's environment, with its secrets.
  */
 export function defaultConfig({
   config,
@@ -107,30 +111,30 @@ export function defaultConfig({
     agents: {
       defaults: {
         ...(primary && { model: { primary } }),
-        // A turn every half hour would cost its owner money before they asked for anything.
+        // A turn every half hour would cost the owner money before they asked for anything.
         heartbeat: { every: '0m' },
       },
     },
-    // Nor should memories be gone through every night.
+    // Nightly passes over memories would, too.
     plugins: { entries: { 'memory-core': { config: { dreaming: { enabled: false } } } } },
   }
 }
 
 /**
- * Variables of the gateway's environment that {@link ownedConfig} names: the operator's key is not written to the
- * volume.
+ * Variables of the gateway's environment that {@link ownedConfig} refers to, so that the operator's key is not written
+ * to the volume.
  */
 export function modelEnvironment({
   BERTH_MODEL_URL,
   BERTH_MODEL_KEY,
 }: ModelSettings): Record<string, string> {
-  // The engine does not call a provider without a key, and servers that need none take any.
+  // The engine does not call a provider without a key; servers that need no key accept any.
   return BERTH_MODEL_URL ? { [KEY_VARIABLE]: BERTH_MODEL_KEY ?? 'none' } : {}
 }
 
 /**
- * Null takes it away again. In containers a model on this machine or at a private address has a name of the egress proxy:
- * the engine calls such addresses directly.
+ * Null removes the provider. In containers, a model on this machine or at a private address gets a name of the egress
+ * proxy, because the engine calls such addresses directly.
  */
 function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null {
   const { BERTH_MODEL_URL: url, BERTH_MODEL: name, BERTH_MODEL_CONTEXT: contextWindow } = config
@@ -147,14 +151,15 @@ function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null 
   return {
     baseUrl: runtime === 'process' ? url : modelFromContainer(url),
     apiKey: `\${${KEY_VARIABLE}}`,
-    // After a refusal the engine would not use an `api-key` for a while, and hide why. Both are sent as bearer tokens.
+    // After a refusal the engine would disable an `api-key` for a while and hide the reason. Both kinds are sent as
+    // bearer tokens.
     auth: 'token',
     api: 'openai-completions',
     models: [model],
   }
 }
 
-/** The name under which the operator's server knows the model. */
+/** Maps the default model to the operator's server's name for it. */
 function operatorModel({ BERTH_MODEL_URL, BERTH_MODEL }: ModelSettings): Json {
   if (!BERTH_MODEL_URL) return {}
   return { models: { [DEFAULT_MODEL]: { params: { extra_body: { model: BERTH_MODEL } } } } }

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import Docker from 'dockerode'
 import { buildImage } from './docker-build.ts'
 
-test('a build of an image fails where there is no tar, and the process goes on', async (t) => {
+test('an image build without tar fails, and the process survives', async (t) => {
   const { PATH } = process.env
   t.after(() => {
     process.env.PATH = PATH

@@ -1,22 +1,22 @@
-/** Builds an image by Docker's own API, with or without BuildKit. */
+/** Builds an image through Docker's own API, with or without BuildKit. */
 import { spawn } from 'node:child_process'
 import type Docker from 'dockerode'
 import { EngineError } from './engine-error.ts'
 
-/** 20 to 40 s measured for an engine, without the pull of a base image. */
+/** 20 to 40 s measured for an engine, without pulling a base image. */
 const BUILD_MS = 15 * 60_000
-/** Lines of the classic builder about its own steps, which nobody needs. */
+/** Lines of the classic builder about its own steps. */
 const NOISE = /^( --->|Removing intermediate container)/
 
 export interface BuildRequest {
   /** The image's name and tag. */
   name: string
-  /** The build context: folders, packed beside each other. */
+  /** The build context: folders, packed next to each other. */
   context: { dir: string; folder: string }[]
   /** Path of the Dockerfile in the context. */
   dockerfile: string
   args: Record<string, string>
-  /** `none` where no step needs one. */
+  /** `none` if no step needs the network. */
   network?: 'none'
   onLine?: ((line: string) => void) | undefined
   signal?: AbortSignal | undefined
@@ -29,7 +29,7 @@ export async function buildImage(docker: Docker, request: BuildRequest): Promise
   const unpacked = new AbortController()
   const abortSignal = AbortSignal.any([bound, unpacked.signal, ...(signal ? [signal] : [])])
   const context = pack(request.context)
-  // Where there is no tar, or no process to spare: unheard, it would end this process.
+  // If tar is missing or no process can be started. An unhandled error would end this process.
   context.once('error', (error) => unpacked.abort(error))
   try {
     const answer = await docker.buildImage(context.stdout, {
@@ -52,7 +52,7 @@ export async function buildImage(docker: Docker, request: BuildRequest): Promise
   } finally {
     context.kill('SIGKILL')
   }
-  // An answer that broke off looks like one that ended.
+  // A response that broke off looks like a completed one.
   if (!(await hasImage(docker, name)))
     throw new EngineError('failed', `Docker broke off before ${name} was built`)
 }
@@ -62,24 +62,24 @@ export async function hasImage(docker: Docker, name: string): Promise<boolean> {
   return found !== undefined
 }
 
-/** For `catch`: answers of Docker with one of these statuses count as nothing. */
+/** For `catch`: ignores errors of Docker with one of these statuses. */
 export const ignoreStatus =
   (...statuses: number[]) =>
   (error: { statusCode?: number }): undefined => {
     if (!statuses.includes(error.statusCode ?? 0)) throw error
   }
 
-/** A tar that is made while Docker reads it. Tests are no part of what runs. */
+/** A tar, created while Docker reads it. Leaves out tests. */
 function pack(folders: BuildRequest['context']) {
   const what = folders.flatMap(({ dir, folder }) => ['-C', dir, folder])
   return spawn('tar', ['-cf', '-', '--exclude=*.test.ts', ...what], {
     stdio: ['ignore', 'pipe', 'ignore'],
-    // Or macOS adds a file for the attributes of each.
+    // Otherwise macOS adds a file for the attributes of each.
     env: { ...process.env, COPYFILE_DISABLE: '1' },
   })
 }
 
-/** The builder that Docker would use itself: `2` is BuildKit, the default since version 23. */
+/** The builder that Docker itself would use: `2` is BuildKit, the default since version 23. */
 async function recommendedBuilder(docker: Docker): Promise<'1' | '2'> {
   type PingResponse = NodeJS.ReadableStream & { headers?: Record<string, string> }
   const answer = await new Promise<PingResponse>((resolve, reject) => {
@@ -91,8 +91,8 @@ async function recommendedBuilder(docker: Docker): Promise<'1' | '2'> {
 }
 
 /**
- * Resolves when the build has ended, rejects with what Docker says is wrong. The library decodes BuildKit's events,
- * but it takes a failed build for one that ended.
+ * Resolves when the build has ended, rejects with Docker's error. The library decodes BuildKit's events, but reports a
+ * failed build as a finished one.
  */
 function followBuild(
   docker: Docker,

@@ -1,6 +1,6 @@
 /**
- * Images of the engine. Two for each version: the engine on its base, which takes a while, and agentd on top, built
- * anew within seconds whenever agentd changes. The hashes in their names say what they were made from.
+ * Images of the engine, two for each version: the engine on its base, which takes a while to build, and agentd on top,
+ * rebuilt within seconds whenever agentd changes. The hashes in their names identify their sources.
  */
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
@@ -22,16 +22,18 @@ const ENGINE_RECIPE = 'engine.Dockerfile'
 
 const REPOSITORY = 'berth-openclaw'
 const ENGINE_REPOSITORY = 'berth-openclaw-engine'
-/** Labels of an image with its Node, and with the range of Node that its engine takes. Images of Berth 0.3 lack them. */
+/**
+ * Image labels for its Node version, and for the range of Node that its engine supports. Images of Berth 0.3 lack them.
+ */
 const NODE_LABEL = 'berth.node'
 const RANGE_LABEL = 'berth.engine-node'
-/** Time for that: a start of Node takes a tenth of a second. */
+/** Time limit to read both: Node starts in a tenth of a second. */
 const NODE_MS = 60_000
-/** Prints both, in the image. */
+/** Prints both, inside the image. */
 const NODE_PROGRAM = `let range
   try { range = require('/opt/openclaw/node_modules/openclaw/package.json').engines.node } catch {}
   console.log(JSON.stringify({ node: process.versions.node, range }))`
-/** Docker's registry client has no bound of its own. */
+/** Docker's registry client has no timeout of its own. */
 const REGISTRY_MS = 10_000
 
 export interface EngineImage {
@@ -39,9 +41,9 @@ export interface EngineImage {
   /** `berth-openclaw:<version>-<hash>`. */
   name: string
   id: string
-  /** Size with the base, which images share. */
+  /** Size including the base, which images share. */
   bytes: number
-  /** The image is what this Berth would build. */
+  /** True if this Berth would build the same image. */
   current: boolean
   /** Why its engine cannot run on its Node; null if it can, as far as Berth knows. */
   obstacle: string | null
@@ -49,7 +51,7 @@ export interface EngineImage {
 
 interface NamedImage {
   version: string
-  /** The hash of what the image was made from. */
+  /** The hash of the image's sources. */
   hash: string
   name: string
   id: string
@@ -62,9 +64,9 @@ type Labels = Record<string, string> | null | undefined
 export interface BuildOptions {
   version: string
   baseImage: string
-  /** Folder of installed engine versions: images are made from them. */
+  /** Folder of installed engine versions, from which images are built. */
   enginesDir: string
-  /** Gets what is done, line by line. */
+  /** Receives progress, line by line. */
   onLine?: ((line: string) => void) | undefined
   signal?: AbortSignal | undefined
 }
@@ -76,17 +78,18 @@ export async function engineImageName(version: string, baseImage: string): Promi
 }
 
 /**
- * Builds the image of a version, unless it is there: installs the engine, then builds by Docker's own API.
- * Builds of several processes that share the folder wait for each other.
+ * Builds the image of a version unless it exists: installs the engine, then builds through Docker's own API. Concurrent
+ * builds in processes that share the folder wait for each other.
  * @returns its name
- * @throws EngineError `unfit_node` if the engine cannot run on the base's Node; the image then exists, and says so.
+ * @throws EngineError `unfit_node` if the engine cannot run on the base's Node; the image then exists, and its labels
+ *   show why.
  */
 export async function buildEngineImage(docker: Docker, options: BuildOptions): Promise<string> {
   const { version, enginesDir, onLine, signal } = options
   const name = await engineImageName(version, options.baseImage)
   const known = await findObstacle(docker, name, version)
   if (known === null) return name
-  // The base may have another Node by now.
+  // Rebuilds, because the base may have another Node by now.
   if (known)
     for (const one of await imageNames(version, options.baseImage))
       await docker.getImage(one).remove().catch(ignoreStatus(404, 409))
@@ -113,18 +116,18 @@ export async function buildEngineImage(docker: Docker, options: BuildOptions): P
   return name
 }
 
-/** The Node of an image of an engine, and the range that the engine takes. */
+/** The Node of an engine image, and the range of Node that its engine supports. */
 async function readNode(docker: Docker, image: string): Promise<{ node: string; range?: string }> {
   const container = await docker.createContainer({
     Image: image,
     Entrypoint: ['node', '-e', NODE_PROGRAM],
-    // Its output has no frames.
+    // A terminal's output has no frames.
     Tty: true,
     HostConfig: { NetworkMode: 'none', AutoRemove: true },
   })
   try {
     const output = (await container.attach({ stream: true, stdout: true })) as Duplex
-    const late = setTimeout(() => output.destroy(new Error(`${image} does not say its Node`)), NODE_MS)
+    const late = setTimeout(() => output.destroy(new Error(`${image} does not report its Node version`)), NODE_MS)
     await container.start()
     return JSON.parse(await text(output).finally(() => clearTimeout(late)))
   } finally {
@@ -147,11 +150,11 @@ const obstacleIn = (version: string, labels: Labels): string | null =>
 
 async function buildEngine(docker: Docker, name: string, options: BuildOptions): Promise<void> {
   const { version, baseImage, enginesDir, onLine, signal } = options
-  // A missing base image shows before the engine is downloaded for nothing.
+  // Reports a missing base image before downloading the engine in vain.
   if (!(await canBuild(docker, baseImage, signal)))
     throw new EngineError(
       'no_base_image',
-      `Docker has no image ${baseImage} and cannot pull it: set BERTH_BASE_IMAGE to one that is there`,
+      `Docker has no image ${baseImage} and cannot pull it: set BERTH_BASE_IMAGE to one that exists`,
     )
   const platform = await platformOf(docker)
   await withLock(enginesLock(enginesDir), options, async () => {
@@ -169,7 +172,7 @@ async function buildEngine(docker: Docker, name: string, options: BuildOptions):
   })
 }
 
-/** The images that agents run in this Docker, of every Berth that uses it. */
+/** The images that agents run in this Docker engine, of every Berth that uses it. */
 export async function listEngineImages(docker: Docker, baseImage: string): Promise<EngineImage[]> {
   const { agent } = await hashes(baseImage)
   return (await namedImages(docker, REPOSITORY)).map(({ version, hash, labels, ...image }) => ({
@@ -180,26 +183,28 @@ export async function listEngineImages(docker: Docker, baseImage: string): Promi
   }))
 }
 
-/** The two images of a version, as this Berth would build them: the one that agents run, and what it is made from. */
+/**
+ * The two images of a version, as this Berth would build them: the one that agents run, and the engine image below it.
+ */
 export async function imageNames(version: string, baseImage: string): Promise<string[]> {
   requireEngineVersion(version)
   const { agent, engine } = await hashes(baseImage)
   return [`${REPOSITORY}:${version}-${agent}`, `${ENGINE_REPOSITORY}:${version}-${engine}`]
 }
 
-/** Both kinds of images in this Docker, of every version and every Berth. */
+/** Both kinds of images in this Docker engine, of every version and every Berth. */
 export async function allImages(docker: Docker): Promise<NamedImage[]> {
   return [...(await namedImages(docker, REPOSITORY)), ...(await namedImages(docker, ENGINE_REPOSITORY))]
 }
 
-/** Removes the images of a version, but for those that containers are made of; nothing happens when there are none. */
+/** Removes the images of a version, except those that containers use. Does nothing if there are none. */
 export async function removeEngineImages(docker: Docker, version: string): Promise<void> {
   requireEngineVersion(version)
   for (const image of await allImages(docker))
     if (image.version === version) await docker.getImage(image.name).remove().catch(ignoreStatus(404, 409))
 }
 
-/** True where images can be built at all: the base is there, or a registry that has it answers. */
+/** True if images can be built at all: the base exists locally, or a registry that has it responds. */
 export async function canBuild(docker: Docker, baseImage: string, signal?: AbortSignal): Promise<boolean> {
   if (await hasImage(docker, baseImage)) return true
   const inRegistry = docker
@@ -210,14 +215,14 @@ export async function canBuild(docker: Docker, baseImage: string, signal?: Abort
   return Promise.race([inRegistry.catch(() => false), bound])
 }
 
-/** An image in Docker's answer about disk usage. */
+/** An image in Docker's disk usage response. */
 export interface ImageSize {
   RepoTags?: string[] | null
   Size: number
   SharedSize: number
 }
 
-/** Engine images among others, and their bytes together: with the base that they are made from, once for a version. */
+/** Number and total bytes of engine images in a list. The base of a version's images counts once. */
 export function imageBytes(images: ImageSize[]): { count: number; bytes: number } {
   const shared = new Map<string, number>()
   let [count, bytes] = [0, 0]
@@ -245,7 +250,7 @@ function readNames(names: string[] | null | undefined, repository: string) {
   })
 }
 
-/** The platform of Docker's machine, which may be another one than this. */
+/** The platform of Docker's machine, which may differ from this machine's. */
 async function platformOf(docker: Docker): Promise<Platform> {
   const { Os: os, Arch: arch } = await docker.version()
   const cpu = { amd64: 'x64', arm64: 'arm64' }[arch]
@@ -257,7 +262,7 @@ async function platformOf(docker: Docker): Promise<Platform> {
 
 let sources: Promise<Map<string, Buffer>> | undefined
 
-/** Hashes of what the two images are made from, beside the version; the files are read once. */
+/** Hashes of the sources of the two images, apart from the version. The files are read once. */
 async function hashes(baseImage: string): Promise<{ engine: string; agent: string }> {
   sources ??= readSources(join(ROOT, 'agentd'))
   const files = await sources

@@ -7,7 +7,7 @@ test('versions are ordered by numbers, not by letters', () => {
   assert.deepEqual(sorted, ['2026.9.5', '2026.9.6', '2026.9.33', '2026.10.1', '2027.1.1'])
 })
 
-test('nothing but a version gets into a path or a command', () => {
+test('only a version can get into a path or a command', () => {
   for (const text of [
     'latest',
     '',
@@ -24,7 +24,7 @@ test('nothing but a version gets into a path or a command', () => {
   assert.ok(isEngineVersion('2026.10.33'))
 })
 
-test('an installation for another machine lies elsewhere', () => {
+test('an installation for another platform has its own folder', () => {
   const here = thisPlatform()
   assert.equal(engineFolder('/engines', '2026.9.6'), '/engines/2026.9.6')
   const other = { ...here, cpu: here.cpu === 'x64' ? 'arm64' : 'x64' }

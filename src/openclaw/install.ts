@@ -1,4 +1,4 @@
-/** Engine versions installed as folders: what the process runtime runs, and what images are made from. */
+/** Engine versions installed as folders: the process runtime runs them, and images are built from them. */
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,16 +15,16 @@ const LAUNCH_MS = 120_000
 const DU_MS = 60_000
 const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
 
-/** True for a text in the form of an engine's version; no other text gets into a command or a path. */
+/** True if a text has the form of an engine version; no other text gets into a command or a path. */
 export const isEngineVersion = (version: string): boolean => ENGINE_VERSION.test(version)
 
-/** @throws EngineError when it has not. */
+/** @throws EngineError if it does not. */
 export function requireEngineVersion(version: string): void {
   if (!isEngineVersion(version))
     throw new EngineError('unknown_version', `${JSON.stringify(version)} is not a version like 2026.9.6`)
 }
 
-/** The platform by which npm chooses prebuilt packages, in npm's words. */
+/** The platform that npm uses to choose prebuilt packages, in npm's terms. */
 export interface Platform {
   os: string
   cpu: string
@@ -35,10 +35,10 @@ export interface InstallOptions {
   version: string
   /** Folder of all versions. */
   dir: string
-  /** Gets what is done, line by line. */
+  /** Receives progress, line by line. */
   onLine?: ((line: string) => void) | undefined
   signal?: AbortSignal | undefined
-  /** The machine that will run it; this one unless told. */
+  /** The machine that will run it; this machine by default. */
   platform?: Platform
 }
 
@@ -51,8 +51,8 @@ export function engineFolder(dir: string, version: string, platform = thisPlatfo
 }
 
 /**
- * Installs a version from the package registry, once: resolves to its folder, in which `node_modules/openclaw` is.
- * The folder appears whole or not at all; several installers, also in other processes, wait for the first.
+ * Installs a version from the package registry, once. Resolves to its folder, which contains `node_modules/openclaw`.
+ * The folder appears whole or not at all; concurrent installers, including other processes, wait for the first.
  * @throws EngineError
  */
 export async function installEngine(options: InstallOptions): Promise<string> {
@@ -63,12 +63,12 @@ export async function installEngine(options: InstallOptions): Promise<string> {
 }
 
 /**
- * The lock of a folder of engines. Its holder alone adds engines, removes them, and makes images of them.
- * Up to 0.2.0 locks were other files, `.install.lock` and `.build.lock`, which may still lie there.
+ * The lock of an engines folder. Only its holder may add engines, remove them, or build images from them. Versions up
+ * to 0.2.0 used two other lock files, `.install.lock` and `.build.lock`, which may still exist.
  */
 export const enginesLock = (dir: string): string => join(dir, '.engines.lock')
 
-/** {@link installEngine} for who holds {@link enginesLock}. */
+/** {@link installEngine} for callers that hold {@link enginesLock}. */
 export async function installHolding(options: InstallOptions): Promise<string> {
   const { version, dir, onLine, signal, platform = thisPlatform() } = options
   const folder = engineFolder(dir, version, platform)
@@ -76,7 +76,7 @@ export async function installHolding(options: InstallOptions): Promise<string> {
     await completeLifecycle(folder, version, signal)
     return folder
   }
-  // Other folders of this kind are of processes that died: one holds the lock at a time.
+  // Only one process holds the lock, so other folders of this kind belong to dead processes.
   await removeLeftovers(folder, 0)
   const draft = temporaryName(folder)
   try {
@@ -102,27 +102,27 @@ export async function installedEngines(dir: string): Promise<string[]> {
   return names.filter(isEngineVersion)
 }
 
-/** Bytes of a folder on the disk, as `du` counts them. */
+/** Size of a folder on disk in bytes, as `du` counts it. */
 export async function folderBytes(folder: string): Promise<number> {
   const { stdout } = await promisify(execFile)('du', ['-sk', folder], { timeout: DU_MS })
   return Number.parseInt(stdout, 10) * 1024
 }
 
 /**
- * Removes an installed version, for whatever machines it was installed; nothing happens when there is none. Waits for
- * who installs engines or makes images of them.
+ * Removes an installed version, for every platform. Does nothing if there is none. Waits while others install engines
+ * or build images from them.
  */
 export async function removeInstalledEngine(dir: string, version: string): Promise<void> {
   if (!(await isThere(dir))) return
   await withLock(enginesLock(dir), {}, () => removeHolding(dir, version))
 }
 
-/** {@link removeInstalledEngine} for who holds {@link enginesLock}. */
+/** {@link removeInstalledEngine} for callers that hold {@link enginesLock}. */
 export async function removeHolding(dir: string, version: string): Promise<void> {
   const folder = engineFolder(dir, version)
   for (const name of await readdir(dir)) {
     if (name !== version && !name.startsWith(`${version}-`)) continue
-    // Under another name first, so that half of it is never taken for an installed version.
+    // Renames it first, so that a partly removed folder is never mistaken for an installed version.
     const going = temporaryName(folder)
     await rename(join(dir, name), going)
     await rm(going, { recursive: true, force: true, maxRetries: 5 })
@@ -147,7 +147,7 @@ async function fill(
     '--omit=dev',
     '--package-lock',
   ]
-  // The engine's install scripts only print and tidy up; its native code comes prebuilt.
+  // The engine's install scripts only print and tidy up; its native code is prebuilt.
   args.push(
     '--ignore-scripts',
     '--no-engine-strict',
@@ -161,18 +161,18 @@ async function fill(
   await npm(args, { cwd: draft, onLine, signal })
   await checkComplete(draft, version, platform)
   await completeLifecycle(draft, version, signal)
-  onLine?.('Removing what is not needed to run it')
+  onLine?.('Removing files that running it does not need')
   await prune(draft)
 }
 
-/** False for an installed version whose first launch waits for a Node that can run it. */
+/** False for an installed version that still needs its first launch on a Node that can run it. */
 export const isComplete = async (folder: string): Promise<boolean> =>
   !(await isThere(join(folder, 'node_modules/openclaw/.openclaw-lifecycle-pending')))
 
 /**
- * Without its install scripts the package counts as half installed, and does what is left at its first launch: by us,
- * since agents cannot write here. An engine that needs another Node than ours waits for that: an image has its own
- * (engine.Dockerfile), and a later start of Berth may have it.
+ * Without its install scripts the package counts as half installed, and finishes at its first launch. Berth does that
+ * launch, because agents cannot write to the folder. An engine that needs another Node than Berth's waits: an image has
+ * its own Node (engine.Dockerfile), and a later start of Berth may have a suitable one.
  */
 async function completeLifecycle(
   folder: string,
@@ -180,7 +180,7 @@ async function completeLifecycle(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   if (await isComplete(folder)) return
-  // Imported here: `web` knows versions, and never compares Nodes.
+  // Imported only here: `web` lists versions and never compares Node ranges.
   const { nodeObstacle, readNodeRange } = await import('./node-range.ts')
   if (nodeObstacle(version, { range: await readNodeRange(folder), node: process.versions.node })) return
   const options = { timeout: LAUNCH_MS, ...(signal && { signal }) }
@@ -198,7 +198,7 @@ interface LockedPackage {
   peer?: boolean
 }
 
-/** npm leaves out optional packages that it could not download, and says nothing: the engine's native code is such. */
+/** npm silently leaves out optional packages that it could not download, such as the engine's native code. */
 async function checkComplete(draft: string, version: string, platform: Platform): Promise<void> {
   const lock = JSON.parse(await readFile(join(draft, 'package-lock.json'), 'utf8'))
   const packages = Object.entries(lock.packages as Record<string, LockedPackage>).filter(
@@ -240,8 +240,8 @@ export function thisPlatform(): Platform {
 }
 
 /**
- * Parts of the package that a gateway behind Berth never opens: its program for cloud machines of its own, its
- * web interface (Berth turns it off), its manual, and the driver for a desktop that a container does not have.
+ * Parts of the package that a gateway behind Berth never opens: a worker for cloud machines, the web interface
+ * (disabled by Berth), the manual, and a driver for desktops, which containers lack.
  */
 const FOLDERS = [
   'node_modules/openclaw/dist/worker',
@@ -250,10 +250,10 @@ const FOLDERS = [
   'node_modules/@trycua',
 ]
 
-/** For compilers, debuggers and readers. Other Markdown stays: skills and hooks are written in it. */
+/** For compilers, debuggers and readers. Other Markdown stays, because skills and hooks use it. */
 const FILES = /\.(map|d\.ts|d\.mts|d\.cts)$|^(readme|changelog|history)\.md$/i
 
-/** Removes from an installed engine what running it does not need: about half of its bytes. */
+/** Removes files that running the engine does not need: about half of its bytes. */
 async function prune(dir: string): Promise<void> {
   for (const folder of FOLDERS) await rm(join(dir, folder), { recursive: true, force: true })
   for (const entry of await readdir(dir, { recursive: true, withFileTypes: true }))
@@ -261,8 +261,8 @@ async function prune(dir: string): Promise<void> {
 }
 
 /**
- * The versions that agents can run: those of the settings, and those that a worker has; the newest first. Not among
- * them is what no worker that has it can run: `obstacles` says why.
+ * The versions that agents can run, newest first: those in the settings, and those that a worker has. Leaves out
+ * versions that none of their workers can run; `obstacles` gives the reason.
  */
 export async function knownVersions(
   db: Queryable,

@@ -8,7 +8,7 @@ import { nodeObstacle, readNodeRange } from './node-range.ts'
 const TWO_LINES = '>=24.22.1 <25 || >=26.12.1'
 const obstacle = (range?: string, node?: string) => nodeObstacle('2026.10.6', { range, node })
 
-test('an engine runs on the versions of Node that its range has, and on no other', () => {
+test('an engine runs only on versions of Node within its range', () => {
   for (const node of ['24.22.1', '24.30.0', '26.12.1', '27.0.0', '27.0.0-nightly20261101abcdef'])
     assert.equal(obstacle(TWO_LINES, node), null, node)
   for (const node of ['22.21.0', '24.21.0', '24.22.0', '24.22.1-rc.1', '25.9.0', '26.12.0'])
@@ -18,14 +18,14 @@ test('an engine runs on the versions of Node that its range has, and on no other
   assert.ok(obstacle('^22.14 || >=24', '23.11.0'))
 })
 
-test('an engine that cannot run is shown with the Node that it needs, and the one that it has', () => {
+test('the obstacle names the Node that the engine needs, and the one it has', () => {
   assert.equal(
     obstacle(TWO_LINES, '24.21.0'),
     'OpenClaw 2026.10.6 needs Node >=24.22.1 <25 || >=26.12.1, and would run on Node 24.21.0',
   )
 })
 
-test('an engine whose range or Node is not known counts as one that can run', () => {
+test('an engine with an unknown range or Node counts as runnable', () => {
   for (const range of [undefined, '', '*', 'the newest one']) assert.equal(obstacle(range, '24.21.0'), null)
   for (const node of [undefined, '', 'unknown']) assert.equal(obstacle(TWO_LINES, node), null)
 })

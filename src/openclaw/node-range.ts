@@ -1,10 +1,13 @@
-/** The Node that an engine takes, by `engines.node` of its package: OpenClaw ends at once on any other. */
+/**
+ * The versions of Node that an engine supports, from `engines.node` of its package. OpenClaw exits at once on any
+ * other.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { satisfies, valid, validRange } from 'semver'
 import { hasCode } from '../lib/files.ts'
 
-/** The range of an engine that is installed in a folder; empty if its package names none. */
+/** The range of an engine installed in a folder; empty if its package names none. */
 export async function readNodeRange(folder: string): Promise<string> {
   const text = await readFile(join(folder, 'node_modules/openclaw/package.json'), 'utf8').catch((error) => {
     if (hasCode(error, 'ENOENT')) return '{}'
@@ -14,7 +17,7 @@ export async function readNodeRange(folder: string): Promise<string> {
   return typeof range === 'string' ? range : ''
 }
 
-/** Why an engine cannot run on a version of Node; null if it can, or if the range or the Node is not known. */
+/** Why an engine cannot run on a version of Node; null if it can, or if the range or the version is unknown. */
 export function nodeObstacle(
   version: string,
   { range, node }: { range: string | undefined; node: string | undefined },

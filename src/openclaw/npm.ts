@@ -1,16 +1,16 @@
-/** Runs the machine's npm as the user would in a shell, with their settings (registry, proxy, certificates). */
+/** Runs the machine's npm with the user's settings (registry, proxy, certificates), as a shell would. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { EngineError, type EngineErrorCode } from './engine-error.ts'
 
-/** The registry and the disk decide how long an install takes: 30 to 45 s measured on a good line. */
+/** The registry and the disk decide how long an install takes: 30 to 45 s measured on a fast connection. */
 const NPM_MS = 15 * 60_000
-/** How much of what npm says is kept for its failure. */
+/** How many lines of npm's output are kept to explain a failure. */
 const KEPT_LINES = 40
-/** Exit code of a shell that does not find the command. */
+/** Exit code of a shell that cannot find the command. */
 const NOT_FOUND = 127
 
-/** npm's and the system's codes of failures whose remedy we know. */
+/** Error codes of npm and the system with a known remedy. */
 const REASONS: [RegExp, EngineErrorCode, string][] = [
   [
     /\bENOSPC\b|no space left/i,
@@ -31,7 +31,7 @@ const REASONS: [RegExp, EngineErrorCode, string][] = [
 ]
 
 /**
- * Runs `npm <args>` in a folder; `onLine` gets what it prints.
+ * Runs `npm <args>` in a folder; `onLine` receives its output.
  * @throws EngineError
  */
 export async function npm(
@@ -39,8 +39,8 @@ export async function npm(
   options: { cwd: string; onLine?: ((line: string) => void) | undefined; signal?: AbortSignal | undefined },
 ): Promise<void> {
   options.signal?.throwIfAborted()
-  // A group of its own: npm's helpers end with it, and Ctrl-C at a terminal reaches us first.
-  // Agents run as another user than we, who must be able to read what is installed.
+  // A process group of its own: npm's helpers end with it, and Ctrl-C at a terminal reaches this process first. Agents
+  // run as another user, who must be able to read what is installed.
   const child = spawn('sh', ['-c', 'umask 022 && exec npm "$@"', 'sh', ...args], {
     cwd: options.cwd,
     detached: true,
@@ -68,7 +68,7 @@ export async function npm(
     if (code === NOT_FOUND)
       throw new EngineError(
         'failed',
-        'npm is not found: engines are installed with it, it comes with Node.js',
+        'npm was not found: it installs engines and comes with Node.js',
       )
     if (code !== 0) throw explain(said)
   } finally {
@@ -89,6 +89,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // npm ended in between.
+    // npm has just ended.
   }
 }

@@ -17,19 +17,19 @@ const ada = {
 }
 const textOf = (path: string, agent = ada) => seedFiles(agent).find((file) => file.path === path)?.text ?? ''
 
-test('the manifest says what the owner said, and is valid JSON whatever the name', () => {
+test('the manifest repeats what the owner entered, and is valid JSON for any name', () => {
   const manifest = JSON.parse(textOf('manifest.json'))
   assert.equal(manifest.version, 1)
   assert.deepEqual(manifest.agent, { name: ada.name, description: ada.description, emoji: '⚓' })
 })
 
-test('values stay on their line', () => {
+test('values stay on one line', () => {
   assert.match(textOf('workspace/IDENTITY.md'), /^- \*\*Name:\*\* Ada "the first"$/m)
   assert.match(textOf('workspace/USER.md'), /^- \*\*Name:\*\* Grace$/m)
   assert.match(textOf('README.md'), /^# Ada "the first"$/m)
 })
 
-test('git keeps the work of the agent, and neither secrets nor what tools make again', async (t) => {
+test("git keeps the agent's work, without secrets or what tools can recreate", async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'berth-seed-'))
   t.after(() => rm(root, { recursive: true, force: true }))
   const git = async (...args: string[]) => (await promisify(execFile)('git', ['-C', root, ...args])).stdout

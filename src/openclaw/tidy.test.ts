@@ -9,7 +9,7 @@ import { tidyInstalled } from './tidy.ts'
 
 const DAY_MS = 86_400_000
 
-test('installed versions that nobody has needed for the time of grace are removed, and so is what killed installers left', async (t) => {
+test('versions unused for the grace period are removed, with the remains of killed installers', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-tidy-'))
   t.after(() => rm(dir, { recursive: true }))
   const daysAgo = async (days: number, ...names: string[]) => {
@@ -23,7 +23,7 @@ test('installed versions that nobody has needed for the time of grace are remove
   await daysAgo(1, '2026.9.3', '2026.9.7.new-0123456789ab')
   const tidying = { keep: ['2026.9.2'], graceMs: 7 * DAY_MS }
   const release = tryLock(enginesLock(dir))
-  assert.deepEqual(await tidyInstalled(dir, tidying), [], 'another process makes an image of one')
+  assert.deepEqual(await tidyInstalled(dir, tidying), [], 'another process is building an image from one')
   release?.()
   const removed = await tidyInstalled(dir, tidying)
   assert.deepEqual(
@@ -32,7 +32,7 @@ test('installed versions that nobody has needed for the time of grace are remove
   )
   const left = ['2026.9.2', '2026.9.3', '2026.9.7.new-0123456789ab', 'notes']
   assert.deepEqual((await readdir(dir)).filter((name) => !name.startsWith('.')).sort(), left)
-  // The version was needed a moment ago, so another Berth on this folder keeps it as well.
+  // The version was in use a moment ago, so other Berths that share this folder also keep it.
   assert.deepEqual(await tidyInstalled(dir, { ...tidying, keep: [] }), [])
   assert.deepEqual(await tidyInstalled(join(dir, 'nowhere'), tidying), [])
 })

@@ -1,6 +1,6 @@
 /**
- * Removing engines that nobody needs any more. Several Berths may share a Docker engine or a folder: each marks what it
- * needs as used, again and again, and what was not used by anybody for the time of grace goes.
+ * Removes engines that are no longer needed. Several Berths may share a Docker engine or a folder: each regularly marks
+ * what it needs as used, and engines that nobody marks for the grace period are removed.
  */
 import { access, constants, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,14 +13,13 @@ import { engineFolder, enginesLock, installedEngines, isEngineVersion, removeHol
 export interface Tidying {
   /** Versions that this Berth needs. */
   keep: string[]
-  /** Milliseconds without use after which one goes. */
+  /** Milliseconds without use after which an engine is removed. */
   graceMs: number
 }
 
 /**
- * Removes engine images that are out of use, also those of versions in use that were made from something older. Docker
- * keeps those that containers are made of.
- * @returns the names of what was removed.
+ * Removes unused engine images, including outdated images of versions in use. Docker keeps images that containers use.
+ * @returns the names of the removed images.
  */
 export async function tidyImages(
   docker: Docker,
@@ -33,7 +32,7 @@ export async function tidyImages(
   for (const { name } of await allImages(docker)) {
     const image = docker.getImage(name)
     if (needed.has(name)) {
-      // Docker writes down when an image was last given a name, be it the one that it has.
+      // Docker records when an image was last tagged, even with the name it already has.
       const [repo = '', tag] = name.split(':')
       await image.tag({ repo, ...(tag !== undefined && { tag }) }).catch(ignoreStatus(404))
       continue
@@ -50,14 +49,14 @@ function lastUsed({ Created, Metadata }: { Created: string; Metadata?: { LastTag
 }
 
 /**
- * Removes installed versions that are out of use, and what killed installers left; nothing while another process
- * installs engines or makes images of them. @returns the folders.
+ * Removes unused installed versions and the remains of killed installers. Does nothing while another process installs
+ * engines or builds images from them. @returns the removed folders.
  */
 export async function tidyInstalled(dir: string, { keep, graceMs }: Tidying): Promise<string[]> {
   const now = new Date()
   for (const version of await installedEngines(dir))
     if (keep.includes(version)) await utimes(engineFolder(dir, version), now, now).catch(() => {})
-  // A folder that only others may change is tidied by them.
+  // A folder that only other users may change is tidied by them.
   const isOurs = await access(dir, constants.W_OK).then(
     () => true,
     () => false,

@@ -1,4 +1,4 @@
-/** Images in archives: OCI layouts, with the manifest of `docker save` beside it, and older ones of `docker save`. */
+/** Image archives: OCI layouts that also contain the manifest of `docker save`, and older archives of `docker save`. */
 import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readFile, rename, rm, stat } from 'node:fs/promises'
@@ -23,7 +23,7 @@ import { readTar } from './layer.ts'
 
 const blobName = ({ digest }: Descriptor) => `blobs/${digest.replace(':', '/')}`
 
-/** Writes an image as an archive that `docker load` and `ctr images import` take; it appears whole or not at all. */
+/** Writes an image as an archive that `docker load` and `ctr images import` accept. It appears whole or not at all. */
 export async function writeArchive(path: string, image: PackedImage, name: string): Promise<void> {
   const { manifest, config, layers } = image
   const annotations = {
@@ -74,12 +74,12 @@ export async function writeArchive(path: string, image: PackedImage, name: strin
 
 const savedManifest = z.array(z.object({ Config: z.string(), Layers: z.array(z.string()) })).length(1)
 
-/** Reads the image of an archive, into files of `dir`. @throws EngineError */
+/** Reads an image from an archive into files of `dir`. @throws EngineError */
 export async function readArchive(path: string, architecture: Architecture, dir: string): Promise<RawImage> {
   const files = await unpack(path, dir)
   const find = (name: string): string => {
     const found = files.get(posix.normalize(name))
-    if (!found) throw new EngineError('no_base_image', `${path} is no archive of an image: it has no ${name}`)
+    if (!found) throw new EngineError('no_base_image', `${path} is not an image archive: it has no ${name}`)
     return found
   }
   const blobOf = (descriptor: Descriptor) => find(blobName(descriptor))
@@ -93,12 +93,12 @@ export async function readArchive(path: string, architecture: Architecture, dir:
   }
   const saved = savedManifest.safeParse(JSON.parse(await readFile(find('manifest.json'), 'utf8')))
   const [one] = saved.data ?? []
-  if (!one) throw new EngineError('no_base_image', `${path} has not exactly one image`)
+  if (!one) throw new EngineError('no_base_image', `${path} must have exactly one image`)
   const config = readConfig(await readFile(find(one.Config)))
   return { config, layers: one.Layers.map((name) => ({ path: find(name) })) }
 }
 
-/** The files of an archive by their names, each in a file of `dir`; links lead to the same one. */
+/** The files of an archive by name, each in a file of `dir`; links share their target's file. */
 async function unpack(path: string, dir: string): Promise<Map<string, string>> {
   const files = new Map<string, string>()
   const links = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Credentials for registries, from where Docker keeps them: `config.json` in DOCKER_CONFIG, or in `~/.docker`. */
+/** Credentials for registries, from Docker's own files: `config.json` in DOCKER_CONFIG, or in `~/.docker`. */
 import { execFile } from 'node:child_process'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ const dockerConfig = z.object({
   credHelpers: z.record(z.string(), z.string()).optional(),
 })
 
-/** `user:password` for a registry; undefined where none is kept. @throws EngineError where they cannot be read. */
+/** `user:password` for a registry; undefined if none is stored. @throws EngineError if they cannot be read. */
 export async function credentialsFor(
   registry: string,
   dir = process.env.DOCKER_CONFIG || join(homedir(), '.docker'),
@@ -30,7 +30,7 @@ export async function credentialsFor(
   const text = await readIfExists(path)
   if (text === null) return undefined
   const parsed = dockerConfig.safeParse(parseJson(text))
-  if (!parsed.success) throw new EngineError('failed', `${path} is not as Docker writes it`)
+  if (!parsed.success) throw new EngineError('failed', `${path} is not a Docker configuration`)
   const { auths = {}, credsStore, credHelpers = {} } = parsed.data
   const key = registry === 'docker.io' ? HUB : registry
   const { auth, username, password } = auths[key] ?? auths[`https://${key}`] ?? {}
@@ -40,9 +40,9 @@ export async function credentialsFor(
   return helper ? askHelper(helper, key) : undefined
 }
 
-/** Asks a credential helper of Docker; one that knows nothing of the registry fails. */
+/** Asks a credential helper of Docker, which fails for a registry that it does not know. */
 function askHelper(helper: string, registry: string): Promise<string | undefined> {
-  if (!/^[\w.-]+$/.test(helper)) throw new EngineError('failed', `${helper} is no credential helper`)
+  if (!/^[\w.-]+$/.test(helper)) throw new EngineError('failed', `${helper} is not a credential helper`)
   return new Promise((resolve) => {
     const options = { timeout: HELPER_MS }
     const child = execFile(`docker-credential-${helper}`, ['get'], options, (error, stdout) => {

@@ -1,4 +1,4 @@
-/** An image as it lies in a folder while it is made: its configuration, and its layers as files (OCI image spec 1.1). */
+/** An image in a folder while it is built: its configuration, and its layers as files (OCI image spec 1.1). */
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,23 +31,23 @@ const config = z.looseObject({
 })
 export type ImageConfig = z.infer<typeof config>
 
-/** `amd64`, `arm64`, as images name processors. */
+/** The name of a processor in images: `amd64`, `arm64`. */
 export type Architecture = string
 
-/** A file with a part of an image. */
+/** A file with one part of an image. */
 export interface Blob {
   descriptor: Descriptor
   path: string
 }
 
-/** A layer as it came: compressed or not. */
+/** A layer as received, compressed or not. */
 export interface RawLayer {
   path: string
-  /** The digest of the file, where it is known. */
+  /** The digest of the file, if known. */
   digest?: string
 }
 
-/** An image as it came. */
+/** An image as received. */
 export interface RawImage {
   config: ImageConfig
   layers: RawLayer[]
@@ -58,7 +58,7 @@ export interface Image {
   layers: Blob[]
 }
 
-/** A whole image: what is pushed, or written into an archive. */
+/** A complete image, to be pushed or written into an archive. */
 export interface PackedImage {
   /** The manifest, whose digest is the image's. */
   manifest: Blob
@@ -66,7 +66,7 @@ export interface PackedImage {
   layers: Blob[]
 }
 
-/** Reads a manifest, an index or a configuration. @throws EngineError where it is malformed. */
+/** Reads a manifest, an index or a configuration. @throws EngineError if it is malformed. */
 const readIndex = (bytes: Buffer) => read(index, bytes, 'an index')
 export const readManifest = (bytes: Buffer) => read(manifest, bytes, 'a manifest')
 export const readConfig = (bytes: Buffer): ImageConfig => read(config, bytes, 'a configuration')
@@ -79,7 +79,7 @@ function read<T>(schema: z.ZodType<T>, bytes: Buffer, what: string): T {
   }
 }
 
-/** The manifest in an index that is of a platform. @throws EngineError where there is none. */
+/** The manifest for a platform in an index. @throws EngineError if there is none. */
 export function choosePlatform(bytes: Buffer, architecture: Architecture): Descriptor {
   const all = readIndex(bytes).manifests
   const fits = all.find(({ platform: of }) => of?.os === 'linux' && of.architecture === architecture)
@@ -90,7 +90,7 @@ export function choosePlatform(bytes: Buffer, architecture: Architecture): Descr
 
 export const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
-/** Completes an image: writes its configuration and manifest into `dir`. The same image has the same digest. */
+/** Completes an image: writes its configuration and manifest into `dir`. The same image always gets the same digest. */
 export async function packImage(dir: string, { config, layers }: Image): Promise<PackedImage> {
   const packedConfig = await writeBlob(dir, MEDIA.config, config)
   const body = {

@@ -1,4 +1,7 @@
-/** Layers of images: reproducible archives, whose digest says what is in them and nothing of when or where they were made. */
+/**
+ * Image layers as reproducible archives, whose digest depends only on their content, not on when or where they were
+ * built.
+ */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lstat, open, readdir, readFile, readlink, rename } from 'node:fs/promises'
@@ -11,11 +14,11 @@ import { temporaryName } from '../../lib/files.ts'
 import { EngineError } from '../engine-error.ts'
 import { type Blob, MEDIA, type RawLayer } from './image.ts'
 
-/** A file, folder or link of a layer, all of which belong to root. */
+/** A file, folder or link in a layer, owned by root. */
 export interface Entry {
-  /** The entry's path, without a slash in front. */
+  /** The entry's path, without a leading slash. */
   name: string
-  /** The content of a file; without it and without `link` it is a folder. */
+  /** The content of a file; an entry without `content` and `link` is a folder. */
   content?: Buffer
   /** The target of a symbolic link. */
   link?: string
@@ -28,7 +31,7 @@ export interface Layer {
   diffId: string
 }
 
-/** The entries of a folder, in an order that is the same on every machine. @param keep whether a path belongs to them. */
+/** The entries of a folder, in the same order on every machine. @param keep whether to include a path. */
 export async function* entriesOf(
   folder: string,
   name: string,
@@ -50,7 +53,7 @@ export async function* entriesOf(
   }
 }
 
-/** Packs entries as a layer, into a file of `dir`. */
+/** Packs entries into a layer, written to a file of `dir`. */
 export async function makeLayer(
   dir: string,
   entries: AsyncIterable<Entry> | Iterable<Entry>,
@@ -80,7 +83,7 @@ async function fill(archive: Pack, entries: AsyncIterable<Entry> | Iterable<Entr
   archive.finalize()
 }
 
-/** Compresses an archive into a file of `dir` that is named by its digest. */
+/** Compresses an archive into a file of `dir`, named after its digest. */
 async function compress(dir: string, archive: Readable): Promise<Layer> {
   const path = temporaryName(join(dir, 'layer'))
   const plain = createHash('sha256')
@@ -112,8 +115,8 @@ function tap(see: (chunk: Buffer) => void) {
 }
 
 /**
- * A layer of a base image as images have them: compressed, and with the media type of what it is.
- * @throws EngineError where it is another one than its digest says.
+ * A base image's layer in the form that images use: compressed, and with the media type of its format.
+ * @throws EngineError if its content does not match its digest.
  */
 export async function takeLayer(dir: string, { digest, path }: RawLayer): Promise<Blob> {
   const kind = await compressionOf(path)
@@ -151,7 +154,7 @@ async function compressionOf(path: string): Promise<'gzip' | 'zstd' | 'none'> {
   }
 }
 
-/** Reads a tar, unpacked by `unpack`, entry after entry: each is to be read or resumed before the next one comes. */
+/** Reads a tar, unpacked by `unpack`, one entry at a time: read or resume each entry to get the next. */
 export function readTar(source: Readable, unpack?: Transform): ReturnType<typeof extract> {
   const entries = extract()
   const fail = (error: Error) => entries.destroy(error)

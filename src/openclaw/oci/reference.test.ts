@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { engineImageReference, formatReference, parseReference } from './reference.ts'
 
-test('the name of an image is read as Docker reads it', () => {
+test('an image name is parsed the way Docker parses it', () => {
   const digest = `sha256:${'a'.repeat(64)}`
   const cases: [text: string, full: string][] = [
     ['node:24-bookworm', 'docker.io/library/node:24-bookworm'],
@@ -16,7 +16,7 @@ test('the name of an image is read as Docker reads it', () => {
   for (const [text, full] of cases) assert.equal(formatReference(parseReference(text)), full, text)
 })
 
-test('what is no name of an image is refused', () => {
+test('an invalid image name is refused', () => {
   for (const text of [
     '',
     'A/b:1',
@@ -32,7 +32,7 @@ test('what is no name of an image is refused', () => {
     assert.throws(() => parseReference(text), /is no name of an image/, text)
 })
 
-test('the image of a version has the version in its name', () => {
+test("an engine image's name contains its version", () => {
   const template = 'registry.example.org/berth/openclaw:v{version}-slim'
   assert.equal(
     engineImageReference(template, '2026.9.6'),

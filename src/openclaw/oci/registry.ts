@@ -1,4 +1,4 @@
-/** A client of registries (OCI distribution spec 1.1): what building an image takes of it, and no more. */
+/** A registry client (OCI distribution spec 1.1), limited to what building an image needs. */
 import { createHash } from 'node:crypto'
 import { createWriteStream, openAsBlob } from 'node:fs'
 import { rename } from 'node:fs/promises'
@@ -30,12 +30,12 @@ const BLOB_MS = 30 * 60_000
 const MANIFEST_BYTES = 4 * 1024 * 1024
 const TOKEN_BYTES = 256 * 1024
 
-/** Plain HTTP is for a registry on this machine alone. */
+/** Plain HTTP is only for a registry on this machine. */
 const LOCAL = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
 
 interface Asked extends RequestInit {
   ms?: number
-  /** Statuses that are no error. */
+  /** Statuses that are not errors. */
   ok?: number[]
 }
 
@@ -54,7 +54,7 @@ export class Registry {
     this.#signal = signal
   }
 
-  /** Brings an image into `dir`. @throws EngineError */
+  /** Downloads an image into `dir`. @throws EngineError */
   async pull(tag: string, architecture: Architecture, dir: string): Promise<RawImage> {
     let bytes = await this.#manifest(tag)
     if (isIndex(bytes)) bytes = await this.#manifest(choosePlatform(bytes, architecture).digest)
@@ -64,7 +64,10 @@ export class Registry {
     return { config: readConfig(await this.#small(config)), layers: blobs }
   }
 
-  /** Writes an image under a tag, which is there whole or not at all. @returns the image's digest. @throws EngineError */
+  /**
+   * Pushes an image under a tag; the tag appears only once the image is complete. @returns the image's digest. @throws
+   * EngineError
+   */
   async push(tag: string, { manifest, config, layers }: PackedImage): Promise<string> {
     for (const blob of [...layers, config]) await this.#upload(blob)
     const headers = { 'content-type': manifest.descriptor.mediaType }
@@ -113,7 +116,7 @@ export class Registry {
     return { path, digest: descriptor.digest }
   }
 
-  /** A blob that the registry has already is not sent again. */
+  /** Skips blobs that the registry already has. */
   async #upload({ descriptor, path }: Blob): Promise<void> {
     const found = await this.#ask(this.#blob(descriptor), { method: 'HEAD', ok: [404] })
     if (found.status !== 404) return
@@ -131,11 +134,14 @@ export class Registry {
     return this.#signal ? AbortSignal.any([this.#signal, bound]) : bound
   }
 
-  /** Sends a request, once more with a token where the registry asks for one. @throws EngineError for its refusals. */
+  /**
+   * Sends a request, and repeats it with a token if the registry asks for one. @throws EngineError if the registry
+   * refuses it.
+   */
   async #ask(url: URL, { ms = ASK_MS, ok = [], ...init }: Asked): Promise<Response> {
     const send = async () => {
       const headers = new Headers(init.headers)
-      // A place for uploads may be of another host, which has an authorization of its own in its query.
+      // An upload URL may be on another host, with its authorization in the query.
       if (this.#authorization && url.origin === this.#base.origin)
         headers.set('authorization', this.#authorization)
       return fetch(url, { ...init, headers, signal: this.#within(ms) }).catch((error) => {
@@ -165,9 +171,9 @@ export class Registry {
       [...challenge.matchAll(/\b(\w+)="([^"]*)"/g)].map(([, key, text]) => [key, text]),
     )
     const realm = URL.canParse(said.realm) ? new URL(said.realm) : undefined
-    // Or the password would go over the network in the clear.
+    // Otherwise the password would cross the network in the clear.
     if (!realm || (realm.protocol !== 'https:' && !LOCAL.test(realm.host)))
-      throw new EngineError('failed', `${this.#name} names no place for tokens that can be trusted`)
+      throw new EngineError('failed', `${this.#name} names no trustworthy token server`)
     if (said.service) realm.searchParams.set('service', said.service)
     const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
     realm.searchParams.set('scope', said.scope ?? `repository:${this.#repository}:${actions}`)
@@ -187,7 +193,7 @@ export class Registry {
     if (status === 401 || status === 403)
       return new EngineError(
         'failed',
-        `${what}: the registry takes no credentials of this machine (${status}): docker login`,
+        `${what}: the registry does not accept the credentials of this machine (${status}): docker login`,
       )
     if (status === 404) return new EngineError('failed', `${what} is not in the registry`)
     return new EngineError('failed', `${what}: the registry answers ${status}`)
@@ -200,7 +206,7 @@ export class Registry {
   }
 
   #wrong(digest: string): EngineError {
-    return new EngineError('failed', `the registry ${this.#name} sent something else than ${digest}`)
+    return new EngineError('failed', `the registry ${this.#name} sent other content than ${digest}`)
   }
 }
 

@@ -135,7 +135,7 @@ test('tunnels require the key, and reach processes only if agents may be process
   const socket = await openTunnel(processes, target)
   socket.destroy()
   await assert.rejects(openTunnel({ ...processes, key: 'wrong' }, target), /another AGENT_PROXY_KEY/)
-  await assert.rejects(openTunnel(await way('docker'), target), /takes nobody to this address/)
+  await assert.rejects(openTunnel(await way('docker'), target), /opens no tunnel to this address/)
 })
 
 test('two agent proxies on one machine keep separate egress ports and report them with the key', async (t) => {

@@ -84,7 +84,7 @@ test('an agent proxy replaces the socket of a killed process, but not of a runni
   assert.match(third.output(), /^BERTH_AGENT_PROXY_SOCKET: another process listens on .*agent-proxy\.sock$/m)
   await assert.rejects(
     openTunnel(loadAgentProxy(loadConfig(settings(dir))), '192.0.2.1:1'),
-    /takes nobody to this address/,
+    /opens no tunnel to this address/,
   )
 })
 

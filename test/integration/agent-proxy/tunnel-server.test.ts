@@ -65,7 +65,7 @@ test('the address of another Berth’s agent returns 502', async (t) => {
     talk(port, `CONNECT ${host}:${agentd} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`)
   const answer = await ask('127.0.0.1')
   assert.equal(statusOf(answer), 502)
-  assert.match(answer, /No agent of this Berth is there/)
+  assert.match(answer, /No agent of this Berth has this address/)
 })
 
 test('an address that does not answer times out', async (t) => {

@@ -103,7 +103,7 @@ test('a registry that requires a password gets the one that Docker stores', { sk
   const registry = await startRegistry(t, 'password')
   const name = `${registry}/berth/openclaw:${version}`
   await logIn(registry, 'tester:another')
-  await assert.rejects(build('registry', { name }), /takes no credentials of this machine \(401\)/)
+  await assert.rejects(build('registry', { name }), /does not accept the credentials of this machine \(401\)/)
   await logIn(registry)
   assert.match(await build('registry', { name }), /^sha256:/)
 })
@@ -181,7 +181,7 @@ test('an engine that needs another Node than its base has is rejected before any
   // A base that does not declare its Node counts as fit, and Berth's own Node has to launch the engine once.
   await assert.rejects(build({ archive }, { version: unfit }), {
     code: 'unfit_node',
-    message: /needs Node >=99\.1\.0, also to be installed, and Berth runs on Node \d/,
+    message: /needs Node >=99\.1\.0, even to install, and Berth runs on Node \d/,
   })
   await assert.rejects(readFile(archive), { code: 'ENOENT' })
 })
