@@ -24,7 +24,7 @@ export interface DisksReport {
   room: Room
 }
 
-/** What Docker needs to mount a disk. */
+/** The arguments that Docker needs to mount a disk. */
 export interface DiskPlace {
   device: string
   /** Path in the file system of `device`. */

@@ -18,7 +18,7 @@ import { parseReference } from './oci/reference.ts'
 import { Registry } from './oci/registry.ts'
 
 const AGENTD = fileURLToPath(new URL('../../agentd', import.meta.url))
-/** What the base must contain: these programs in one of the folders below, the user `node`, and certificates. */
+/** Required contents of the base: these programs in one of the folders below, the user `node`, and certificates. */
 const TOOLS = ['node', 'bash', 'curl', 'git', 'tini']
 const PROGRAMS = ['usr/local/bin', 'usr/bin', 'bin', 'usr/local/sbin', 'usr/sbin', 'sbin']
 const CERTIFICATES = 'etc/ssl/certs/ca-certificates.crt'

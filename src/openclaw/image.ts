@@ -150,7 +150,7 @@ const obstacleIn = (version: string, labels: Labels): string | null =>
 
 async function buildEngine(docker: Docker, name: string, options: BuildOptions): Promise<void> {
   const { version, baseImage, enginesDir, onLine, signal } = options
-  // Reports a missing base image before downloading the engine in vain.
+  // Reports a missing base image before it downloads the engine.
   if (!(await canBuild(docker, baseImage, signal)))
     throw new EngineError(
       'no_base_image',

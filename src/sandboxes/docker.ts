@@ -1,7 +1,7 @@
 /**
- * Agents as Docker containers. The names of container, volume and network are fixed (`berth-<agentId>`) and are
- * the locks: whoever comes second adopts what is there. The volume is made first and removed last, so whatever a
- * killed worker leaves half-made is found through it.
+ * Agents as Docker containers. The fixed names of container, volume and network (`berth-<agentId>`) act as locks: a
+ * process that finds one adopts it. The volume is created first and removed last, so that the leftovers of a killed
+ * worker can be found through it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode'
@@ -49,26 +49,26 @@ import {
 export interface DockerOptions {
   /** DOCKER_HOST; undefined: the usual socket. */
   host?: string | undefined
-  /** The Berth whose sandboxes these are: it sees nothing of what others have made on the same engine. */
+  /** The Berth that owns these sandboxes: it ignores what others create on the same engine. */
   owner: Owner
   /** BERTH_AGENT_SUBNETS. */
   subnets: string
-  /** Port of the egress proxy now, on the host's address in each agent's network. */
+  /** Current port of the egress proxy, on the host's address in each agent's network. */
   egressPort(): Promise<number>
-  /** BERTH_DISKS_SOCKET: where the disk helper is; undefined: new volumes have no hard limit. */
+  /** BERTH_DISKS_SOCKET: the disk helper's socket; undefined: new volumes have no hard limit. */
   disksSocket?: string | undefined
-  /** The image that engine images are built from. */
+  /** The base image of engine images. */
   baseImage: string
   /** Folder of installed engine versions, from which images are built. */
   enginesDir: string
 }
 
 const GRACE_MS = 10_000
-/** For what a stop takes beside its grace. */
+/** Time for stopping in addition to the grace period. */
 const STOP_MARGIN_MS = 20_000
-/** Installing and building have bounds of their own; together they are below this. */
+/** Installing and building have limits of their own, which add up to less. */
 const BUILD_MS = 40 * 60_000
-/** The engine takes a name as it begins to make a container, which under load takes seconds. */
+/** The engine reserves a name before it finishes creating the container, which takes seconds under load. */
 const MAKE_MS = 60_000
 const POLL_MS = 100
 
@@ -134,12 +134,12 @@ export class DockerRuntime implements SandboxRuntime {
         (docker, abortSignal) => docker.createContainer(inBody(name, body, abortSignal)).catch(ignoring(409)),
       )
       if (made) return
-      // Another worker was faster: its container is looked at in the next round.
+      // Another worker was faster; the next round inspects its container.
       await sleep(POLL_MS, undefined, { signal })
     } while (performance.now() < deadline)
     throw new SandboxError(
       'internal',
-      `the container of ${agentId} is made and removed by others all the time`,
+      `other workers keep creating and removing the container of ${agentId}`,
     )
   }
 
@@ -202,14 +202,16 @@ export class DockerRuntime implements SandboxRuntime {
   }
 
   async list({ signal }: CallOptions = {}): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
-    // Volumes are listed first: an agent that is made meanwhile is in both lists, and one that is removed in neither.
+    // Lists volumes first, so that an agent created in between is in both lists, and one removed in between is in
+    // neither.
     const volumes = await listVolumes(this.#volumeParts, signal)
     const all = await this.#engine.call('list containers', { signal }, (docker, abortSignal) =>
       docker.listContainers({ all: true, filters: LABELLED, abortSignal }),
     )
     const containers = await ownOf(this.#options.owner, all)
     const sandboxes: Sandbox[] = []
-    // The list has neither exit codes nor times; one by one, as a hundred at once would be no kindness.
+    // The list has neither exit codes nor times. Inspects one at a time, because a hundred concurrent calls would
+    // strain the engine.
     for (const { Labels } of containers) {
       const sandbox = await this.inspect(Labels[AGENT_LABEL] ?? '', { signal })
       if (sandbox) sandboxes.push(sandbox)
@@ -248,7 +250,7 @@ export class DockerRuntime implements SandboxRuntime {
     { signal, onLine }: CallOptions & { onLine?: (line: string) => void } = {},
   ): Promise<void> {
     const { baseImage, enginesDir } = this.#options
-    // First by a call with a short bound: a Docker that hangs is no build that takes long.
+    // A call with a short limit comes first, to tell a hanging Docker from a long build.
     const atHand = await this.engines({ signal })
     if (atHand.some((one) => one.version === version && one.obstacle === null)) return
     await this.#engine.call('build image', { ms: BUILD_MS, signal }, (docker, abortSignal) =>
@@ -260,7 +262,7 @@ export class DockerRuntime implements SandboxRuntime {
     await this.#engine.call('remove images', { ms: SLOW_MS, signal }, (docker) =>
       removeEngineImages(docker, version),
     )
-    // The engine's folder from which the image was made.
+    // The engine's folder from which the image was built.
     await removeInstalledEngine(this.#options.enginesDir, version)
   }
 
@@ -280,7 +282,7 @@ export class DockerRuntime implements SandboxRuntime {
     this.#closing.abort()
   }
 
-  /** The host's address on Docker's own bridge; null where there is none. @throws SandboxError */
+  /** The host's address on Docker's own bridge; null if there is no such bridge. @throws SandboxError */
   async defaultGateway(): Promise<string | null> {
     const networks = await this.#engine.call('list networks', {}, (docker, abortSignal) =>
       docker.listNetworks({ filters: { name: ['bridge'], driver: ['bridge'] }, abortSignal }),
@@ -289,7 +291,7 @@ export class DockerRuntime implements SandboxRuntime {
     return bridge?.IPAM?.Config?.[0]?.Gateway ?? null
   }
 
-  /** True where engine images can be built: the base image is there, or can be pulled. @throws SandboxError */
+  /** True if engine images can be built: the base image exists, or can be pulled. @throws SandboxError */
   canBuild(): Promise<boolean> {
     return this.#engine.call('look for the base image', { ms: SLOW_MS }, (docker, abortSignal) =>
       canBuild(docker, this.#options.baseImage, abortSignal),
@@ -304,12 +306,12 @@ export class DockerRuntime implements SandboxRuntime {
     try {
       return await this.#options.egressPort()
     } catch (error) {
-      const message = `the agent proxy does not say where agents get out: ${(error as Error).message}`
+      const message = `cannot get the egress port from the agent proxy: ${(error as Error).message}`
       throw new SandboxError('unreachable', message, { cause: error })
     }
   }
 
-  /** Docker knows a container's network by its id: one that was made anew is another one to it. */
+  /** Docker refers to a container's network by id, so a recreated network counts as another one. */
   async #rejoin(
     found: ContainerInspectInfo,
     networkId: string,
@@ -334,7 +336,7 @@ export class DockerRuntime implements SandboxRuntime {
     throw new SandboxError('no_image', `there is no image ${name}`)
   }
 
-  /** The container by its name, whoever has made it; undefined when there is none, or it is being removed. */
+  /** The container by name, no matter who created it; undefined if it does not exist or is being removed. */
   async #find(agentId: string, signal: AbortSignal | undefined): Promise<ContainerInspectInfo | undefined> {
     const found = await this.#engine.call('inspect container', { signal }, (docker, abortSignal) =>
       docker.getContainer(nameOf(agentId)).inspect({ abortSignal }).catch(ignoring(404)),
@@ -353,7 +355,7 @@ export class DockerRuntime implements SandboxRuntime {
     throw new SandboxError('not_found', `there is no container of ${agentId}`)
   }
 
-  /** Removes a container, running or not, and waits until it is gone: another call may be at it already (409). */
+  /** Removes a container, running or not, and waits until it is gone. Another call may already be removing it (409). */
   async #removeContainer(id: string, signal: AbortSignal | undefined): Promise<void> {
     await this.#engine.call('remove container', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
       const container = docker.getContainer(id)
@@ -366,7 +368,7 @@ export class DockerRuntime implements SandboxRuntime {
   }
 }
 
-/** The library would put all of it into the address of the request as well. */
+/** The library would otherwise also put the whole body into the URL. */
 function inBody(
   name: string,
   _body: ContainerCreateOptions,

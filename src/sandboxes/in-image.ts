@@ -1,4 +1,4 @@
-/** The places of an agent in an engine's image, and its environment there: the same in Docker and in Kubernetes. */
+/** An agent's paths and environment inside an engine image, the same in Docker and in Kubernetes. */
 import { AGENTD_PORT, type AgentdConfig, GATEWAY_PORT } from '../../agentd/protocol.ts'
 import type { SandboxSpec } from './port.ts'
 
@@ -7,11 +7,11 @@ export const UID = 1000
 export const HOME = '/home/node'
 const ENGINE_DIR = '/opt/openclaw'
 
-/** Bytes of /tmp: part of the agent's memory, not beside it. */
+/** Bytes of /tmp, which count towards the agent's memory. */
 export const tmpBytesOf = ({ memoryBytes }: SandboxSpec['limits']): number =>
   Math.min(512 * 1024 * 1024, Math.floor(memoryBytes / 4))
 
-/** @param proxy the URL of the egress proxy: the network of the agent lets nothing else through. */
+/** @param proxy the URL of the egress proxy: the agent's network allows nothing else. */
 export function environmentOf(
   spec: SandboxSpec,
   { proxy, hardLimit }: { proxy: string; hardLimit?: boolean },
@@ -25,7 +25,7 @@ export function environmentOf(
     gatewayPort: GATEWAY_PORT,
     ...(hardLimit && { hardLimit }),
   }
-  // Only the agent's own loopback is reached past the proxy.
+  // Only the agent's own loopback bypasses the proxy.
   const direct = 'localhost,127.0.0.1,::1'
   return {
     HOME,
@@ -35,7 +35,7 @@ export function environmentOf(
     http_proxy: proxy,
     https_proxy: proxy,
     no_proxy: direct,
-    // Node does not look at them otherwise.
+    // Otherwise Node ignores the proxy variables.
     NODE_USE_ENV_PROXY: '1',
     ...spec.env,
     AGENTD_CONFIG: JSON.stringify(agentd),

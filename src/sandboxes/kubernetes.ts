@@ -1,7 +1,8 @@
 /**
- * Agents as pods of a Kubernetes cluster. Names are fixed (`berth-<agentId>`) and are the locks. A sandbox is its record, a
- * ConfigMap that says what is to run; its pod is there while it runs. The claim is made first and removed last, so
- * whatever a killed worker leaves half-made is found through it. docs/kubernetes.md says why these objects.
+ * Agents as pods of a Kubernetes cluster. Fixed names (`berth-<agentId>`) act as locks. A sandbox is represented by its
+ * record, a ConfigMap with the pod to run; the pod exists only while the sandbox runs. The claim is created first and
+ * removed last, so that the leftovers of a killed worker can be found through it. docs/kubernetes.md explains the
+ * choice of objects.
  */
 import type { V1ConfigMap, V1Pod } from '@kubernetes/client-node'
 import { engineImageReference } from '../openclaw/oci/reference.ts'
@@ -53,26 +54,26 @@ import {
 
 export interface KubernetesOptions {
   cluster: Cluster
-  /** The Berth whose sandboxes these are: it sees nothing of what others have made in the same namespace. */
+  /** The Berth that owns these sandboxes: it ignores what others create in the same namespace. */
   owner: Owner
-  /** Versions of the engine for which there are images. */
+  /** Versions of the engine that have images. */
   versions: string[]
   pods: PodOptions
   proxy: ProxyPeers
   storageClass?: string | undefined
-  /** How long a start waits for its pod, for tests. */
+  /** How long a start waits for its pod; set by tests. */
   startMs?: number
 }
 
 const GRACE_MS = 10_000
 /**
- * The most that a start waits. Longer work, such as pulling an image, goes on by itself, and the next attempt looks at
- * it.
+ * How long a start waits at most. Longer work, such as pulling an image, continues on its own, and the next attempt
+ * checks on it.
  */
 const START_MS = 60_000
-/** A node tells within a second that a pod has ended, a busy one within several. */
+/** A node reports within a second that a pod has ended, a busy node within several. */
 const END_MS = 15_000
-/** Someone else changes the same sandbox at each try. */
+/** For the case that someone else changes the same sandbox at each attempt. */
 const TRIES = 20
 
 export class KubernetesRuntime implements SandboxRuntime {
@@ -107,7 +108,7 @@ export class KubernetesRuntime implements SandboxRuntime {
       const pod = await readPod(this.#cluster, nameOf(agentId), signal)
       const current = found && isSame(found, record)
       if (current && (!pod || isOf(pod, found))) return true
-      // A pod that others have made stays: `start` reports it.
+      // Keeps a pod that others created: `start` reports it.
       if (pod && this.#isOwn(pod)) await deletePod(this.#cluster, pod, { graceSeconds: 10, signal })
       return current || (await this.#writeRecord(found, record, signal))
     })
@@ -120,7 +121,7 @@ export class KubernetesRuntime implements SandboxRuntime {
       if (pod && !this.#isOwn(pod)) throw belongsToOthers('pod', nameOf(agentId), pod.metadata?.labels)
       if (pod && isOf(pod, record) && !isEnded(pod) && !pod.metadata?.deletionTimestamp) return true
       if (pod) await deletePod(this.#cluster, pod, { graceSeconds: isEnded(pod) ? 0 : 10, signal })
-      // Noted first: a pod that a lost node took with it has run.
+      // Recorded first: a pod that disappears with a lost node has run.
       const noted = wasStarted(record) ? record : await this.#writeRecord(record, withRun(record, {}), signal)
       return noted && (await this.#makePod(agentId, record, signal))
     })
@@ -131,7 +132,7 @@ export class KubernetesRuntime implements SandboxRuntime {
       (pod) => {
         const obstacle = pod
           ? obstacleTo(pod)
-          : new SandboxError('internal', 'its pod is deleted as it starts')
+          : new SandboxError('internal', 'its pod was deleted during startup')
         if (obstacle) throw obstacle
         requireNoEnd(pod)
         return pod !== undefined && isRunning(pod)
@@ -165,7 +166,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     const pod = await readPod(this.#cluster, name, signal)
     if (pod && this.#isOwn(pod)) await deletePod(this.#cluster, pod, { graceSeconds: 1, signal })
     const record = await this.#own(agentId, signal)
-    // The policy goes with the record.
+    // The policy is deleted along with the record.
     if (record)
       await this.#cluster.call('delete record', { signal }, ({ core }) => {
         const body = { preconditions: { uid: record.metadata?.uid ?? '' } }
@@ -195,7 +196,8 @@ export class KubernetesRuntime implements SandboxRuntime {
   }
 
   async list({ signal }: CallOptions = {}): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
-    // Volumes are listed first: an agent that is made meanwhile is in both lists, and one that is removed in neither.
+    // Lists volumes first, so that an agent created in between is in both lists, and one removed in between is in
+    // neither.
     const volumes = await listClaims({ ...this.#options, signal })
     const query = { namespace: this.#cluster.namespace, labelSelector: INSTANCE_LABEL }
     const records = await this.#cluster.call('list records', { signal }, ({ core }) =>
@@ -232,7 +234,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     return kubernetesEvents(this.#cluster, this.#options.owner, either)
   }
 
-  /** The Node of an image is known to who builds it, and to nobody here. */
+  /** The Node version of an image is unknown here; only its builder knows it. */
   async engineVersions(): Promise<EngineVersion[]> {
     return this.#options.versions.map((version) => ({ version, obstacle: null }))
   }
@@ -251,11 +253,11 @@ export class KubernetesRuntime implements SandboxRuntime {
     if (this.#options.versions.includes(version)) return
     throw new SandboxError(
       'no_image',
-      `nodes pull images of the engine; none of version ${version} is named in BERTH_ENGINE_VERSIONS`,
+      `nodes pull engine images, and BERTH_ENGINE_VERSIONS does not name version ${version}`,
     )
   }
 
-  /** Images are the registry's and the nodes' own. */
+  /** The registry and the nodes manage the images. */
   async removeEngine(): Promise<void> {}
 
   async tidyEngines(): Promise<string[]> {
@@ -305,7 +307,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
   }
 
-  /** @returns whether nobody has changed it since it was read. */
+  /** @returns false if somebody has changed it since it was read. */
   async #writeRecord(
     before: V1ConfigMap | undefined,
     record: V1ConfigMap,
@@ -324,7 +326,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     return written !== undefined
   }
 
-  /** @returns whether no other pod has the name. */
+  /** @returns false if another pod has the name. */
   async #makePod(agentId: string, record: V1ConfigMap, signal: AbortSignal | undefined): Promise<boolean> {
     const { namespace } = this.#cluster
     const { owner, pods, proxy } = this.#options
@@ -344,14 +346,17 @@ export class KubernetesRuntime implements SandboxRuntime {
     return made !== undefined
   }
 
-  /** Once for each pod, before `start` tells its address. @throws SandboxError; a pod whose network is open is ended. */
+  /**
+   * Checks each pod once, before `start` returns its address. @throws SandboxError; a pod with an open network is
+   * ended.
+   */
   async #requireShut(agentId: string, pod: V1Pod, signal: AbortSignal | undefined): Promise<void> {
     const { openNetwork, guardSeconds: seconds } = this.#options.pods
     if (openNetwork || isShut(await this.#existing(agentId, signal), pod)) return
     const name = nameOf(agentId)
     const reason = await whyNotShut(this.#cluster, name, { seconds, signal }).catch((error) => error)
     if (reason) {
-      // In a pod that has ended by itself no command runs: how it ended says more.
+      // A pod that has ended runs no commands, and the way it ended says more than the failed check.
       const bounds = { ms: END_MS, signal, late: () => reason }
       const error = await waitForPod(this.#cluster, name, bounds, requireNoEnd).then(
         () => reason,
@@ -371,7 +376,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     const record = await this.#own(agentId, signal)
     const pod = record && (await readPod(this.#cluster, nameOf(agentId), signal))
     const version = record?.metadata?.labels?.[VERSION_LABEL] ?? versions[0] ?? ''
-    // A claim is of one node at a time.
+    // Only one node can use a claim at a time.
     const node = pod && isRunning(pod) ? pod.spec?.nodeName : undefined
     const helper = homePod(agentId, engineImageReference(pods.image, version), {
       ...pods,
@@ -380,14 +385,14 @@ export class KubernetesRuntime implements SandboxRuntime {
     return { cluster: this.#cluster, agentId, pod: helper, signal }
   }
 
-  /** Looks and acts again until nobody came between. */
+  /** Reads and acts again until no concurrent change interferes. */
   async #retrying(agentId: string, act: () => Promise<boolean>): Promise<void> {
     for (let tries = 0; tries < TRIES; tries++) if (await act()) return
-    throw new SandboxError('internal', `the sandbox of ${agentId} is changed by others all the time`)
+    throw new SandboxError('internal', `other workers keep changing the sandbox of ${agentId}`)
   }
 }
 
-/** @returns whether the pod is gone. @throws SandboxError that says how it has ended. */
+/** @returns whether the pod is gone. @throws SandboxError that explains how the pod ended. */
 function requireNoEnd(pod: V1Pod | undefined): boolean {
   if (!pod || !isEnded(pod)) return !pod
   throw endOf(pod)

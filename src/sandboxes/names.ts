@@ -1,13 +1,13 @@
-/** Names and labels of what an agent has in Docker or in Kubernetes, by which it is found again. */
+/** Names and labels of an agent's resources in Docker or in Kubernetes, which identify them later. */
 
 import type { Owner } from './owner.ts'
 import { SandboxError } from './port.ts'
 
-/** The label that names the Berth which made a thing: two of them may share a Docker or a namespace. */
+/** The label with the Berth that created a resource: two Berths may share a Docker engine or a namespace. */
 export const INSTANCE_LABEL = 'berth.instance'
 export const AGENT_LABEL = 'berth.agent'
 export const VERSION_LABEL = 'berth.engine-version'
-/** Hash of all that a sandbox was made from. */
+/** Hash of everything that a sandbox was created from. */
 export const SPEC_LABEL = 'berth.spec'
 
 /** The name of an agent’s container or pod, of its volume and of its network. */
@@ -18,7 +18,7 @@ export const labelsOf = (instance: string, agentId: string): Record<string, stri
   [AGENT_LABEL]: agentId,
 })
 
-/** Docker's list filter for all that any Berth has made. */
+/** Docker's list filter for the resources of all Berths. */
 export const LABELLED = { label: [INSTANCE_LABEL] }
 
 type Labels = Record<string, string> | null | undefined
@@ -29,14 +29,14 @@ export function isLabelled({ instance, former }: Owner, labels: Labels): boolean
   return label !== undefined && (label === instance || former.includes(label))
 }
 
-/** The error for a thing that has a name of ours and not our label. */
+/** The error for a resource with one of this Berth's names but without its label. */
 export function belongsToOthers(what: string, name: string, labels: Labels): SandboxError {
   const label = labels?.[INSTANCE_LABEL]
   const advice = label ? ` (${INSTANCE_LABEL}=${label}; if that was this one, set BERTH_INSTANCE to it)` : ''
   return new SandboxError('internal', `the ${what} ${name} belongs to somebody else${advice}`)
 }
 
-/** The things that are the owner's by their labels. A former label counts only where the owner knows the agent. */
+/** The resources whose labels name the owner. A former label counts only if the owner knows the agent. */
 export async function ownOf<T extends { Labels?: Labels }>(owner: Owner, things: T[]): Promise<T[]> {
   const labelled = things.filter(({ Labels }) => isLabelled(owner, Labels))
   const former = labelled.filter(({ Labels }) => Labels?.[INSTANCE_LABEL] !== owner.instance)

@@ -1,4 +1,4 @@
-/** The choice of the runtime that agents have. */
+/** Chooses the runtime for agents. */
 import { lookup } from 'node:dns/promises'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, isIP } from 'node:net'
@@ -18,9 +18,9 @@ import { openProcessRuntime } from './process.ts'
 const AGENTD_DIR = join(import.meta.dirname, '../../agentd')
 
 /**
- * Opens the runtime that BERTH_RUNTIME names. `auto` takes Docker when that can run agents now, and keeps to its
- * first choice: agents that live in one runtime are not found in the other.
- * @throws SandboxError whose message says what to do, when agents cannot run here as processes.
+ * Opens the runtime that BERTH_RUNTIME names. `auto` chooses Docker if it can run agents now, and keeps its first
+ * choice, because agents of one runtime cannot be found in the other.
+ * @throws SandboxError if agents cannot run here as processes; its message says what to do.
  */
 export async function openRuntime(config: Config, log: Logger, owner: Owner): Promise<SandboxRuntime> {
   if (config.BERTH_RUNTIME === 'kubernetes') {
@@ -61,14 +61,14 @@ function createDocker(config: Config, owner: Owner): DockerRuntime {
   })
 }
 
-/** The network of a cluster enforces a policy within seconds. */
+/** A cluster's network enforces a policy within seconds. */
 const GUARD_SECONDS = 60
 
 async function createKubernetes(config: Config, owner: Owner): Promise<KubernetesRuntime> {
   const namespace = config.BERTH_KUBERNETES_NAMESPACE
   const { BERTH_EGRESS_URL: egressUrl, BERTH_ENGINE_IMAGE: image } = config
   if (!egressUrl) throw new ConfigError('BERTH_EGRESS_URL has to be set: agents have no other way out')
-  if (!image) throw new ConfigError('BERTH_ENGINE_IMAGE has to be set: agents of a cluster run no other one')
+  if (!image) throw new ConfigError('BERTH_ENGINE_IMAGE has to be set: agents of a cluster run only this image')
   return new KubernetesRuntime({
     cluster: new Cluster(config.BERTH_KUBERNETES_CONFIG, namespace),
     owner,
@@ -94,7 +94,7 @@ async function createKubernetes(config: Config, owner: Owner): Promise<Kubernete
   })
 }
 
-/** A URL with the address of its host in place of the name, which agents could not look up. @throws SandboxError */
+/** Replaces the host name in a URL with its address, because agents cannot resolve the name. @throws SandboxError */
 async function withAddress(text: string): Promise<string> {
   const url = new URL(text)
   if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) return text
@@ -103,7 +103,7 @@ async function withAddress(text: string): Promise<string> {
     url.hostname = family === 6 ? `[${address}]` : address
     return url.origin
   } catch (error) {
-    throw new SandboxError('unreachable', `BERTH_EGRESS_URL: the address of ${url.hostname} is not found`, {
+    throw new SandboxError('unreachable', `BERTH_EGRESS_URL: the address of ${url.hostname} was not found`, {
       cause: error,
     })
   }
@@ -111,7 +111,7 @@ async function withAddress(text: string): Promise<string> {
 
 const recordOf = (config: Config) => join(config.BERTH_DATA_DIR, 'runtime')
 
-/** The runtime that is set, or was chosen at an earlier start; undefined before the first one. */
+/** The runtime in the settings, or the one chosen at an earlier start; undefined before the first start. */
 export async function chosenDriver(config: Config): Promise<SandboxDriver | undefined> {
   if (config.BERTH_RUNTIME !== 'auto') return config.BERTH_RUNTIME
   const chosen = (await readFile(recordOf(config), 'utf8').catch(() => '')).trim()
@@ -129,13 +129,14 @@ async function choose(
   const obstacle = await whyNotDocker(config, docker)
   const runtime = obstacle ? 'process' : 'docker'
   await writeFile(record, `${runtime}\n`)
-  return { runtime, why: obstacle ?? 'Docker answers, and has an image for agents or can build one' }
+  return { runtime, why: obstacle ?? 'Docker responds, and has an image for agents or can build one' }
 }
 
-/** Why agents cannot run in Docker just now; null when they can. */
+/** Why agents cannot run in Docker now; null if they can. */
 async function whyNotDocker(config: Config, docker: DockerRuntime): Promise<string | null> {
   try {
-    // The agent proxy reaches agents through their bridges: unless it is elsewhere, these must be of this machine.
+    // The agent proxy reaches agents through their bridges, which must be on this machine unless the agent proxy is
+    // elsewhere.
     if (!config.BERTH_AGENT_PROXY_URL && !(await isLocal(docker)))
       return "Docker's networks are not on this machine (rootless, or in a virtual machine)"
     if ((await docker.engineVersions()).length > 0 || (await docker.canBuild())) return null
@@ -145,7 +146,10 @@ async function whyNotDocker(config: Config, docker: DockerRuntime): Promise<stri
   }
 }
 
-/** True where the address of Docker's own bridge is this machine's: an idle bridge is down, and in no list of interfaces. */
+/**
+ * True if the address of Docker's own bridge belongs to this machine. An idle bridge is down and missing from the list
+ * of interfaces.
+ */
 async function isLocal(docker: DockerRuntime): Promise<boolean> {
   const gateway = await docker.defaultGateway()
   if (gateway === null) return true

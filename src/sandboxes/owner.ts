@@ -1,4 +1,4 @@
-/** The Berth that has made a thing in Docker: two of them may share an engine. */
+/** The Berth that owns resources in Docker: two Berths may share an engine. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
@@ -6,20 +6,20 @@ import type { Queryable } from '../db/pool.ts'
 import { readIfExists } from '../lib/files.ts'
 
 export interface Owner {
-  /** Label of all that this Berth makes; no other one has it. */
+  /** Unique label of everything that this Berth creates. */
   instance: string
-  /** Labels that it used before. Others may have had them too: of these only things of known agents are its own. */
+  /** Labels that it used before. Other Berths may have used them too, so they count only for known agents. */
   former: readonly string[]
-  /** The ones of these agents that are this Berth's, deleted ones included. */
+  /** The subset of these agents that belongs to this Berth, including deleted agents. */
   knows(agentIds: string[]): Promise<Set<string>>
 }
 
-/** Owns nothing: for work on engines, which are every Berth's. */
+/** Owns nothing: for work on engines, which all Berths share. */
 export const NOBODY: Owner = { instance: 'nobody', former: [], knows: async () => new Set() }
 
 /**
- * Reads from the database who this Berth is, and writes down the labels that 0.1.0 took from the settings: they may
- * be gone from there later.
+ * Reads this Berth's identity from the database, and stores the labels that 0.1.0 derived from the settings, which may
+ * change later.
  */
 export async function readOwner(db: Queryable, config: Config): Promise<Owner> {
   const labels = await formerLabels(config)

@@ -1,6 +1,7 @@
 /**
- * The runtime of agents: Docker containers, pods of a cluster, or processes of this machine. A sandbox holds one agent's agentd and all
- * that it starts; its volume is the agent's home, which outlives it. Every call may be made twice.
+ * The runtime of agents: Docker containers, pods of a cluster, or processes of this machine. A sandbox contains one
+ * agent's agentd and everything that it starts. Its volume is the agent's home, which outlives the sandbox. Every call
+ * may be repeated.
  */
 import { createHash } from 'node:crypto'
 import type { AgentdConfig } from '../../agentd/protocol.ts'
@@ -17,11 +18,11 @@ export interface SandboxSpec {
   agentId: string
   engine: string
   engineVersion: string
-  /** The name by which the agent sees itself; never changes (the engine's locks go by it). */
+  /** The agent's own host name; never changes, because the engine's locks depend on it. */
   hostname: string
-  /** Environment of agentd that is not secret. */
+  /** agentd's environment, without secrets. */
   env: Record<string, string>
-  /** agentd's settings; the driver adds where it listens and where the folders are. */
+  /** agentd's settings; the driver adds the listening address and the folders. */
   agentd: Pick<AgentdConfig, 'agentId' | 'tokenHash' | 'diskBytes'>
   limits: { memoryBytes: number; cpus: number; pids: number }
 }
@@ -32,10 +33,10 @@ export interface Sandbox {
   engineVersion: string
   /** Address of agentd, `address:port`, while the sandbox runs. */
   address: string | null
-  /** Why it ended, while it is `exited`. */
+  /** Exit code while the state is `exited`. */
   exitCode: number | null
   oomKilled: boolean
-  /** Why it ended, in a cluster that ended it. */
+  /** Why it ended, if the cluster ended it. */
   cause?: string
   /** Why an existing sandbox cannot be reached: it was paused, or lost its network. `create` recreates it. */
   fault?: string
@@ -50,42 +51,42 @@ export interface SandboxStats {
   pids: number
 }
 
-/** A sandbox started or ended, or was removed; `agentId` says whose. */
+/** A sandbox started, ended or was removed. */
 export interface SandboxEvent {
   agentId: string
   type: 'started' | 'exited' | 'removed'
 }
 
-/** A version of the engine that is at hand. */
+/** An available version of the engine. */
 export interface EngineVersion {
   version: string
-  /** Why no agent can run it here: it needs another Node. Null if agents can, as far as Berth knows. */
+  /** Why agents cannot run it here: it needs another Node. Null if agents can, as far as Berth knows. */
   obstacle: string | null
 }
 
 export interface EngineAtHand extends EngineVersion {
   /** Name of its image, or its folder. */
   place: string
-  /** On the disk; images share part of it. */
+  /** Bytes on disk; images share part of them. */
   bytes: number
 }
 
 export type SandboxErrorCode =
-  /** What runs sandboxes (Docker, the API server) does not answer. */
+  /** The service that runs sandboxes (Docker, the API server) does not respond. */
   | 'unreachable'
   /** No sandbox has this id. */
   | 'not_found'
-  /** The engine version is neither there nor can it be made. */
+  /** The engine version does not exist and cannot be created. */
   | 'no_image'
-  /** The cluster has no room for it just now: its quota is used up, or no node takes it. */
+  /** The cluster has no room for it now: its quota is used up, or no node accepts it. */
   | 'no_room'
   /** No space is left. */
   | 'disk_full'
   /** A new agent could read Berth's keys, which the operator has not accepted. */
   | 'not_walled'
-  /** The engine does not get what it needs of this machine. */
+  /** This machine does not meet a need of the engine. */
   | 'unmet_need'
-  /** It ended as it started: the kernel killed it for memory. */
+  /** The kernel killed it for memory during its start. */
   | 'out_of_memory'
   | 'internal'
 
@@ -103,65 +104,70 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
 }
 
-/** @throws SandboxError from every method. */
+/** Every method may throw a SandboxError. */
 export interface SandboxRuntime {
   readonly driver: SandboxDriver
-  /** The wall around agents that are processes. */
+  /** The isolation of agents that are processes. */
   readonly wall?: Wall
   /**
-   * Makes the agent's volume (home) when it is not there. A volume with a hard limit is limited to `diskBytes` from now on,
-   * or to nothing where that is not given.
+   * Creates the agent's volume (home) if it does not exist. Sets a volume with a hard limit to `diskBytes`, or removes
+   * the limit if `diskBytes` is not given.
    */
   ensureVolume(agentId: string, options?: CallOptions & { diskBytes?: number }): Promise<void>
   /**
-   * Makes the sandbox, not started; the agent's fixed name is the lock. A sandbox that is there with the same spec is
-   * kept; one with another spec (version, limits, environment), or with a fault, is replaced. The volume is not touched.
+   * Creates the sandbox without starting it; the agent's fixed name acts as a lock. Keeps an existing sandbox with the
+   * same spec; replaces one with another spec (version, limits, environment), or with a fault. Never touches the
+   * volume.
    */
   create(spec: SandboxSpec, options?: CallOptions): Promise<void>
-  /** Starts it and resolves when agentd's address is known; nothing happens to one that runs. */
+  /** Starts it and resolves once agentd's address is known; does nothing if it runs. */
   start(agentId: string, options?: CallOptions): Promise<Sandbox>
-  /** Ends it: SIGTERM, then SIGKILL after `graceMs`. Nothing happens to one that does not run, or is not there. */
+  /** Ends it: SIGTERM, then SIGKILL after `graceMs`. Does nothing if it does not run or does not exist. */
   stop(agentId: string, options?: CallOptions & { graceMs?: number }): Promise<void>
-  /** Removes the sandbox, running or not, its network, and with `volume` its home as well. */
+  /** Removes the sandbox, running or not, and its network; with `volume` also its home. */
   remove(agentId: string, options: CallOptions & { volume: boolean }): Promise<void>
-  /** The agent's home as a tar, its files as they are, also while it runs. */
+  /** The agent's home as a tar of the current files, even while the agent runs. */
   readHome(agentId: string, options?: CallOptions): AsyncIterable<Uint8Array>
-  /** Makes a tar the agent's home, in place of one that it has. Only while there is no sandbox. */
+  /** Replaces the agent's home with the contents of a tar. Only allowed while no sandbox exists. */
   writeHome(agentId: string, content: AsyncIterable<Uint8Array>, options?: CallOptions): Promise<void>
   inspect(agentId: string, options?: CallOptions): Promise<Sandbox | undefined>
-  /** Every sandbox of this Berth, and the agents of volumes without one. */
+  /** Every sandbox of this Berth, and the agents of volumes without a sandbox. */
   list(options?: CallOptions): Promise<{ sandboxes: Sandbox[]; volumes: string[] }>
   stats(agentId: string, options?: CallOptions): Promise<SandboxStats>
-  /** Yields until `signal` fires; reconnects by itself. Events may get lost: whoever listens also lists. */
+  /** Yields until `signal` fires; reconnects by itself. Events may be lost, so callers also have to list. */
   events(options: { signal: AbortSignal }): AsyncIterable<SandboxEvent>
-  /** The versions of the engine that are at hand. */
+  /** The available versions of the engine. */
   engineVersions(options?: CallOptions): Promise<EngineVersion[]>
-  /** The same, with where they are and how large. */
+  /** The same, with location and size. */
   engines(options?: CallOptions): Promise<EngineAtHand[]>
   /**
-   * Makes a version available where it is not: builds its image, or installs it. Long; `onLine` gets what it prints.
-   * @throws SandboxError `no_image` if it does not exist, or no agent can run it.
+   * Makes a version available: builds its image, or installs it, unless that is done. Takes long; `onLine` receives its
+   * output.
+   * @throws SandboxError `no_image` if the version does not exist, or no agent can run it.
    */
   prepareEngine(version: string, options?: CallOptions & { onLine?: (line: string) => void }): Promise<void>
   removeEngine(version: string, options?: CallOptions): Promise<void>
   /**
-   * Notes that the versions of `keep` are needed, and removes engines that nobody, this Berth or another one on the
-   * same machine, has needed for `graceMs` milliseconds. @returns what was removed.
+   * Marks the versions in `keep` as needed, and removes engines that neither this Berth nor another on the same machine
+   * has needed for `graceMs` milliseconds. @returns what was removed.
    */
   tidyEngines(options: CallOptions & Tidying): Promise<string[]>
   /**
-   * Why agents must not run here, which whoever starts them asks once; null when they may. Where it is missing, nothing keeps
-   * them from it. @throws SandboxError when that cannot be found out now.
+   * Why agents must not run here; null if they may. Callers check it once before they start agents. A driver without
+   * this method has no such obstacles. @throws SandboxError if that cannot be determined now.
    */
   findObstacle?(options?: CallOptions): Promise<string | null>
-  /** Says which needs of the engine are not met here, and what to do about it; null if all are met. */
+  /** Which needs of the engine are not met here, and what to do about it; null if all are met. */
   findUnmetNeed?(): Promise<string | null>
-  /** @throws SandboxError `unreachable` when it cannot be used now. */
+  /** @throws SandboxError `unreachable` if it cannot be used now. */
   ping(options?: CallOptions): Promise<void>
   close(): Promise<void>
 }
 
-/** Turns an error of the system, or of the engine's installer, into a driver's. An abort by the caller stays as it is. */
+/**
+ * Converts an error of the system, or of the engine's installer, into a driver error. An abort by the caller stays
+ * unchanged.
+ */
 export function toSandboxError(error: unknown, signal?: AbortSignal): unknown {
   if (error instanceof SandboxError || signal?.aborted || !(error instanceof Error)) return error
   const { message } = error
@@ -174,7 +180,7 @@ export function toSandboxError(error: unknown, signal?: AbortSignal): unknown {
   return new SandboxError('internal', message, { cause: error })
 }
 
-/** Names what a sandbox was made from: the same for the same content, whatever the order of its keys. */
+/** Hashes the inputs of a sandbox: the same content has the same hash, whatever the order of its keys. */
 export function hashOf(content: unknown): string {
   const text = JSON.stringify(content, (_, part) =>
     part && typeof part === 'object' && !Array.isArray(part)

@@ -1,8 +1,8 @@
 /**
- * Agents as processes of this machine: to try Berth out without Docker. There is no isolation but a system user for all
- * agents together where Berth runs as root, and otherwise namespaces (`process/wall.ts`). What is known lies in files
- * (`process/state.ts`), so any worker on the folder finds a sandbox again, and two of them never work on the same one at
- * once.
+ * Agents as processes of this machine, for trying Berth without Docker. Their only isolation is a system user shared by
+ * all agents if Berth runs as root, and namespaces otherwise (`process/wall.ts`). All state is in files
+ * (`process/state.ts`), so that any worker with the folder finds a sandbox again. Two workers never work on the same
+ * sandbox at once.
  */
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
@@ -61,23 +61,23 @@ import { NOT_WALLED, WALLS, type Wall } from './walls.ts'
 
 export interface ProcessOptions extends PlaceOptions {
   log: Logger
-  /** Why agents run as processes; for the log. */
+  /** Why agents run as processes; logged. */
   why?: string | undefined
   /** See `Disks`. */
   reserveBytes?: number | undefined
 }
 
 const GRACE_MS = 10_000
-/** After its process has ended, the exit code is there at once, or never: another worker has started it. */
+/** Once its process has ended, the exit code is available almost at once or, if another worker started it, never. */
 const EXIT_CODE_MS = 1000
 
-/** @throws SandboxError whose message says what to do, when agents cannot run here as processes. */
+/** @throws SandboxError if agents cannot run here as processes; its message says what to do. */
 export async function openProcessRuntime(options: ProcessOptions): Promise<SandboxRuntime> {
   try {
     const place = await openPlace(options)
     const { log, reserveBytes, why } = options
     const { wall, whyNoNamespaces } = place
-    const advice = wall === 'none' ? `${NOT_WALLED}. Agents that are there go on` : undefined
+    const advice = wall === 'none' ? `${NOT_WALLED}. Existing agents keep running` : undefined
     log.warn(
       { runtime: 'process', why, wall, whyNoNamespaces, advice },
       `agents run as processes of this machine, on loopback, ${WALLS[wall]}`,
@@ -98,9 +98,9 @@ class ProcessRuntime implements SandboxRuntime {
   readonly #reserve: DiskReserve
   readonly #log: Logger
   readonly #closing = new AbortController()
-  /** Exit codes of what this process has started, by run: the system tells them to nobody else. */
+  /** Exit codes of processes that this process started, by run: the system reports them only to the parent. */
   readonly #exits = new Map<string, Promise<number>>()
-  /** What goes on after agents that have ended: it writes into their folders. */
+  /** Cleanups that run after agents have ended and write into their folders. */
   readonly #tidying = new Set<Promise<void>>()
 
   constructor(place: Place, reserve: DiskReserve, log: Logger) {
@@ -274,15 +274,15 @@ class ProcessRuntime implements SandboxRuntime {
     await Promise.all(this.#tidying)
   }
 
-  /** Agents run this process's own Node. */
+  /** Agents run on this process's own Node. */
   async #obstacleTo(version: string): Promise<string | null> {
     const range = await readNodeRange(engineFolder(this.#place.enginesDir, version))
     return nodeObstacle(version, { range, node: process.versions.node })
   }
 
   /**
-   * @throws SandboxError for a new agent, `not_walled` if nothing walls it off, and `disk_full` while the disk is down to its
-   *   reserve. An agent that is there goes on: it can be reached, cleaned and deleted.
+   * @throws SandboxError for a new agent: `not_walled` if nothing isolates it, `disk_full` while the disk is down to
+   *   its reserve. Existing agents continue: they can be reached, cleaned and deleted.
    */
   async #makeFolders(paths: AgentPaths): Promise<void> {
     if (!isMarked(paths)) {
@@ -294,7 +294,7 @@ class ProcessRuntime implements SandboxRuntime {
     for (const path of [paths.home, paths.temporary]) await makeOwnFolder(path, this.#place.user)
   }
 
-  /** Starts agentd anew, after whatever an earlier run has left. */
+  /** Starts a new agentd, after ending the leftovers of an earlier run. */
   async #launch(paths: AgentPaths, state: SandboxState, previous: RunState | null): Promise<RunState> {
     if (previous) await endRun(previous, 0)
     const unmet = await this.#needs.look()
@@ -302,7 +302,7 @@ class ProcessRuntime implements SandboxRuntime {
     const { spec } = state
     const engineDir = await readableEngine(this.#place, spec.engineVersion)
     await this.#makeFolders(paths)
-    // Other workers choose a port at the same time: this one is theirs to see before the next one chooses.
+    // Other workers choose ports at the same time: the chosen port must be visible before the next choice.
     const run = await holding(this.#place.agentsDir, '.ports', undefined, async () => {
       const gatewayPort = await freePortExcept(await this.#takenPorts())
       const chosen = { id: randomUUID(), startedAt: new Date().toISOString(), gatewayPort }
@@ -326,7 +326,7 @@ class ProcessRuntime implements SandboxRuntime {
     try {
       return await waitUntilReady(this.#place, paths, run.leader as ProcessIdentity, signal)
     } catch (error) {
-      // An aborted start goes on: the next one finds it.
+      // An aborted start continues; the next start adopts it.
       if (!signal?.aborted) await endRun(run, 0)
       throw error
     }
@@ -353,7 +353,7 @@ class ProcessRuntime implements SandboxRuntime {
     return found
   }
 
-  /** agentd has ended: notes its exit code, where it is known, and ends what it left behind. */
+  /** Handles the end of agentd: records the exit code, if known, and ends the leftovers. */
   async #ended(agentId: string, runId: string, exitCode?: number): Promise<void> {
     const { signal } = this.#closing
     if (signal.aborted) return
@@ -366,13 +366,13 @@ class ProcessRuntime implements SandboxRuntime {
       })
     } catch (error) {
       if (!signal.aborted)
-        this.#log.warn({ err: error, agentId }, 'cannot tidy up after an agent that has ended')
+        this.#log.warn({ err: error, agentId }, 'cannot clean up after an agent that has ended')
     } finally {
       this.#exits.delete(runId)
     }
   }
 
-  /** Runs `work` while no other worker on this folder does anything with this agent. */
+  /** Runs `work` while no other worker with this folder works on this agent. */
   #withLock<T>(
     agentId: string,
     signal: AbortSignal | undefined,

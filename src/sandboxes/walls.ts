@@ -1,10 +1,10 @@
 /**
- * The wall between agents that are processes and the keys and processes of Berth: a system user of their own, or namespaces.
- * With `none` no agent is created; `accepted` is the same where the operator has accepted the risk.
+ * Keeps process agents away from Berth's keys and processes: by a separate system user, or namespaces. With `none` no
+ * agent can be created; `accepted` does not isolate either, but the operator has accepted the risk.
  */
 export type Wall = 'user' | 'namespaces' | 'accepted' | 'none'
 
-/** How agents run, as `/readyz` and the rows of workers say it. */
+/** How agents run, as reported by `/readyz` and the workers' rows. */
 export const WALLS: Record<Wall, string> = {
   user: 'as a system user that all agents share',
   namespaces: 'as the user of Berth, walled off by namespaces',
@@ -12,7 +12,7 @@ export const WALLS: Record<Wall, string> = {
   none: 'as the user of Berth, without a wall: no agent can be created',
 }
 
-/** The risk of agents without a wall, and the ways out of it. */
+/** The risk of agents without a wall, and the alternatives. */
 export const NOT_WALLED =
   "No agent can be created: it would run as Berth's own user, and could read Berth's keys (jwt.key, secrets.key, " +
   'agent-proxy.key), the password of its database and the environment of its processes. Use Docker, start Berth as ' +

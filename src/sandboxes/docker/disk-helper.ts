@@ -1,11 +1,11 @@
-/** The disk helper (`src/roles/disks.ts`) as the Docker driver uses it, and volumes that are on one of its disks. */
+/** A client of the disk helper (`src/roles/disks.ts`) for the Docker driver, and volumes on its disks. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { DiskPlace, DisksReport } from '../../disks/agent-disks.ts'
 import { SandboxError } from '../port.ts'
 
-/** Calls wait for each other. */
+/** Long, because the helper runs calls one after another. */
 const CALL_MS = 60_000
 
 export class DiskHelper {
@@ -15,7 +15,7 @@ export class DiskHelper {
     this.#socketPath = socketPath
   }
 
-  /** Makes the agent's disk, and sets its limit. @throws SandboxError */
+  /** Creates the agent's disk, and sets its limit. @throws SandboxError */
   ensure(agentId: string, bytes: number | undefined, signal: AbortSignal | undefined): Promise<DiskPlace> {
     return this.#call<DiskPlace>('PUT', `/disks/${agentId}`, signal, { bytes: bytes ?? null })
   }
@@ -25,7 +25,7 @@ export class DiskHelper {
     await this.#call('DELETE', `/disks/${agentId}`, signal)
   }
 
-  /** All disks that it has, and the room for them. @throws SandboxError */
+  /** All disks of the helper, and the space left for them. @throws SandboxError */
   read(signal: AbortSignal | undefined): Promise<DisksReport> {
     return this.#call<DisksReport>('GET', '/disks', signal)
   }
@@ -65,13 +65,13 @@ function messageOf(answer: string): string {
   }
 }
 
-/** Options of Docker's own volume driver, which mounts the disk for as long as a container uses it. */
+/** Options of Docker's own volume driver, which mounts the disk while a container uses it. */
 export const mountOf = ({ device, subvolume }: DiskPlace) => ({
   type: 'btrfs',
   device,
   o: `nodiscard,subvol=${subvolume}`,
 })
 
-/** True for a volume on a disk of the helper's. */
+/** True for a volume on one of the helper's disks. */
 export const isOnDisk = ({ Options }: { Options?: Record<string, string> | null }): boolean =>
   Options?.type === 'btrfs'

@@ -1,26 +1,26 @@
-/** The connection to a Docker engine: which version of its API is spoken, and a bound on every call. */
+/** The connection to a Docker engine: negotiates the API version, and limits the time of every call. */
 import type Docker from 'dockerode'
 import { orAborted } from '../../lib/until-aborted.ts'
 import { EngineError } from '../../openclaw/engine-error.ts'
 import { SandboxError, toSandboxError } from '../port.ts'
 
-/** The facts about a Docker daemon on which Berth depends. */
+/** The facts about a Docker daemon that Berth depends on. */
 export interface EngineFacts {
-  /** Version of the API that is spoken, as `1.41`. */
+  /** Negotiated version of the API, such as `1.41`. */
   apiVersion: string
-  /** gVisor's runtime is installed. */
+  /** True if gVisor's runtime is installed. */
   runsc: boolean
 }
 
-/** The newest API that this driver was written for; a newer engine is asked to speak it. */
+/** The newest API that this driver was written for; newer engines are asked to use it. */
 const NEWEST_API = '1.47'
 /** Docker 20.10. */
 const OLDEST_API = '1.41'
-/** For what the engine answers from memory. */
+/** For calls that the engine answers from memory. */
 const QUICK_MS = 10_000
-/** For what it does on the disk and in the kernel: measured below one second, on a busy machine many. */
+/** For calls that involve the disk and the kernel: measured below one second, many seconds on a busy machine. */
 export const SLOW_MS = 60_000
-/** A connection on which nothing passes for this long is closed: not every call of the library can be aborted. */
+/** Idle connections are closed after this time, because not every call of the library can be aborted. */
 const IDLE_MS = 10 * 60_000
 
 export class DockerEngine {
@@ -33,8 +33,8 @@ export class DockerEngine {
   }
 
   /**
-   * Makes one call. What its promise throws becomes a SandboxError; no answer within `ms` is `unreachable`.
-   * @param what names the call in messages.
+   * Makes one call. Errors become SandboxErrors; a call that takes longer than `ms` fails with `unreachable`.
+   * @param what the call's name in messages.
    */
   async call<T>(
     what: string,
@@ -52,7 +52,7 @@ export class DockerEngine {
     return (await this.#connect()).facts
   }
 
-  /** Asks once who the engine is, and again when it was away: it may be another version then. */
+  /** Negotiates with the engine once, and again after it was away: its version may have changed. */
   #connect(): Promise<{ docker: Docker; facts: EngineFacts }> {
     this.#connection ??= this.#negotiate().catch((error) => {
       this.#connection = undefined
@@ -62,7 +62,7 @@ export class DockerEngine {
   }
 
   async #negotiate(): Promise<{ docker: Docker; facts: EngineFacts }> {
-    // Where agents were chosen to be processes it is never called, and takes 12 MB.
+    // Imported on demand: it takes 12 MB, and is never used if agents are processes.
     const { default: Docker } = await import('dockerode')
     const asking = new Docker({ ...this.#address, timeout: QUICK_MS })
     return this.#bounded('version', QUICK_MS, undefined, async () => {
@@ -84,11 +84,11 @@ export class DockerEngine {
     const bound = AbortSignal.timeout(ms)
     const either = signal ? AbortSignal.any([signal, bound]) : bound
     try {
-      // Not every call of the library hears the signal at every moment of its life.
+      // Some calls of the library ignore the signal at times.
       return await orAborted(work(either), either)
     } catch (error) {
       if (signal?.aborted) throw signal.reason
-      // The daemon that answers next may be another version.
+      // The daemon may come back in another version.
       if (statusOf(error) === undefined) this.#connection = undefined
       if (bound.aborted)
         throw new SandboxError('unreachable', `Docker did not answer within ${ms / 1000} s: ${what}`, {
@@ -100,12 +100,12 @@ export class DockerEngine {
 }
 
 /**
- * The version of the API to speak: the engine's own, or the newest that we know where the engine still speaks that.
- * @throws SandboxError for an engine older than Docker 20.10.
+ * The API version to use: the engine's newest, or the newest that this driver knows if the engine still supports it.
+ * @throws SandboxError if the engine is older than Docker 20.10.
  */
 export function negotiate(newest: string, oldest = newest): string {
   if (isOlder(newest, OLDEST_API))
-    throw new SandboxError('internal', `Docker speaks API ${newest} at most; 20.10 or newer is needed`)
+    throw new SandboxError('internal', `Docker supports API ${newest} at most; 20.10 or newer is needed`)
   if (isOlder(newest, NEWEST_API)) return newest
   return isOlder(NEWEST_API, oldest) ? oldest : NEWEST_API
 }
@@ -117,29 +117,29 @@ function isOlder(a: string, b: string): boolean {
   return majorA < majorB || (majorA === majorB && minorA < minorB)
 }
 
-/** The library would look at DOCKER_HOST itself, so what the address does not have is set to nothing. */
+/** The library would read DOCKER_HOST itself, so unused options are set to undefined. */
 function addressOf(host: string): Docker.DockerOptions {
   const { protocol, hostname, port, pathname } = new URL(host)
   if (protocol === 'unix:') return { socketPath: pathname, host: undefined }
   const address = { host: hostname, port: port || (protocol === 'https:' ? '2376' : '2375') }
-  // For `tcp:` the usual DOCKER_TLS_VERIFY and DOCKER_CERT_PATH decide, as for Docker's own programs.
+  // For `tcp:` the usual DOCKER_TLS_VERIFY and DOCKER_CERT_PATH decide, as in Docker's own programs.
   return protocol === 'tcp:' ? address : { ...address, protocol: protocol === 'https:' ? 'https' : 'http' }
 }
 
-/** The HTTP status with which the engine refused; undefined for anything else than its refusal. */
+/** The HTTP status with which the engine refused; undefined for any other error. */
 export function statusOf(error: unknown): number | undefined {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined
   return typeof status === 'number' ? status : undefined
 }
 
-/** The engine's own words: dockerode puts a status and a blank around them. */
+/** The engine's own message, without the status and blank that dockerode adds. */
 export function reasonOf(error: unknown): string {
   const { json, message } = error as { json?: { message?: unknown }; message: string }
   return typeof json?.message === 'string' ? json.message : message
 }
 
 /**
- * The meaning of a failed call: the engine's refusal by its status and words; without a status there was no answer.
+ * Classifies a failed call: a refusal by its status and message; without a status, the engine did not respond.
  * @param what the call, for the message.
  */
 function dockerError(error: unknown, what: string): unknown {
@@ -148,7 +148,7 @@ function dockerError(error: unknown, what: string): unknown {
   const status = statusOf(error)
   const text = `${what}: ${reasonOf(error).trim()}`
   const options = { cause: error }
-  // Errors of the connection have a code: ECONNREFUSED, EACCES, ECONNRESET, …
+  // Connection errors have a code: ECONNREFUSED, EACCES, ECONNRESET, …
   if (status === undefined && 'code' in error)
     return new SandboxError('unreachable', `Docker cannot be reached: ${text}`, options)
   if (status === undefined) return toSandboxError(error)
@@ -158,7 +158,7 @@ function dockerError(error: unknown, what: string): unknown {
   return new SandboxError('internal', text, options)
 }
 
-/** For a call whose refusal with one of these statuses means that nothing was to be done: resolves to undefined. */
+/** For calls where a refusal with one of these statuses means that there is nothing to do: resolves to undefined. */
 export function ignoring(...statuses: number[]): (error: unknown) => undefined {
   return (error) => {
     if (!statuses.includes(statusOf(error) ?? 0)) throw error

@@ -1,4 +1,4 @@
-/** Events of a Berth's containers, as the engine tells them, for as long as somebody listens. */
+/** The engine's events about a Berth's containers, for as long as somebody listens. */
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AGENT_LABEL, isLabelled, LABELLED } from '../names.ts'
@@ -9,7 +9,7 @@ import type { DockerEngine } from './engine.ts'
 const RETRY_MS = 1000
 const TYPES: Record<string, SandboxEvent['type']> = { start: 'started', die: 'exited', destroy: 'removed' }
 
-/** Yields until `signal` fires; listens again when the engine was away, and what happened meanwhile is lost. */
+/** Yields until `signal` fires. Reconnects after the engine was away; events in between are lost. */
 export async function* dockerEvents(
   engine: DockerEngine,
   owner: Owner,
@@ -19,7 +19,7 @@ export async function* dockerEvents(
     try {
       yield* listen(engine, owner, signal)
     } catch {
-      // Docker is away: whoever needs it learns that from calls of their own.
+      // Docker is away. Callers that need it notice through their own calls.
     }
     await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
   }

@@ -1,28 +1,28 @@
-/** Reading what the engine says of a container. */
+/** Reads what the engine reports about a container. */
 import type { ContainerInspectInfo, ContainerStats } from 'dockerode'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, VERSION_LABEL } from '../names.ts'
 import type { Sandbox, SandboxStats } from '../port.ts'
 
-/** The exit code of what SIGKILL ended. */
+/** The exit code after SIGKILL. */
 const KILLED = 137
-/** The engine's word for "never". */
+/** The engine's notation for "never". */
 const NEVER = '0001-01-01T00:00:00Z'
 
 export const hasLabels = ({ Config }: ContainerInspectInfo, labels: Record<string, string>) =>
   Object.entries(labels).every(([name, value]) => Config.Labels[name] === value)
 
-/** True for a container that can be used: one that Docker failed to remove (`Dead`) cannot. */
+/** True for a usable container. A container that Docker failed to remove (`Dead`) is not usable. */
 export const isWhole = (found: ContainerInspectInfo) => !found.State.Dead
 
 export const endpointOf = ({ Name, NetworkSettings }: ContainerInspectInfo) =>
   NetworkSettings.Networks[Name.replace(/^\//, '')]
 
-/** The agent's own address, which it has from its making on. */
+/** The agent's own address, assigned when its container is created. */
 export const addressOf = (found: ContainerInspectInfo): string | undefined =>
   endpointOf(found)?.IPAMConfig?.IPv4Address
 
-/** Why nobody can reach the container, which another one does not have; undefined if all is well. */
+/** Why the container cannot be reached although a recreated one could; undefined if it can. */
 export function faultOf(found: ContainerInspectInfo): string | undefined {
   if (found.State.Paused) return 'its container is paused'
   return addressOf(found) ? undefined : 'its container is not connected to its network'
@@ -40,17 +40,17 @@ export function toSandbox(found: ContainerInspectInfo): Sandbox {
     engineVersion,
     address: state === 'running' && address ? `${address}:${AGENTD_PORT}` : null,
     exitCode: state === 'exited' ? ExitCode : null,
-    // Docker also sets OOMKilled if only a command was killed, and the container ended later.
+    // Docker also sets OOMKilled if the kernel killed only a command and the container ended later.
     oomKilled: state === 'exited' && OOMKilled && ExitCode === KILLED,
     ...(fault && { fault }),
     startedAt: StartedAt === NEVER ? null : StartedAt,
   }
 }
 
-/** The cgroup's numbers as Docker passes them on; zeros for a container that does not run. */
+/** The cgroup's numbers as Docker reports them; zeros for a stopped container. */
 export function toStats(stats: ContainerStats): SandboxStats {
   const { usage = 0, stats: memory } = stats.memory_stats ?? {}
-  // Files that the kernel keeps in memory only while nobody else wants it; cgroup version 1, then 2.
+  // The file cache, which the kernel frees when memory is needed; cgroup version 1, then 2.
   const cache = memory?.total_inactive_file ?? memory?.inactive_file ?? 0
   return {
     memoryBytes: Math.max(usage - cache, 0),

@@ -1,6 +1,6 @@
 /**
- * The home of an agent in Docker, as a tar. It goes by a container of its own that is never started, made of an image
- * that has an empty home and nothing else: so neither the agent's container nor an image of its engine has to be there.
+ * Reads and writes an agent's home in Docker as a tar. Uses a helper container that is never started, from an image
+ * that contains only an empty home, so that neither the agent's container nor an engine image has to exist.
  */
 import { Readable } from 'node:stream'
 import { HOME, UID } from '../in-image.ts'
@@ -8,10 +8,10 @@ import { nameOf } from '../names.ts'
 import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
 
 const EMPTY_IMAGE = 'berth-empty-home'
-/** The bound on a copy: the engine's own one holds while no byte passes. */
+/** The time limit of a copy. The engine's own limit applies only while no byte passes. */
 const COPY_MS = 24 * 3_600_000
 
-/** Reads the volume as it is, also while the agent writes to it. */
+/** Reads the volume, even while the agent writes to it. */
 export async function* readHome(
   engine: DockerEngine,
   agentId: string,
@@ -28,7 +28,7 @@ export async function* readHome(
   }
 }
 
-/** Unpacks a tar into the agent's volume, which the caller has made anew. */
+/** Unpacks a tar into the agent's volume, which the caller has just created. */
 export async function writeHome(
   engine: DockerEngine,
   agentId: string,
@@ -46,8 +46,8 @@ export async function writeHome(
 }
 
 /**
- * A tar with the agent's home as its one entry. Docker gives a new volume the owner that its folder has in the image, and
- * leaves that as it is when it unpacks a tar.
+ * A tar whose only entry is the agent's home. Docker gives a new volume the owner of the image's folder, and keeps that
+ * owner when it unpacks a tar.
  */
 function emptyHome(): Buffer {
   const [header, end] = [Buffer.alloc(512), Buffer.alloc(1024)]
@@ -59,7 +59,7 @@ function emptyHome(): Buffer {
     [116, owner],
     [124, '00000000000'],
     [136, '00000000000'],
-    // Blanks stand for the checksum while it is made.
+    // Blanks stand in for the checksum while it is computed.
     [148, ' '.repeat(8)],
     [156, '5'],
     [257, 'ustar\x0000'],
@@ -72,7 +72,7 @@ function emptyHome(): Buffer {
 
 const helperOf = (agentId: string) => `${nameOf(agentId)}-home`
 
-/** Without a label: it is no agent's container, and whoever finds one of these may remove it. */
+/** Unlabelled, because it is not an agent's container, and any process that finds a helper may remove it. */
 async function makeHelper(
   engine: DockerEngine,
   agentId: string,
@@ -101,7 +101,7 @@ async function makeHelper(
   })
 }
 
-/** Removes the container that a backup has made, or left behind where it was killed: it would keep the volume. */
+/** Removes the container that a backup created, or left behind when it was killed. It would keep the volume in use. */
 export async function removeHelper(engine: DockerEngine, agentId: string): Promise<void> {
   await engine.call('remove helper', { ms: SLOW_MS }, (docker) =>
     docker.getContainer(helperOf(agentId)).remove({ force: true }).catch(ignoring(404)),

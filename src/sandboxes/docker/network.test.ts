@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { freeSubnet, subnetOf } from './network.ts'
 
-test('every network of a pool is given out once, and then there is none', () => {
+test('every network of a pool is assigned once, and then none is left', () => {
   const taken: string[] = []
   for (let i = 0; i < 32; i++) {
     const found = freeSubnet('10.231.4.0/24', taken, `x${i}`)
@@ -15,14 +15,14 @@ test('every network of a pool is given out once, and then there is none', () => 
   assert.equal(freeSubnet('10.231.4.0/24', taken, 'xone'), undefined)
 })
 
-test('an agent gets the same network again while that is free', () => {
+test('an agent gets its previous network again while it is free', () => {
   const first = freeSubnet('10.231.0.0/16', [], 'xabcdefg')
   assert.deepEqual(freeSubnet('10.231.0.0/16', [], 'xabcdefg'), first)
   const other = freeSubnet('10.231.0.0/16', [first?.subnet ?? ''], 'xabcdefg')
   assert.notEqual(other?.subnet, first?.subnet)
 })
 
-test('networks that are larger, smaller or elsewhere are kept clear of', () => {
+test('a network that overlaps a taken one of any size is not assigned', () => {
   assert.equal(freeSubnet('10.231.4.0/24', ['10.231.0.0/16'], 'xone'), undefined)
   assert.equal(freeSubnet('10.231.4.0/28', ['10.231.4.12/30'], 'xone')?.subnet, '10.231.4.0/29')
   assert.equal(

@@ -1,6 +1,6 @@
 /**
- * The network of an agent: an internal bridge of its own. The host has the gateway's address on it, whether the
- * agent runs or not, and the egress proxy listens there; nothing else is routed out.
+ * An agent's network: its own internal bridge. The host always has the gateway's address on it, where the egress proxy
+ * listens. Nothing else is routed out.
  */
 
 import { createHash } from 'node:crypto'
@@ -12,22 +12,22 @@ import { SandboxError } from '../port.ts'
 import { type DockerEngine, ignoring, reasonOf, SLOW_MS, statusOf } from './engine.ts'
 
 /**
- * Attempts to find a free subnet: one that another process takes at this moment is in no list yet. And to remove a network:
- * who leaves it is in it for a moment.
+ * Attempts to find a free subnet: a subnet that another process is just taking is in no list yet. Also the attempts to
+ * remove a network, which a container that leaves stays in for a moment.
  */
 const TRIES = 50
-/** Lists without a free subnet before the pool counts as used up: a network that goes is listed until it is gone. */
+/** Lists without a free subnet until the pool counts as used up: a removed network stays listed for a moment. */
 const FULL_LISTS = 5
 const PAUSE_MS = 100
 const TAKEN = /overlap|already exists|same bridge name|already in use/i
 
-/** The option that names the bridge. It locks as well: of two bridges with one name the engine refuses the second. */
+/** The option that names the bridge. It acts as a lock: the engine refuses a second bridge with the same name. */
 const BRIDGE_NAME = 'com.docker.network.bridge.name'
 
 export interface AgentNetwork extends Subnet {
-  /** Docker's. */
+  /** Docker's id. */
   id: string
-  /** The network is as it would be made now, by label and by bridge. */
+  /** True if the label and the bridge are the ones that a new network would get. */
   current: boolean
 }
 
@@ -38,9 +38,9 @@ interface Options {
 }
 
 /**
- * The agent's network; made where it is not there.
- * @param options.address the agent's, when its container has one already: it gets the same network again.
- * @throws SandboxError `internal` when BERTH_AGENT_SUBNETS has no network left, or not this one any more.
+ * Returns the agent's network, and creates it if it does not exist.
+ * @param options.address the agent's address, if its container already has one: it gets the same network again.
+ * @throws SandboxError `internal` if BERTH_AGENT_SUBNETS has no network left, or the wanted one is taken.
  */
 export async function ensureNetwork(
   engine: DockerEngine,
@@ -62,10 +62,10 @@ export async function ensureNetwork(
     await sleep(PAUSE_MS * (0.5 + Math.random()), undefined, { signal })
   }
   const wanted = address ? subnetOf(address).subnet : pool
-  throw new SandboxError('internal', `no network could be made in ${wanted}: something else has it`)
+  throw new SandboxError('internal', `cannot create a network in ${wanted}: something else uses it`)
 }
 
-/** Makes the network and resolves to its id; undefined when its addresses or its name were taken meanwhile. */
+/** Creates the network and resolves to its id; undefined if its addresses or its name have been taken. */
 async function tryToMake(
   engine: DockerEngine,
   options: Options & { bridge: string },
@@ -93,7 +93,7 @@ async function tryToMake(
   }
 }
 
-/** Removes the agent's network, and cuts off whoever an operator has joined to it. */
+/** Removes the agent's network, and disconnects any containers that an operator has joined to it. */
 export async function removeNetwork(
   engine: DockerEngine,
   { owner, agentId, signal }: Options,
@@ -108,7 +108,7 @@ export async function removeNetwork(
         await emptyAndRemove(engine, Id, signal)
         break
       } catch (error) {
-        // A container has joined the network meanwhile, or is still leaving it.
+        // A container has just joined the network, or is still leaving it.
         if (tries === TRIES || statusOf((error as Error).cause) !== 403) throw error
         await sleep(PAUSE_MS, undefined, { signal })
       }
@@ -146,9 +146,12 @@ function checkOwn(network: NetworkInspectInfo, owner: Owner, bridge: string): Ag
 const subnetsOf = (network: NetworkInspectInfo): string[] =>
   network.IPAM?.Config?.flatMap((config) => config.Subnet ?? []) ?? []
 
-/** An agent's network, 8 addresses of BERTH_AGENT_SUBNETS: the first address is the host's, the second the agent's. */
+/**
+ * An agent's network, 8 addresses of BERTH_AGENT_SUBNETS: the first address belongs to the host, the second to the
+ * agent.
+ */
 export interface Subnet {
-  /** Like `10.231.0.8/29`. */
+  /** For example `10.231.0.8/29`. */
   subnet: string
   gateway: string
   address: string
@@ -158,10 +161,10 @@ const SIZE = 8
 const PREFIX = 29
 
 /**
- * A network of `pool` that overlaps none of `taken`. The search begins at a place of the agent's own, so that
- * workers that choose at once seldom choose the same, and an agent whose network is made anew gets it again.
- * @param pool like `10.231.0.0/16`; @param taken networks of the same form; those of IPv6 count for nothing.
- * @returns undefined when none is left.
+ * A network of `pool` that overlaps no network of `taken`. Each agent's search starts at its own position, so that
+ * concurrent workers rarely choose the same network, and an agent whose network is recreated gets the same one.
+ * @param pool for example `10.231.0.0/16`; @param taken networks in the same form; IPv6 networks are ignored.
+ * @returns undefined if none is left.
  */
 export function freeSubnet(pool: string, taken: Iterable<string>, agentId: string): Subnet | undefined {
   const { first, size } = parse(pool) ?? { first: 0, size: 0 }
@@ -182,7 +185,7 @@ export function freeSubnet(pool: string, taken: Iterable<string>, agentId: strin
   return undefined
 }
 
-/** The network in which an agent's address is. */
+/** The network that contains an agent's address. */
 export function subnetOf(address: string): Subnet {
   const number = toNumber(address)
   return subnetAt(number - (number % SIZE))

@@ -5,24 +5,24 @@ import { labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
 import type { Subnet } from './network.ts'
 
-/** No more than Docker itself may open on any usual machine: it cannot give what it does not have. */
+/** At most what Docker itself may open on any usual machine, because it cannot grant more. */
 const OPEN_FILES = 16_384
 const STOP_SECONDS = 10
 
 export interface ContainerOptions {
   spec: SandboxSpec
   instance: string
-  /** The image of the engine's version. */
+  /** The engine version's image. */
   image: { name: string; id: string }
   network: Subnet
   egressPort: number
-  /** The container runs under gVisor. */
+  /** True if the container runs under gVisor. */
   runsc: boolean
-  /** The file system keeps its home below the limit. */
+  /** True if the file system enforces the limit of the home. */
   hardLimit: boolean
 }
 
-/** The name and the body of Docker's create call, with a hash of it in a label. */
+/** The name and the body of Docker's create call. A label contains their hash. */
 export function containerOptions(options: ContainerOptions): {
   name: string
   hash: string
@@ -43,7 +43,7 @@ export function containerOptions(options: ContainerOptions): {
       EndpointsConfig: { [name]: { IPAMConfig: { IPv4Address: network.address } } },
     },
   }
-  // An image that was built anew under the same name is another one.
+  // An image that was rebuilt under the same name counts as another image.
   const hash = hashOf({ body, image: image.id })
   const Labels = {
     ...labelsOf(instance, spec.agentId),
@@ -53,14 +53,14 @@ export function containerOptions(options: ContainerOptions): {
   return { name, hash, body: { ...body, Labels } }
 }
 
-/** The walls around an agent. Seccomp and masked paths are Docker's defaults, which nothing here takes away. */
+/** The isolation of an agent. Seccomp and masked paths keep Docker's defaults. */
 function hostConfig({ spec, network, runsc }: ContainerOptions): ContainerCreateOptions['HostConfig'] {
   const name = nameOf(spec.agentId)
   const { memoryBytes, cpus, pids } = spec.limits
   const { diskBytes } = spec.agentd
   return {
     NetworkMode: name,
-    // Names resolve at the egress proxy. Without this, old engines ask the host's own resolver for agents.
+    // Names resolve at the egress proxy. Without this setting, old engines ask the host's own resolver for agents.
     Dns: [network.address],
     DnsOptions: ['timeout:1', 'attempts:1'],
     Mounts: [{ Type: 'volume', Source: name, Target: HOME }],
@@ -74,7 +74,7 @@ function hostConfig({ spec, network, runsc }: ContainerOptions): ContainerCreate
     MemorySwap: memoryBytes,
     NanoCpus: Math.round(cpus * 1e9),
     PidsLimit: pids,
-    // When memory runs out, agents end before the database does.
+    // When memory runs out, the kernel kills agents before the database.
     OomScoreAdj: 500,
     Ulimits: [
       { Name: 'nofile', Soft: OPEN_FILES, Hard: OPEN_FILES },

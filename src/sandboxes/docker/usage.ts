@@ -10,13 +10,13 @@ interface Held {
 }
 
 export interface DockerUsage {
-  /** Bytes are what they have written beside their volumes. */
+  /** Bytes that they have written outside their volumes. */
   containers: Held
   volumes: Held
   networks: number
   /** Engine images, which all Berths on the engine share. */
   images: Held
-  /** The build cache of the whole Docker daemon, which does not say whose build it was. */
+  /** The build cache of the whole Docker daemon, which does not record whose build it was. */
   buildCache: Held
 }
 
@@ -30,7 +30,7 @@ interface SystemDf {
   BuildCache?: { Size: number; Shared: boolean }[] | null
 }
 
-/** Asks Docker what it holds. It takes the longer the more files agents have. @throws SandboxError */
+/** Asks Docker for its disk usage. It takes longer the more files agents have. @throws SandboxError */
 export async function dockerUsage(host: string | undefined, owner: Owner): Promise<DockerUsage> {
   const engine = new DockerEngine(host)
   const df: SystemDf = await engine.call('measure', { ms: MEASURE_MS }, (docker) => docker.df())
@@ -41,16 +41,16 @@ export async function dockerUsage(host: string | undefined, owner: Owner): Promi
   const volumes = await ownOf(owner, df.Volumes ?? [])
   return {
     containers: held(containers.map(({ SizeRw = 0 }) => SizeRw)),
-    // -1 where it was not measured.
+    // -1 if it was not measured.
     volumes: held(volumes.map(({ UsageData }) => Math.max(UsageData?.Size ?? 0, 0))),
     networks: (await ownOf(owner, networks)).length,
     images: imageBytes(df.Images ?? []),
-    // Layers that images have as well are counted there.
+    // Layers that images share are counted with the images.
     buildCache: held((df.BuildCache ?? []).filter(({ Shared }) => !Shared).map(({ Size }) => Size)),
   }
 }
 
-/** The usage in one line for people. */
+/** The usage as one readable line. */
 export function formatUsage({ containers, volumes, networks, images, buildCache }: DockerUsage): string {
   const parts = [
     `${containers.count} containers (${megabytes(containers)})`,
@@ -58,7 +58,7 @@ export function formatUsage({ containers, volumes, networks, images, buildCache 
     `${networks} networks`,
     `${images.count} engine images (${megabytes(images)})`,
   ]
-  return `${parts.join(', ')}; build cache of everybody ${megabytes(buildCache)}`
+  return `${parts.join(', ')}; whole build cache ${megabytes(buildCache)}`
 }
 
 const held = (sizes: number[]): Held => ({

@@ -1,4 +1,4 @@
-/** Volumes of agents' homes: each is Docker's own, or on a disk of the disk helper's with a hard limit. */
+/** Volumes for agents' homes: either Docker's own, or on a disk of the disk helper with a hard limit. */
 import type { VolumeInspectInfo } from 'dockerode'
 import { AGENT_LABEL, belongsToOthers, isLabelled, LABELLED, labelsOf, nameOf, ownOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
@@ -9,14 +9,14 @@ import { removeHelper } from './home.ts'
 
 export interface VolumeParts {
   engine: DockerEngine
-  /** Undefined: new volumes have no hard limit. */
+  /** Undefined if new volumes have no hard limit. */
   disks: DiskHelper | undefined
   owner: Owner
 }
 
 /**
- * Makes the agent's volume where there is none, and sets its limit.
- * @returns whether it has a hard limit. A volume that Docker made before there was a disk helper stays without.
+ * Creates the agent's volume if it does not exist, and sets its limit.
+ * @returns whether it has a hard limit. A volume created by Docker before there was a disk helper never gets one.
  * @throws SandboxError
  */
 export async function ensureVolume(
@@ -30,7 +30,7 @@ export async function ensureVolume(
   const before = await findVolume(engine, agentId, signal)
   const place = before && !isOnDisk(before) ? undefined : await disks?.ensure(agentId, diskBytes, signal)
   const found = await engine.call('make volume', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
-    // Docker leaves a volume that is there as it is.
+    // Docker leaves an existing volume unchanged.
     await docker.createVolume({ Name, Labels, ...(place && { DriverOpts: mountOf(place) }), abortSignal })
     return docker.getVolume(Name).inspect()
   })
@@ -38,7 +38,7 @@ export async function ensureVolume(
   return isOnDisk(found)
 }
 
-/** Removes the agent's volume and its disk; one of another Berth's stays. @throws SandboxError */
+/** Removes the agent's volume and its disk, unless they belong to another Berth. @throws SandboxError */
 export async function removeVolume(
   { engine, disks, owner }: VolumeParts,
   agentId: string,
@@ -55,12 +55,12 @@ export async function removeVolume(
   if (!found || isOnDisk(found)) await disks?.remove(agentId, signal)
 }
 
-/** The agents that have a volume, or a disk that is to become one or was one. @throws SandboxError */
+/** The agents that have a volume, or a disk without one: the disk comes first and goes last. @throws SandboxError */
 export async function listVolumes(
   { engine, disks, owner }: VolumeParts,
   signal: AbortSignal | undefined,
 ): Promise<string[]> {
-  // A helper that is away keeps agents from being started and removed, and nobody from looking at them.
+  // While the helper is away, agents cannot be started or removed, but can still be listed.
   const onDisk = (await disks?.list(signal).catch(() => [])) ?? []
   const { Volumes } = await engine.call('list volumes', { signal }, (docker, abortSignal) =>
     docker.listVolumes({ filters: LABELLED, abortSignal }),

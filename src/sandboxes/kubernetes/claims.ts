@@ -1,4 +1,4 @@
-/** Claims of agents' homes. */
+/** Volume claims for agents' homes. */
 import type { V1PersistentVolumeClaim } from '@kubernetes/client-node'
 import { AGENT_LABEL, belongsToOthers, INSTANCE_LABEL, isLabelled, nameOf, ownOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
@@ -14,12 +14,12 @@ export interface ClaimParts {
   signal: AbortSignal | undefined
 }
 
-/** The size of a home that is written before its agent is known. */
+/** The claim's size if a home is restored before its agent is known. */
 const DEFAULT_BYTES = 10 * 1024 ** 3
-/** The volume of a pod that has just ended is still in use. */
+/** A pod's volume stays in use for a while after the pod has ended. */
 const GONE_MS = 60_000
 
-/** Makes the agent's claim where there is none; one that is there keeps its size. @throws SandboxError */
+/** Creates the agent's claim if it does not exist; an existing claim keeps its size. @throws SandboxError */
 export async function ensureClaim(
   { cluster, owner, storageClass, signal }: ClaimParts,
   agentId: string,
@@ -41,7 +41,7 @@ export async function ensureClaim(
   }
 }
 
-/** Removes the agent's claim, and waits until it is gone; one of another Berth's stays. @throws SandboxError */
+/** Removes the agent's claim, unless it belongs to another Berth, and waits until it is gone. @throws SandboxError */
 export async function removeClaim({ cluster, owner, signal }: ClaimParts, agentId: string): Promise<void> {
   const { namespace } = cluster
   const found = await readClaim(cluster, agentId, signal)

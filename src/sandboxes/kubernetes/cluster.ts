@@ -1,15 +1,15 @@
-/** The connection to a cluster: its client, a bound on every call, and what a refusal means. */
+/** The connection to a cluster: its client, a time limit for every call, and the meaning of refusals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CoreV1Api, KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
 import { orAborted } from '../../lib/until-aborted.ts'
 import { SandboxError, toSandboxError } from '../port.ts'
 
-/** For what the API server answers from its store. */
+/** For calls that the API server answers from its store. */
 const CALL_MS = 15_000
-/** Where the API server throttles and does not say for how long. */
+/** Used if the API server throttles without a retry time. */
 const THROTTLED_MS = 1000
 
-/** The client of a cluster; `library` is the package, which is loaded with the first call. */
+/** The client of a cluster; `library` is the package, loaded by the first call. */
 export interface Client {
   library: typeof import('@kubernetes/client-node')
   config: KubeConfig
@@ -27,15 +27,16 @@ export class Cluster {
   readonly #kubeconfig: string | undefined
   #client: Promise<Client> | undefined
 
-  /** @param kubeconfig its path; undefined: the account of the pod that this process runs in. */
+  /** @param kubeconfig its path; undefined for the service account of this process's pod. */
   constructor(kubeconfig: string | undefined, namespace: string) {
     this.#kubeconfig = kubeconfig
     this.namespace = namespace
   }
 
   /**
-   * Makes one call, and again while the API server throttles. No answer within `ms` is `unreachable`.
-   * @param what names the call in messages.
+   * Makes one call, and repeats it while the API server throttles. A call that takes longer than `ms` fails with
+   * `unreachable`.
+   * @param what the call's name in messages.
    * @throws SandboxError
    */
   async call<T>(
@@ -49,7 +50,7 @@ export class Cluster {
       const client = await this.#open()
       for (;;) {
         try {
-          // The client's own calls hear no signal.
+          // The client's own calls ignore the signal.
           return await orAborted(work(client, either), either)
         } catch (error) {
           if (statusOf(error) !== 429) throw error
@@ -66,7 +67,7 @@ export class Cluster {
     }
   }
 
-  /** A kubeconfig is read again until it can be: the file may come later than this process. */
+  /** Retries an unreadable kubeconfig at the next call: the file may appear after this process starts. */
   #open(): Promise<Client> {
     this.#client ??= this.#load().catch((error) => {
       this.#client = undefined
@@ -78,7 +79,7 @@ export class Cluster {
   }
 
   async #load(): Promise<Client> {
-    // The library takes 90 MB, which only a worker with agents in Kubernetes pays.
+    // The library takes 90 MB, so only a worker with agents in Kubernetes loads it.
     const library = await import('@kubernetes/client-node')
     const config = new library.KubeConfig()
     if (this.#kubeconfig) config.loadFromFile(this.#kubeconfig)
@@ -92,13 +93,13 @@ export class Cluster {
   }
 }
 
-/** The HTTP status with which the API server refused; undefined for anything else than its refusal. */
+/** The HTTP status with which the API server refused; undefined for any other error. */
 export function statusOf(error: unknown): number | undefined {
   const { code, statusCode } = (error ?? {}) as { code?: unknown; statusCode?: unknown }
   return [code, statusCode].find((status) => typeof status === 'number')
 }
 
-/** For a call whose refusal with one of these statuses means that nothing was to be done: resolves to undefined. */
+/** For calls where a refusal with one of these statuses means that there is nothing to do: resolves to undefined. */
 export function ignoring(...statuses: number[]): (error: unknown) => undefined {
   return (error) => {
     if (!statuses.includes(statusOf(error) ?? 0)) throw error
@@ -110,14 +111,14 @@ function throttledMs(error: unknown): number {
   return Number(headers?.['retry-after'] ?? 0) * 1000 || THROTTLED_MS
 }
 
-/** The API server's own words: the client puts the whole answer around them. */
+/** The API server's own message, which the client wraps in the whole response. */
 function reasonOf(error: Error): string {
   const { body } = error as { body?: unknown }
   try {
     const { message } = (typeof body === 'string' ? JSON.parse(body) : body) as { message?: unknown }
     if (typeof message === 'string') return message
   } catch {
-    // No answer of the API server, but of something before it.
+    // Not a response of the API server, but of something in front of it.
   }
   return error.message.slice(0, 500)
 }
@@ -130,8 +131,8 @@ function clusterError(error: unknown, what: string): unknown {
   if (status === 404) return new SandboxError('not_found', text, options)
   if (status === 403 && /exceeded quota/.test(text))
     return new SandboxError('no_room', `the quota of the cluster is used up: ${text}`, options)
-  // A token that is being renewed is refused for a moment.
+  // 401 is temporary: a token that is being renewed is refused for a moment.
   if (status === undefined || status === 401 || status >= 500)
     return new SandboxError('unreachable', `Kubernetes cannot be used: ${text}`, options)
-  return new SandboxError('internal', `Kubernetes refuses: ${text}`, options)
+  return new SandboxError('internal', `Kubernetes refused: ${text}`, options)
 }

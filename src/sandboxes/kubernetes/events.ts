@@ -1,4 +1,4 @@
-/** Events of a Berth's sandboxes, as its pods and records change. */
+/** Events of a Berth's sandboxes, derived from changes of its pods and records. */
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { V1ConfigMap, V1Pod } from '@kubernetes/client-node'
@@ -12,7 +12,7 @@ import { type Watched, watchObjects } from './watch.ts'
 
 const RETRY_MS = 1000
 
-/** Yields until `signal` fires; goes on by itself when the cluster was away. */
+/** Yields until `signal` fires; resumes by itself after the cluster was away. */
 export async function* kubernetesEvents(
   cluster: Cluster,
   owner: Owner,
@@ -34,9 +34,9 @@ export async function* kubernetesEvents(
 
 type Follower = (signal: AbortSignal) => Promise<void>
 
-/** Started and ended: by what each pod was when it was seen before. */
+/** Derives starts and exits by comparing each pod with its previous state. */
 function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) => void): Follower {
-  /** The uids of the pods that run, by name. */
+  /** The uids of running pods, by name. */
   const running = new Map<string, string>()
   const note = (pod: V1Pod, gone: boolean) => {
     const { name = '', uid = '', labels } = pod.metadata ?? {}
@@ -52,7 +52,7 @@ function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) 
       running.set(name, uid)
       tell({ agentId, type: 'started' })
     }
-    // Nobody saw whether the pod ever ran.
+    // It is unknown whether the pod ever ran.
     if (!before && !runs && (gone || pod.status?.phase === 'Failed')) tell({ agentId, type: 'exited' })
   }
   const watched = watchedPods(cluster.namespace, { labelSelector: INSTANCE_LABEL })
@@ -64,7 +64,7 @@ function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) 
   }
 }
 
-/** A sandbox is removed when its record is. */
+/** A sandbox counts as removed when its record is. */
 function followRecords(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) => void): Follower {
   const { namespace } = cluster
   const selector = { labelSelector: INSTANCE_LABEL }

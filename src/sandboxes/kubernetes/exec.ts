@@ -1,6 +1,6 @@
 /**
- * Commands in a pod through the API server: for homes, measurements and the check of its network alone, since all else goes
- * through agentd.
+ * Commands in a pod through the API server, used only for homes, measurements and the network check. Everything else
+ * goes through agentd.
  */
 import { PassThrough, Writable } from 'node:stream'
 import type { V1Status } from '@kubernetes/client-node'
@@ -8,7 +8,7 @@ import { SandboxError } from '../port.ts'
 import type { Cluster } from './cluster.ts'
 import { AGENT } from './pod-spec.ts'
 
-/** The API server's protocol: the first byte of a frame names its stream; 255 closes the one that follows. */
+/** The API server's protocol: the first byte of a frame is its stream; 255 closes the stream named by the next byte. */
 const INPUT = Buffer.from([0])
 const END_OF_INPUT = Buffer.from([255, 0])
 const FRAME_BYTES = 64 * 1024
@@ -17,11 +17,11 @@ const KEPT_ERRORS = 2000
 export interface ExecOptions {
   input?: AsyncIterable<Uint8Array>
   signal?: AbortSignal | undefined
-  /** Exit codes that are no failure, beside 0. */
+  /** Exit codes besides 0 that do not count as failures. */
   allowed?: number[]
 }
 
-/** Yields what a command prints, no faster than that is taken. @throws SandboxError when it fails. */
+/** Yields a command's output, no faster than it is consumed. @throws SandboxError if the command fails. */
 export async function* execIn(
   cluster: Cluster,
   pod: string,
@@ -40,7 +40,7 @@ export async function* execIn(
         pod,
         AGENT,
         command,
-        // The client hands on whatever comes: what is too much stops the connection.
+        // The client has no backpressure, so a full buffer pauses the connection.
         new Writable({
           write(chunk, _, done) {
             if (!output.write(chunk)) pause()
@@ -84,14 +84,14 @@ export async function* execIn(
   }
 }
 
-/** The client rejects with the event of its WebSocket. */
+/** The client rejects with its WebSocket's event. */
 function throwAsError({ error, message }: { error?: Error; message?: string }): never {
   throw error ?? new Error(message)
 }
 
 type Connection = { send(data: Uint8Array, done: (error?: Error) => void): void }
 
-/** Sends each piece once the one before has gone out. */
+/** Sends each piece after the previous one has been written. */
 async function send(connection: Connection, input: AsyncIterable<Uint8Array>): Promise<void> {
   const write = (frame: Uint8Array) =>
     new Promise<void>((resolve, reject) =>

@@ -20,7 +20,7 @@ const options: PodOptions = {
 const spec = specOf('x0000001')
 const proxy = { labels: [], namespace: 'berth', networks: [] }
 
-/** A pod whose agent's container ended so. */
+/** A pod whose agent container ended this way. */
 function ended(terminated: { exitCode: number; reason: string }) {
   const made = recordOf(spec, 'berth', options, proxy)
   const record = { ...made, metadata: { ...made.metadata, uid: '1' } }
@@ -35,7 +35,7 @@ function ended(terminated: { exitCode: number; reason: string }) {
   return { record, pod }
 }
 
-test('a pod that the kernel killed for memory says so with its limit [report: out of memory]', () => {
+test('a pod killed for memory reports its limit [report: out of memory]', () => {
   const { record, pod } = ended({ exitCode: 137, reason: 'OOMKilled' })
   const sandbox = toSandbox(record, pod)
   assert.deepEqual([sandbox.state, sandbox.exitCode, sandbox.oomKilled], ['exited', 137, true])
@@ -44,7 +44,7 @@ test('a pod that the kernel killed for memory says so with its limit [report: ou
   assert.match(message, /as it started, the agent's limit is 256 MiB$/)
 })
 
-test('a pod that was killed for another reason does not blame memory [report: out of memory]', () => {
+test('a pod killed for another reason does not blame memory [report: out of memory]', () => {
   const { record, pod } = ended({ exitCode: 137, reason: 'Error' })
   assert.equal(toSandbox(record, pod).oomKilled, false)
   assert.equal(endOf(pod).code, 'internal')

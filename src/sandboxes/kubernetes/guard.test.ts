@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 import { freePort } from '../../../test/support/processes.ts'
 import { GUARD, OPEN_NETWORK } from './guard.ts'
 
-/** Runs the guard against a port of this machine, as if that were the API server. */
+/** Runs the guard against a port of this machine in the role of the API server. */
 async function runGuard(port: number, env: Record<string, string> = {}) {
   const child = spawn(process.execPath, ['-e', GUARD], {
     env: {
@@ -24,14 +24,14 @@ async function runGuard(port: number, env: Record<string, string> = {}) {
 
 async function listen() {
   const server = createServer((socket) => socket.on('error', () => {}))
-  // Not one of the system's choosing: once it is shut, another test could open that.
+  // Not chosen by the system: after it is closed, another test could open such a port.
   const port = await freePort()
   await once(server.listen(port, '127.0.0.1'), 'listening')
   return { server, port }
 }
 
-describe('the guard of a pod', () => {
-  it('a network that lets it through to the end is open', async () => {
+describe('network guard', () => {
+  it('the guard reports a network as open if it lets every connection through', async () => {
     const { server, port } = await listen()
     try {
       assert.deepEqual(await runGuard(port, { GUARD_SECONDS: '0.3' }), { exitCode: OPEN_NETWORK, output: '' })
@@ -40,7 +40,7 @@ describe('the guard of a pod', () => {
     }
   })
 
-  it('a network that refuses it is shut', async () => {
+  it('the guard reports a network that refuses connections as closed', async () => {
     const { server, port } = await listen()
     server.close()
     await once(server, 'close')
@@ -48,7 +48,7 @@ describe('the guard of a pod', () => {
     assert.deepEqual(await runGuard(port, { GUARD_ROUNDS: '1' }), { exitCode: 0, output: 'shut\n' })
   })
 
-  it('a network that is shut only after some knocks is waited for', async () => {
+  it('the guard waits for a network that closes only after some attempts', async () => {
     const { server, port } = await listen()
     let knocks = 0
     server.on('connection', (socket) => {
@@ -59,9 +59,9 @@ describe('the guard of a pod', () => {
     assert(knocks >= 4)
   })
 
-  it('nothing is knocked at where the network may be open', async () => {
+  it('the guard opens no connection if the network may be open', async () => {
     const { server, port } = await listen()
-    server.on('connection', () => assert.fail('it knocks'))
+    server.on('connection', () => assert.fail('it opens a connection'))
     try {
       assert.deepEqual(await runGuard(port, { GUARD_SECONDS: '0' }), { exitCode: 0, output: '' })
     } finally {

@@ -1,15 +1,16 @@
 /**
- * The guard of an agent's pod: its first container. A policy is enforced a second or more after a pod has its address,
- * also where it was there before, and the agent's own container starts only when the guard has ended well.
+ * The guard is the first container of an agent's pod. The cluster enforces a policy only a second or more after a pod
+ * gets its address, even if the policy existed before. The agent's own container starts only after the guard has
+ * succeeded.
  */
 
-/** The exit code of a guard that never found the network shut. */
+/** The exit code of a guard that never found the network closed. */
 export const OPEN_NETWORK = 77
 
 /**
- * Node runs this, for GUARD_SECONDS at most, and not at all for 0. It knocks at the API server, which an agent must never
- * reach and every cluster has, by two connections at once, until both are refused GUARD_ROUNDS times in a row. Then it
- * prints `shut`: the policy is in force for this pod, if the API server is up.
+ * Node runs this for at most GUARD_SECONDS, and not at all for 0. It opens two connections at once to the API server,
+ * which every cluster has and an agent must never reach, until both are refused GUARD_ROUNDS times in a row. Then it
+ * prints `shut`: the policy is in force for this pod, provided that the API server is up.
  */
 export const GUARD = `
 const { mkdirSync } = require('node:fs')

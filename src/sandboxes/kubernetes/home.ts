@@ -1,6 +1,6 @@
 /**
- * The home of an agent in a cluster, as a tar. A pod of its own holds the claim meanwhile, as the agent's user: so neither the
- * agent's pod has to run, nor does what the agent made take part.
+ * Reads and writes an agent's home in a cluster as a tar. A helper pod mounts the claim during that time, as the
+ * agent's user, so that the agent's pod need not run, and no program of the agent takes part.
  */
 import type { V1Pod } from '@kubernetes/client-node'
 import { nameOf } from '../names.ts'
@@ -10,7 +10,7 @@ import { waitForPod } from './pods.ts'
 
 const READY_MS = 120_000
 const TAR = ['tar', '--directory', '/home/node']
-/** The exit code of tar for a file that changed while it was read. */
+/** tar's exit code for a file that changed while it was read. */
 const CHANGED = 1
 
 export interface HomeParts {
@@ -20,7 +20,7 @@ export interface HomeParts {
   signal: AbortSignal | undefined
 }
 
-/** Reads the claim as it is, also while the agent writes to it. What its owner may not read is left out. */
+/** Reads the claim, even while the agent writes to it. Leaves out files that their owner may not read. */
 export async function* readHome(parts: HomeParts): AsyncGenerator<Uint8Array> {
   const { cluster, signal } = parts
   const name = await makeHelper(parts)
@@ -32,7 +32,7 @@ export async function* readHome(parts: HomeParts): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Unpacks a tar into the agent's claim, which the caller has made anew. */
+/** Unpacks a tar into the agent's claim, which the caller has just created. */
 export async function writeHome(parts: HomeParts, content: AsyncIterable<Uint8Array>): Promise<void> {
   const { cluster, signal } = parts
   const name = await makeHelper(parts)
@@ -44,7 +44,7 @@ export async function writeHome(parts: HomeParts, content: AsyncIterable<Uint8Ar
   }
 }
 
-/** The helper of an agent that nobody removed may hold the claim of another node. */
+/** Removes a leftover helper first: it may hold the claim on another node. */
 async function makeHelper(parts: HomeParts): Promise<string> {
   const { cluster, pod, signal } = parts
   await removeHelper(parts)
@@ -57,7 +57,7 @@ async function makeHelper(parts: HomeParts): Promise<string> {
   return name
 }
 
-/** Removes the pod that a backup has made, or left behind where it was killed: it would keep the claim. */
+/** Removes the pod that a backup created, or left behind when it was killed. It would keep the claim in use. */
 export async function removeHelper({
   cluster,
   agentId,

@@ -1,4 +1,7 @@
-/** Checks that the network enforces policies: at all, by a pod that must reach nothing, and for the pod of an agent. */
+/**
+ * Checks that the cluster enforces network policies: in general, with a pod that must reach nothing, and for an agent's
+ * pod.
+ */
 import type { V1Pod } from '@kubernetes/client-node'
 import { SandboxError } from '../port.ts'
 import { type Cluster, ignoring } from './cluster.ts'
@@ -9,16 +12,16 @@ import { checkPolicyOf } from './objects.ts'
 import { deletePod, readPod, waitForPod } from './pods.ts'
 
 export const OPEN_NETWORK_ADVICE =
-  'the network of the cluster does not enforce NetworkPolicy, so agents would reach whatever a pod reaches: install a network plugin that does, or accept that by BERTH_KUBERNETES_OPEN_NETWORK=true'
+  'the network of the cluster does not enforce NetworkPolicy, so agents would reach whatever a pod reaches: install a network plugin that does, or accept that with BERTH_KUBERNETES_OPEN_NETWORK=true'
 
-/** With the time to pull an image. */
+/** Includes the time to pull an image. */
 const CHECK_MS = 5 * 60_000
-/** How much longer than its knocks a command may take. */
+/** Extra time for a command beyond its connection attempts. */
 const MARGIN_MS = 30_000
 
 /**
- * Runs the pod until it has ended. Workers that start side by side share it, and one that was left over is removed.
- * @throws SandboxError when it does not run, or ends in another way.
+ * Runs the pod until it ends. Workers that start at the same time share it; a leftover pod is removed.
+ * @throws SandboxError if it does not run, or ends with another exit code.
  */
 export async function isNetworkShut(
   cluster: Cluster,
@@ -45,23 +48,24 @@ export async function isNetworkShut(
     const bounds = { ms: CHECK_MS, signal }
     last = await waitForPod(cluster, name, bounds, (now) => now === undefined || isEnded(now))
   } finally {
-    // Its policy goes with it.
+    // Its policy is deleted along with it.
     await cluster.call('remove the check', {}, ({ core }) =>
       core.deleteNamespacedPod({ namespace, name, gracePeriodSeconds: 0 }).catch(ignoring(404)),
     )
   }
-  // Somebody removed the pod before it had ended: it has shown nothing.
+  // Somebody removed the pod before it ended, so it has proved nothing.
   if (!last || !isEnded(last)) return isNetworkShut(cluster, pod, signal)
   const { exitCode } = runOf(last)
   if (exitCode === 0 || exitCode === OPEN_NETWORK) return exitCode === 0
-  throw new SandboxError('internal', `the check of the network ended with the exit code ${exitCode}`)
+  throw new SandboxError('internal', `the network check ended with exit code ${exitCode}`)
 }
 
 /**
- * Knocks from an agent's pod that runs, for `seconds` at most, by a command whose connection goes through the API server. The
- * guard cannot tell a shut network from an API server that is down; as long as this connection lives, that is up.
- * @returns why the pod must not be used; undefined where its network is shut.
- * @throws SandboxError `unreachable` where that cannot be found out now.
+ * Tries connections from an agent's running pod, for at most `seconds`, with a command whose own connection goes
+ * through the API server. The guard cannot tell a closed network from an API server that is down; while this connection
+ * lives, the API server is up.
+ * @returns why the pod must not be used; undefined if its network is closed.
+ * @throws SandboxError `unreachable` if that cannot be determined now.
  */
 export async function whyNotShut(
   cluster: Cluster,
@@ -77,7 +81,7 @@ export async function whyNotShut(
     for await (const part of output) said += part
   } catch (error) {
     if (bound.aborted && !signal?.aborted)
-      throw new SandboxError('unreachable', 'the node of the agent does not say whether its network is shut')
+      throw new SandboxError('unreachable', 'the node of the agent does not report whether its network is closed')
     if (error instanceof SandboxError && error.code === 'internal') return error
     throw error
   }

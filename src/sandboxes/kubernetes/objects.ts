@@ -1,11 +1,11 @@
-/** The objects of an agent in a cluster, as they are made. */
+/** Builds the objects of an agent in a cluster. */
 import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim, V1Pod } from '@kubernetes/client-node'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
 import { CHECK_LABEL, type PodOptions, podOf, readLabels } from './pod-spec.ts'
 
-/** The agent proxy as policies name it: pods by their labels, or networks. */
+/** The agent proxy in policies: pods by their labels, or networks. */
 export interface ProxyPeers {
   labels: string[]
   namespace: string
@@ -13,8 +13,8 @@ export interface ProxyPeers {
 }
 
 /**
- * The record of a sandbox, which holds the pod that is to run. It owns pod and policy: they go with it.
- * @returns it with the hash of what it was made from.
+ * The record of a sandbox, which contains the pod to run. It owns the pod and the policy, so they are deleted with it.
+ * @returns the record, with the hash of its inputs.
  */
 export function recordOf(
   spec: SandboxSpec,
@@ -24,7 +24,7 @@ export function recordOf(
 ): V1ConfigMap {
   const labels = { ...labelsOf(instance, spec.agentId), [VERSION_LABEL]: spec.engineVersion }
   const pod = podOf(spec, options)
-  // A connection that was open before its policy changed lives on, so another policy takes another pod.
+  // Open connections survive a change of their policy, so a changed policy requires a new pod.
   const policy = policyOf(spec.agentId, instance, proxy, options.egressUrl)
   const labelled = { ...labels, [SPEC_LABEL]: hashOf({ pod, policy }) }
   return {
@@ -33,9 +33,12 @@ export function recordOf(
   }
 }
 
-/** The owner references of a sandbox's objects. The record does not own the claim, whose data is removed only on request. */
+/**
+ * The owner references of a sandbox's objects. The record does not own the claim, whose data is removed only on
+ * request.
+ */
 export const ownedBy = ({ metadata }: V1ConfigMap) => [
-  // A pod without a controller is one that `kubectl drain` refuses to move.
+  // `kubectl drain` refuses to move a pod without a controller.
   {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -45,7 +48,7 @@ export const ownedBy = ({ metadata }: V1ConfigMap) => [
   },
 ]
 
-/** In only from the agent proxy, and out only to it. */
+/** Allows traffic only from and to the agent proxy. */
 export function policyOf(
   agentId: string,
   instance: string,
@@ -74,8 +77,8 @@ export function policyOf(
 }
 
 /**
- * The policy that shuts the pod of a check off from everything. The pod owns it, and its name has the pod's uid: another pod
- * may take the name of this one.
+ * The policy that isolates the pod of a check completely. The pod owns it, and its name contains the pod's uid, because
+ * another pod may reuse this pod's name.
  */
 export const checkPolicyOf = ({ metadata: { name = '', uid = '' } = {} }: V1Pod): V1NetworkPolicy => ({
   metadata: { name: `${name}-${uid}`, ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid }] },
@@ -85,7 +88,7 @@ export const checkPolicyOf = ({ metadata: { name = '', uid = '' } = {} }: V1Pod)
   },
 })
 
-/** The claim of an agent's home. It has no owner, so that nothing but its own removal takes the data. */
+/** The claim of an agent's home. It has no owner, so that its data is deleted only with the claim itself. */
 export function claimOf(
   agentId: string,
   instance: string,

@@ -1,4 +1,4 @@
-/** The pods of an agent, and those of Berth's own beside it, as they are made. */
+/** Builds the pods of an agent, and Berth's own helper pods. */
 import type { V1Pod } from '@kubernetes/client-node'
 import { engineImageReference } from '../../openclaw/oci/reference.ts'
 import { environmentOf, HOME, tmpBytesOf, UID } from '../in-image.ts'
@@ -7,16 +7,16 @@ import type { SandboxSpec } from '../port.ts'
 import { GUARD } from './guard.ts'
 
 const STOP_SECONDS = 10
-/** The volume's own root may have folders of its file system. */
+/** The volume's root may contain folders of its file system. */
 const HOME_FOLDER = 'home'
-/** Space for what the container writes beside its volumes, which is its log: at most, and reserved. */
+/** Limit and reservation for what the container writes outside its volumes, which is its log. */
 const SCRATCH = { limit: '256Mi', request: '16Mi' }
-/** Label of what finds out whether the network is shut. */
+/** Label of the pod that checks whether the network is closed. */
 export const CHECK_LABEL = 'berth.check'
-/** The container of agentd; the guard runs before it. */
+/** Name of agentd's container; the guard runs before it. */
 export const AGENT = 'agent'
 /**
- * Kubernetes has no word for these limits. What follows them is the ENTRYPOINT of engine images: agentd is JavaScript in those
+ * Kubernetes has no field for these limits. The rest is the ENTRYPOINT of engine images: agentd is JavaScript in images
  * of `berth engines build`, TypeScript in Docker's.
  */
 const COMMAND = [
@@ -26,7 +26,7 @@ const COMMAND = [
   'sh',
 ]
 
-/** How agents' pods are made in this cluster. */
+/** Cluster-wide settings of agents' pods. */
 export interface PodOptions {
   /** BERTH_ENGINE_IMAGE. */
   image: string
@@ -38,15 +38,15 @@ export interface PodOptions {
   /** `key[=value][:effect]` */
   tolerations: string[]
   requestPercent: number
-  /** The agent proxy's egress as agents reach it. */
+  /** URL of the agent proxy's egress for agents. */
   egressUrl: string
-  /** Agents start although no NetworkPolicy is enforced. */
+  /** Lets agents start although no NetworkPolicy is enforced. */
   openNetwork: boolean
   /** How long the network may take to enforce a policy. */
   guardSeconds: number
 }
 
-/** The pod of an agent; its names are the record's. */
+/** The pod of an agent. Its names are those in the record. */
 export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
   const { agentId, engineVersion } = spec
   const image = engineImageReference(options.image, engineVersion)
@@ -57,7 +57,7 @@ export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
       hostname: spec.hostname,
       restartPolicy: 'Never',
       terminationGracePeriodSeconds: STOP_SECONDS,
-      // Names resolve at the egress proxy: nothing answers here.
+      // Names resolve at the egress proxy; nothing responds at this address.
       dnsPolicy: 'None',
       dnsConfig: {
         nameservers: ['127.0.0.1'],
@@ -91,7 +91,7 @@ export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
   }
 }
 
-/** A pod that holds an agent's home and does nothing, for as long as it is read or written. */
+/** An idle pod that holds an agent's home while it is read or written. */
 export function homePod(agentId: string, image: string, options: PodOptions & { node?: string }): V1Pod {
   return {
     metadata: { name: `${nameOf(agentId)}-home` },
@@ -124,7 +124,7 @@ const WALLS = {
   seccompProfile: { type: 'RuntimeDefault' },
 }
 
-/** The placement and account that all pods of agents have, whatever runs in them. */
+/** The placement and account shared by all pods of agents. */
 function placement({ account, runtimeClass, pullSecrets, nodeSelector, tolerations }: PodOptions) {
   return {
     serviceAccountName: account,
@@ -138,7 +138,7 @@ function placement({ account, runtimeClass, pullSecrets, nodeSelector, toleratio
   }
 }
 
-/** Makes the agent's home, as the agent, and waits until the network is shut. */
+/** Creates the agent's home, as the agent, and waits until the network is closed. */
 const guardContainer = (image: string, { openNetwork, guardSeconds }: PodOptions) => ({
   ...small('guard', image),
   command: ['node', '-e', GUARD],
@@ -149,7 +149,7 @@ const guardContainer = (image: string, { openNetwork, guardSeconds }: PodOptions
   volumeMounts: [{ name: 'home', mountPath: '/volume' }],
 })
 
-/** A container of Berth's own, behind the walls of agents. */
+/** A container for Berth's own programs, isolated like agents. */
 const small = (name: string, image: string) => ({
   name,
   image,
@@ -158,7 +158,7 @@ const small = (name: string, image: string) => ({
   resources: { limits: { memory: '128Mi', cpu: '1' }, requests: { memory: '32Mi', cpu: '10m' } },
 })
 
-/** A pod that finds out whether it can reach what it must not. */
+/** A pod that checks whether it can reach what it must not. */
 export function checkPod(name: string, image: string, options: PodOptions): V1Pod {
   return {
     metadata: { name, labels: { [CHECK_LABEL]: name } },
@@ -190,7 +190,7 @@ function resources({ limits }: SandboxSpec, { requestPercent }: PodOptions) {
   }
 }
 
-/** Labels that are written as `label=value`. */
+/** Parses labels written as `label=value`. */
 export function readLabels(pairs: string[]): Record<string, string> {
   return Object.fromEntries(pairs.map((pair) => pair.split('=') as [string, string]))
 }

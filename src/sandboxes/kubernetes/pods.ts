@@ -1,11 +1,11 @@
-/** Pods by their names: looking, waiting and deleting. */
+/** Reads, waits for and deletes pods by name. */
 import type { V1Pod } from '@kubernetes/client-node'
 import { SandboxError } from '../port.ts'
 import { type Bounds, type Cluster, ignoring } from './cluster.ts'
 import { whatIsMissing } from './found.ts'
 import { type Watched, watchObjects } from './watch.ts'
 
-/** The watch and list of the pods that a selector names. */
+/** The watch and list of the pods that match a selector. */
 export function watchedPods(
   namespace: string,
   selector: { labelSelector?: string; fieldSelector?: string },
@@ -29,9 +29,10 @@ export function readPod(
 }
 
 /**
- * Resolves when `done` says so of the pod, or of undefined while there is none. Resolves to the pod as it was seen last.
- * @throws SandboxError that says what the pod waits for, or what `late` says, when it takes longer than `ms`; what `done`
- * throws.
+ * Resolves once `done` returns true for the pod, or for undefined while it does not exist. Returns the last known state
+ * of the pod.
+ * @throws SandboxError that says what the pod waits for, or the result of `late`, if it takes longer than `ms`; errors
+ *   of `done`.
  */
 export async function waitForPod(
   cluster: Cluster,
@@ -47,7 +48,7 @@ export async function waitForPod(
     const watched = watchedPods(cluster.namespace, { fieldSelector: `metadata.name=${name}` })
     for await (const change of watchObjects(cluster, watched, either)) {
       const now = 'all' in change ? change.all[0] : change.type === 'DELETED' ? undefined : change.object
-      // The event of a deletion has the pod's last state, which says how it ended.
+      // A deletion event contains the pod's last state, which shows how it ended.
       last = now ?? ('object' in change ? change.object : last)
       if (done(now)) return last
     }
@@ -60,7 +61,7 @@ export async function waitForPod(
   throw new SandboxError('internal', 'the watch ended')
 }
 
-/** Ends a pod and waits until it is gone. @returns it as it was seen last. @throws SandboxError */
+/** Ends a pod and waits until it is gone. @returns its last known state. @throws SandboxError */
 export async function deletePod(
   cluster: Cluster,
   pod: V1Pod,
@@ -70,18 +71,18 @@ export async function deletePod(
   const { name = '', uid } = pod.metadata ?? {}
   const body = { gracePeriodSeconds: graceSeconds, preconditions: { ...(uid && { uid }) } }
   await cluster.call('delete pod', { signal }, ({ core }) =>
-    // Another pod has the name by now: this one is gone.
+    // Another pod has the name by now, so this one is gone.
     core.deleteNamespacedPod({ namespace, name, body }).catch(ignoring(404, 409)),
   )
   const ms = (graceSeconds + GONE_SECONDS) * 1000
   const late = () =>
     new SandboxError(
       'unreachable',
-      'the node of the agent does not say that the agent has ended: it may be lost',
+      'the node of the agent does not confirm that the agent has ended: it may be lost',
     )
   const last = await waitForPod(cluster, name, { ms, signal, late }, (now) => now?.metadata?.uid !== uid)
   return last?.metadata?.uid === uid && last ? last : pod
 }
 
-/** How long a node may take to confirm that a pod has ended, beside its grace. */
+/** How long a node may take to confirm that a pod has ended, in addition to its grace period. */
 const GONE_SECONDS = 30

@@ -1,7 +1,7 @@
-/** The usage of a pod, by the files of its cgroup: the API server knows neither processor time nor processes. */
+/** The usage of a pod, from its cgroup files: the API server knows neither processor time nor processes. */
 import type { SandboxStats } from '../port.ts'
 
-/** Prints `name value` lines from the files of version 2 or 1. */
+/** Prints `name value` lines from the files of cgroup version 2 or 1. */
 export const STATS = [
   'sh',
   '-c',
@@ -15,7 +15,7 @@ else
 fi`,
 ]
 
-/** @returns zeros for what is not there: an agent may print what it likes. */
+/** @returns zeros for missing values: an agent may print anything. */
 export function parseStats(text: string): SandboxStats {
   const values = new Map(
     text.split('\n').map((line) => {

@@ -1,21 +1,21 @@
 /**
- * Following objects of a cluster. The client's own informer asks for no bookmarks and ends with the first failure, such as
- * a restart of the API server; this goes on.
+ * Watches objects of a cluster. The client's own informer requests no bookmarks and stops at the first failure, such as
+ * a restart of the API server. This one continues.
  */
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KubernetesListObject, KubernetesObject } from '@kubernetes/client-node'
 import { type Client, type Cluster, statusOf } from './cluster.ts'
 
-/** All is listed anew after so long, whatever the watch says. */
+/** Everything is listed again after this time, whatever the watch reports. */
 const RESYNC_MS = 10 * 60_000
 const FIRST_PAUSE_MS = 100
 const LAST_PAUSE_MS = 5000
-/** The resource version is too old to go on from. */
+/** The status if the resource version is too old to resume from. */
 const GONE = 410
 
 export interface Watched<T extends KubernetesObject> {
-  /** The path of the API server below which the objects are. */
+  /** The API path that contains the objects. */
   path: string
   labelSelector?: string
   fieldSelector?: string
@@ -30,9 +30,9 @@ interface ObjectChange<T> {
 export type Change<T> = { all: T[] } | ObjectChange<T>
 
 /**
- * Yields all objects, then each change. Where changes may have been missed it lists again: yields what is gone as DELETED,
- * as it was seen last, then all objects.
- * @throws SandboxError when the first list fails; the signal's reason.
+ * Yields all objects, then each change. Lists again if it may have missed changes: yields objects that are gone as
+ * DELETED, in their last known state, then all objects.
+ * @throws SandboxError if the first list fails; the signal's reason.
  */
 export async function* watchObjects<T extends KubernetesObject>(
   cluster: Cluster,
@@ -78,7 +78,7 @@ const longer = (pause: number) => Math.min(2 * pause, LAST_PAUSE_MS)
 const rest = (pause: number, signal: AbortSignal) =>
   sleep(pause * (0.5 + Math.random()), undefined, { signal })
 
-/** Goes on over connections that end, until a new list is due. */
+/** Reconnects after connections end, until a new list is due. */
 async function* follow<T extends KubernetesObject>(
   cluster: Cluster,
   watched: Watched<T>,

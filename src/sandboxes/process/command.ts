@@ -1,15 +1,15 @@
-/** Builds a command line that runs a program as agents run: as their user, behind the wall, with its own /tmp. */
+/** Builds a command line that runs a program the way agents run: as their user, isolated, with its own /tmp. */
 import type { RunAs } from '../../lib/process/system-user.ts'
 import type { Place } from './place-record.ts'
 import { withPrivateTmp } from './private-tmp.ts'
 import type { AgentPaths } from './state.ts'
 import { withinWall } from './wall.ts'
 
-/** The properties of a place that decide how agents run. */
+/** The properties of a place that determine how agents run. */
 export type Ways = Pick<Place, 'user' | 'view' | 'privateTmp'>
 
 /**
- * @param readable further files and folders that the program reads.
+ * @param readable additional files and folders that the program reads.
  * @returns the command, and the user that starts it.
  */
 export function asAgent(

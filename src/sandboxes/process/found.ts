@@ -1,4 +1,4 @@
-/** Reading what is known of a sandbox. */
+/** Reads the recorded state of a sandbox. */
 import { isAlive } from '../../lib/process/process-identity.ts'
 import { type Sandbox, SandboxError } from '../port.ts'
 import { type AgentPaths, readState, type SandboxState } from './state.ts'
@@ -18,7 +18,7 @@ export async function toSandbox({ spec, run }: SandboxState): Promise<Sandbox> {
     engineVersion: spec.engineVersion,
     address: running && run?.port ? `127.0.0.1:${run.port}` : null,
     exitCode: running ? null : (run?.exitCode ?? null),
-    // The kernel does not say to whom it did that.
+    // The kernel does not report this for processes.
     oomKilled: false,
     startedAt: run?.startedAt ?? null,
   }

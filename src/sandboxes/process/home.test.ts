@@ -10,11 +10,11 @@ import { createGunzip, gzipSync } from 'node:zlib'
 import { writeHome } from './home.ts'
 import { pathsOf } from './state.ts'
 
-/** With so many at once, tar ends before Node has noticed that it took everything in a third of them. */
+/** With this many at once, in a third of them tar ends before Node has noticed that tar read everything. */
 const AT_ONCE = 8
 const ROUNDS = 3
 
-it('homes are whole however soon tar ends after the last byte', async (t) => {
+it('homes are complete however soon tar ends after the last byte', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-home-'))
   t.after(() => rm(dir, { recursive: true, force: true }))
   const content = randomBytes(1_000_000)

@@ -1,4 +1,4 @@
-/** The home of an agent that is a process, as a tar. */
+/** Reads and writes the home of a process agent as a tar. */
 import { spawn } from 'node:child_process'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
@@ -10,8 +10,8 @@ import { type AgentPaths, makeOwnFolder, removeOwnFolder } from './state.ts'
 const CHANGED = 1
 
 /**
- * Reads a home as it is, also while the agent writes to it. Its owner is the one that containers have: in a home that is
- * unpacked here, it is the agents' user all the same.
+ * Reads a home, even while the agent writes to it. Files get the owner that containers use; a home unpacked here
+ * belongs to the agents' user all the same.
  */
 export async function* readHome(
   { home }: AgentPaths,
@@ -34,7 +34,7 @@ export async function* readHome(
   await ended(CHANGED)
 }
 
-/** Makes a tar the home of an agent, in place of the one that it has: whole, or not at all. */
+/** Replaces an agent's home with the contents of a tar, completely or not at all. */
 export async function writeHome(
   paths: AgentPaths,
   content: AsyncIterable<Uint8Array>,
@@ -52,11 +52,11 @@ export async function writeHome(
     yield* content
     isWhole = true
   }
-  // The message of tar tells more than the error that tar reads no further.
+  // tar's message says more than the error about its closed input.
   const piped = pipeline(all, child.stdin).catch((error) => error as Error)
   await ended(0)
   const failure = await piped
-  // Node closes the pipe to a process that has exited, and may not have noticed by then that all of it was read.
+  // Node closes the pipe to an exited process, possibly before it notices that everything was read.
   if (failure && !isWhole) throw failure
   await removeOwnFolder(paths.home, user)
   await rm(paths.home, { recursive: true, force: true })

@@ -1,4 +1,7 @@
-/** Checks the engine's needs as an agent. If most of them are not met, the engine says only that it is not ready in time. */
+/**
+ * Checks the engine's needs as an agent. If a need is not met, the engine itself usually reports only that it was not
+ * ready in time.
+ */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/process/system-user.ts'
@@ -7,31 +10,31 @@ import type { Place } from './place-record.ts'
 import { makeOwnFolder } from './state.ts'
 import { SYSTEM_PATH } from './wall.ts'
 
-/** The probe takes 0.3 s; on a machine that is very busy it may take a hundred times that. */
+/** The probe takes 0.3 s; on a very busy machine it may take a hundred times that. */
 const PROBE_MS = 60_000
 /** Time until an unmet need is checked again. */
 const AGAIN_MS = 10_000
 
 type ProbedPlace = Ways & Pick<Place, 'agentsDir' | 'node'>
 
-/** Whether the engine has what it needs, as it was found last. */
+/** Whether the engine's needs are met, as of the last check. */
 export class EngineNeeds {
   readonly #place: ProbedPlace
   #unmet: string | null
   #at = performance.now()
 
-  /** @param unmet as {@link findUnmetNeed} has just found it. */
+  /** @param unmet the current result of {@link findUnmetNeed}. */
   constructor(place: ProbedPlace, unmet: string | null) {
     this.#place = place
     this.#unmet = unmet
   }
 
-  /** As it was found last; looks again after a while if a need was not met. */
+  /** The last result; checks again after a while if a need was not met. */
   async last(): Promise<string | null> {
     return this.#unmet === null || performance.now() - this.#at < AGAIN_MS ? this.#unmet : this.look()
   }
 
-  /** Looks now, where agents share /tmp with the machine: they have everything else to themselves. */
+  /** Checks now, unless all needs were met and agents have their own /tmp: they share nothing else with the machine. */
   async look(): Promise<string | null> {
     const { view, privateTmp } = this.#place
     if (this.#unmet === null && (view || privateTmp)) return null
@@ -41,13 +44,13 @@ export class EngineNeeds {
   }
 }
 
-/** @returns what is missing and what to do about it, in a sentence for the operator; null if the engine has all that it needs. */
+/** @returns what is missing and what to do about it, in a sentence for the operator; null if all needs are met. */
 export async function findUnmetNeed(place: ProbedPlace): Promise<string | null> {
   const { agentsDir, node, user } = place
   const folder = await mkdtemp(join(agentsDir, '.probe-'))
   try {
     const [home, temporary] = [join(folder, 'home'), join(folder, 'tmp')]
-    // The agents' user has to pass through.
+    // The agents' user must be able to pass through.
     await run('chmod', ['711', folder])
     for (const path of [home, temporary]) await makeOwnFolder(path, user)
     const program = [node, '--no-warnings', '-e', `(${tryNeeds})(${JSON.stringify({ home, temporary })})`]
@@ -61,7 +64,7 @@ export async function findUnmetNeed(place: ProbedPlace): Promise<string | null> 
   }
 }
 
-/** Prints what the engine would miss. It runs as an agent from its source text, so it uses nothing outside of it. */
+/** Prints unmet needs. It runs as an agent from its source text, so it must use nothing outside of it. */
 function tryNeeds({ home, temporary }: { home: string; temporary: string }): void {
   const { rmSync, writeFileSync } = process.getBuiltinModule('node:fs')
   const { createServer } = process.getBuiltinModule('node:net')

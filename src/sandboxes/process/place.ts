@@ -1,6 +1,6 @@
 /**
- * The folders and the user of agents that are processes. As root they run as a system user, who must be able to enter
- * their folders and to read Node, agentd and the engine; in a checkout below a home of mode 700 he is not.
+ * The folders and the user of process agents. If Berth runs as root, they run as a system user, who must be able to
+ * enter their folders and to read Node, agentd and the engine. That fails for a checkout below a home with mode 700.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -23,12 +23,15 @@ import { type CommonView, commonView, whyNoWall } from './wall.ts'
 
 export interface PlaceOptions {
   dataDir: string
-  /** Folder that the operator set for agents; undefined: below the data folder, or where they can be. */
+  /**
+   * Folder that the operator set for agents; undefined: below the data folder if the agents' user can enter it,
+   * otherwise elsewhere.
+   */
   agentsDir?: string | undefined
   enginesDir?: string | undefined
-  /** The folder of agentd in this checkout. */
+  /** The agentd folder in this checkout. */
   agentdDir: string
-  /** Files elsewhere than in the data folder that agents must not read. */
+  /** Files outside the data folder that agents must not read. */
   secretFiles?: readonly string[] | undefined
   /** Whether the operator accepts that agents can read Berth's keys. */
   acceptsNoWall?: boolean | undefined
@@ -38,8 +41,8 @@ const USER = 'berth-agent'
 const COPY_LIMIT_MS = 600_000
 
 /**
- * Finds the user and the folders, and makes what is missing.
- * @throws SandboxError `internal` whose message says what to do, when agents cannot run here.
+ * Finds the user and the folders, and creates missing ones.
+ * @throws SandboxError `internal` if agents cannot run here; its message says what to do.
  */
 export async function openPlace(options: PlaceOptions): Promise<Place> {
   const user = await agentUser()
@@ -88,7 +91,7 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
   return { ...walled, unmetNeed: await findUnmetNeed(walled) }
 }
 
-/** Gives agents of root a /tmp of their own, if the kernel lets root make one. */
+/** Gives agents their own /tmp if Berth runs as root and the kernel allows it. */
 async function withTmp(shared: Omit<Place, 'unmetNeed'>, { dataDir }: PlaceOptions): Promise<Place> {
   const { root: stage, readOnly } = await commonView({ ...shared, dataDir })
   const { compileCache } = shared
@@ -98,7 +101,7 @@ async function withTmp(shared: Omit<Place, 'unmetNeed'>, { dataDir }: PlaceOptio
   return { ...shared, unmetNeed: await findUnmetNeed(shared) }
 }
 
-/** Finds out whether namespaces keep agents from Berth's keys and processes. */
+/** Checks whether namespaces keep agents from Berth's keys and processes. */
 async function findWall(options: {
   agentsDir: string
   dataDir: string
@@ -112,15 +115,15 @@ async function findWall(options: {
 }
 
 /**
- * Makes the compile cache of agentd, which agents only read: they share a user. Without it every agentd runs Node's
- * TypeScript compiler, which takes 0.2 s of a processor and 30 MB.
+ * Creates agentd's compile cache, which agents only read, because they share a user. Without it every agentd runs
+ * Node's TypeScript compiler, which takes 0.2 s of processor time and 30 MB.
  */
 async function makeCompileCache(
   { node, agentd, user }: Pick<Place, 'node' | 'agentd' | 'user'>,
   sources: string,
   folder: string,
 ): Promise<string | undefined> {
-  // Node's entries are for the path of a source as well.
+  // Node's cache entries also depend on the path of a source file.
   const key = createHash('sha256').update(agentd).update(sources).digest('hex').slice(0, 16)
   const cache = join(folder, `agentd-cache-${process.version}-${key}`)
   if (existsSync(cache)) return cache
@@ -128,7 +131,7 @@ async function makeCompileCache(
   const draft = temporaryName(cache)
   try {
     await makeOwnFolder(draft, user)
-    // The entries are for the user that runs Node. agentd ends at once: it has no configuration.
+    // The entries depend on the user that runs Node. agentd exits at once, because it has no configuration.
     await run('env', [`NODE_COMPILE_CACHE=${draft}`, node, agentd], user)
     if ((await readdir(draft)).length === 0) return undefined
     await run('chmod', ['-R', 'a+rX', draft], user)
@@ -143,14 +146,14 @@ async function makeCompileCache(
 }
 
 /**
- * The folder of an installed version as the agents' user can read it: in place, or as hard links, since it has
- * hundreds of megabytes. Links within it stay links: a program finds its own files beside what it is linked to.
+ * The folder of an installed version, readable by the agents' user: the original, or a copy of hard links, since it has
+ * hundreds of megabytes. Links inside it stay links, because a program finds its own files next to its link's target.
  */
 export function readableEngine(place: Place, version: string): Promise<string> {
   return readable(join(place.enginesDir, version), place.user, join('engines', version), '-RHl')
 }
 
-/** Removes the copy that {@link readableEngine} made, if it made one. */
+/** Removes the copy created by {@link readableEngine}, if any. */
 export async function removeEngineCopy(version: string): Promise<void> {
   if (isRoot()) await rm(join(SYSTEM_FOLDER, 'engines', version), { recursive: true, force: true })
 }
@@ -161,14 +164,14 @@ async function agentUser(): Promise<RunAs> {
   if (user) return user
   throw new SandboxError(
     'internal',
-    `Agents do not run as root, and the system user "${USER}" could not be made: make it (useradd --system ${USER}), ` +
+    `Agents do not run as root, and the system user "${USER}" could not be created: create it (useradd --system ${USER}), ` +
       'start Berth as a normal user, or use Docker (BERTH_RUNTIME=docker).',
   )
 }
 
 /**
- * The data folder, or for root, where the user cannot enter that, a folder of its own below /var/lib/berth. The
- * choice is written down: a data folder that is moved keeps its agents.
+ * The data folder. If the agents' user of a root Berth cannot enter it, a separate folder below /var/lib/berth. The
+ * choice is recorded, so that a moved data folder keeps its agents.
  */
 async function defaultAgentsDir(dataDir: string, user: RunAs): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
@@ -186,12 +189,12 @@ async function defaultAgentsDir(dataDir: string, user: RunAs): Promise<string> {
   return location
 }
 
-/** Versions of the engine are the same for every Berth of this machine. */
+/** All Berths of this machine share the engine versions. */
 async function defaultEnginesDir(dataDir: string, user: RunAs): Promise<string> {
   return join((await canEnter(dataDir, user)) ? dataDir : SYSTEM_FOLDER, 'engines')
 }
 
-/** Makes a folder that everybody may pass through; one that is there stays as its owner wants it. */
+/** Creates a folder that everybody may pass through; an existing folder keeps its permissions. */
 async function openFolder(path: string): Promise<void> {
   if (!(await mkdir(path, { recursive: true }))) return
   await chmod(path, 0o711)
@@ -199,10 +202,10 @@ async function openFolder(path: string): Promise<void> {
 }
 
 /**
- * A file or folder as `user` can read it: itself, or a copy below /var/lib/berth, which gets its name when it is
+ * A file or folder that `user` can read: the original, or a copy below /var/lib/berth, which gets its name when it is
  * complete.
- * @param copying options of cp(1) that make the copy.
- * @throws SandboxError when the copy cannot be read either.
+ * @param copying options of cp(1) for the copy.
+ * @throws SandboxError if the copy cannot be read either.
  */
 async function readable(path: string, user: RunAs, name: string, copying: string): Promise<string> {
   if (await canRead(path, user)) return path
@@ -215,7 +218,7 @@ async function readable(path: string, user: RunAs, name: string, copying: string
   )
 }
 
-/** True for a file that can be read, or a folder with what npm and git have put into it. */
+/** True for a file that can be read, or a folder with contents from npm or git. */
 const canRead = async (path: string, user: RunAs): Promise<boolean> =>
   (await run('/bin/sh', ['-c', 'test -r "$1" && test -x "$1"', 'sh', path], user)).ok
 
@@ -226,20 +229,20 @@ async function copyTo(from: string, to: string, copying: string): Promise<void> 
   const fresh = temporaryName(to)
   try {
     let copied = await run('cp', [copying, from, fresh], {}, COPY_LIMIT_MS)
-    // On another disk nothing can be linked.
+    // Hard links to another disk are impossible, so this copies.
     if (!copied.ok) copied = await run('cp', [copying.replace('l', ''), from, fresh], {}, COPY_LIMIT_MS)
     if (!copied.ok)
       throw new SandboxError('internal', `${from} could not be copied to ${to}: ${copied.output}`)
     await rename(fresh, to)
   } catch (error) {
-    // Another start on this machine was faster: its copy is as good.
+    // Another process on this machine was faster; its copy is the same.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
   } finally {
     await rm(fresh, { recursive: true, force: true })
   }
 }
 
-/** The hash of a folder of sources, so that another version of Berth makes another copy. */
+/** The hash of a folder of sources, so that another version of Berth creates another copy. */
 async function digest(folder: string): Promise<string> {
   const hash = createHash('sha256')
   for (const entry of (await readdir(folder, { recursive: true })).sort()) {

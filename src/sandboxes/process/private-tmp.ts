@@ -1,11 +1,12 @@
 /**
- * A /tmp of its own for each agent of root, in memory: the machine's may be closed to the agents' user, and is shared with
- * all other programs. It takes a mount namespace, which unshare(1) and setpriv(1) of util-linux make where the kernel lets
- * root do so. As Berth's own user, agents have one behind their wall (`wall.ts`).
+ * A private /tmp in memory for each agent if Berth runs as root: the machine's /tmp may be closed to the agents' user,
+ * and is shared with all other programs. It needs a mount namespace, created with unshare(1) and setpriv(1) of
+ * util-linux if the kernel allows it. Agents of an unprivileged Berth have a private /tmp behind their wall
+ * (`wall.ts`).
  */
 import type { RunAs } from '../../lib/process/system-user.ts'
 
-/** Makes the mount as root, with what the agent needs below /tmp, and continues as the agents' user. */
+/** Mounts it as root, with what the agent needs below /tmp, and continues as the agents' user. */
 const ENTER = `set -eu
 stage=$1 home=$2 uid=$3 gid=$4 needed=$5
 shift 5
@@ -30,7 +31,9 @@ umask "$mask"
 cd "$home"
 exec setpriv --reuid "$uid" --regid "$gid" --clear-groups "$@"`
 
-/** The command line that root starts for a program of the agents' user. It ends as the program does, as the same process. */
+/**
+ * The command line with which root starts a program as the agents' user. It becomes the program, in the same process.
+ */
 export function withPrivateTmp(
   view: { stage: string; home: string; user: RunAs; needed: string[] },
   program: string[],

@@ -1,4 +1,4 @@
-/** Starting agentd as a process of its own session, in an environment of its own. */
+/** Starts agentd as a process with its own session and environment. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { open, rename, rm } from 'node:fs/promises'
 import { constants } from 'node:os'
@@ -15,14 +15,14 @@ import { type AgentPaths, readReady } from './state.ts'
 import { MARKER } from './table.ts'
 import { SYSTEM_PATH } from './wall.ts'
 
-/** Measured: 0.2 s; on a machine that is very busy it may be a hundred times that. */
+/** Measured: 0.2 s; on a very busy machine it may take a hundred times that. */
 const READY_LIMIT_MS = 30_000
 const LOG_LIMIT = 1024 * 1024
 const BLOCK_BYTES = 512
 
 /**
- * No core dumps, no file larger than the agent's disk, and first in line when memory runs out: before the
- * database. What the system does not know of these is left out.
+ * No core dumps, no file larger than the agent's disk, and killed before the database when memory runs out. Limits that
+ * the system does not support are left out.
  */
 const WITH_LIMITS = `ulimit -c 0; ulimit -f "$1" 2>/dev/null
 { echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
@@ -30,13 +30,13 @@ shift; exec "$@"`
 
 export interface Spawned {
   leader: ProcessIdentity | null
-  /** Exit code of the leader, as shells say it: 128 + the signal's number when a signal ended it. */
+  /** Exit code of the leader, as shells report it: 128 + the signal's number if a signal ended it. */
   exited: Promise<number>
 }
 
 /**
- * Starts agentd; it goes on when this process ends.
- * @throws SandboxError `internal` when it could not be started.
+ * Starts agentd; it keeps running after this process ends.
+ * @throws SandboxError `internal` if it could not be started.
  */
 export async function spawnAgentd(options: {
   place: Place
@@ -101,7 +101,7 @@ function exitOf(child: ChildProcess): Promise<number> {
 /**
  * Waits until agentd listens.
  * @returns its port.
- * @throws SandboxError `internal` with the last lines of its log when it ends first, or takes too long.
+ * @throws SandboxError `internal` with the last lines of its log if it ends first, or takes too long.
  */
 export async function waitUntilReady(
   place: Place,
@@ -112,19 +112,19 @@ export async function waitUntilReady(
   const deadline = performance.now() + READY_LIMIT_MS
   for (;;) {
     signal?.throwIfAborted()
-    // Within namespaces agentd has another number, and is a child of the leader.
+    // Inside namespaces agentd has another pid, and is a child of the leader.
     const port = await readReady(paths, place.view ? undefined : leader)
     if (port !== null) return port
     const alive = await isAlive(leader)
     if (alive && performance.now() < deadline) await sleep(20)
     else {
-      const what = alive ? `does not listen after ${READY_LIMIT_MS / 1000} s` : 'ended while it started'
+      const what = alive ? `does not listen after ${READY_LIMIT_MS / 1000} s` : 'ended during its start'
       throw new SandboxError('internal', `agentd ${what}: ${await logTail(paths.log, 0)}`)
     }
   }
 }
 
-/** A free port of loopback below those of outgoing connections, and none of `taken`. */
+/** A free port on loopback below the range for outgoing connections, and not in `taken`. */
 export async function freePortExcept(taken: Set<number>): Promise<number> {
   for (let tries = 0; tries < 200; tries++) {
     const port = 20_000 + Math.floor(Math.random() * 10_000)

@@ -1,4 +1,4 @@
-/** The state of the sandboxes of a folder, in files that outlive the worker: `<agentsDir>/<agentId>/…`. */
+/** The state of a folder's sandboxes, in files that outlive the worker: `<agentsDir>/<agentId>/…`. */
 import { constants, existsSync } from 'node:fs'
 import { chown, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { AlreadyRunning, acquireLock, type ProcessLock } from '../../lib/process
 import { type RunAs, run } from '../../lib/process/system-user.ts'
 import { SandboxError, type SandboxSpec } from '../port.ts'
 
-/** Content of `state.json`: the sandbox is there when the file is. */
+/** Content of `state.json`: the sandbox exists if the file does. */
 export interface SandboxState {
   spec: SandboxSpec
   hash: string
@@ -18,9 +18,9 @@ export interface SandboxState {
 }
 
 export interface RunState {
-  /** Names the run in the environment of its processes; written before there are any. */
+  /** Identifies the run in the environment of its processes; written before they start. */
   id: string
-  /** agentd's process; null when the worker died while it started it. */
+  /** agentd's process; null if the worker died during the start. */
   leader: ProcessIdentity | null
   /** ISO 8601. */
   startedAt: string
@@ -37,7 +37,7 @@ export interface AgentPaths {
   state: string
   home: string
   temporary: string
-  /** Written by agentd, and so untrusted, as all that is in `home` and `temporary`. */
+  /** Written by agentd, and so untrusted, like everything in `home` and `temporary`. */
   ready: string
   log: string
 }
@@ -50,7 +50,7 @@ const REMOVE_LIMIT_MS = 300_000
 const AGENT_ID = /^[a-z0-9][a-z0-9-]*$/
 
 export function pathsOf(agentsDir: string, agentId: string): AgentPaths {
-  if (!AGENT_ID.test(agentId)) throw new SandboxError('internal', `${agentId} is no agent's id`)
+  if (!AGENT_ID.test(agentId)) throw new SandboxError('internal', `${agentId} is not an agent id`)
   const folder = join(agentsDir, agentId)
   return {
     folder,
@@ -63,7 +63,7 @@ export function pathsOf(agentsDir: string, agentId: string): AgentPaths {
   }
 }
 
-/** The state of a sandbox; null when there is none. */
+/** The state of a sandbox; null if it does not exist. */
 export async function readState(paths: AgentPaths): Promise<SandboxState | null> {
   const text = await readIfExists(paths.state)
   return text === null ? null : (JSON.parse(text) as SandboxState)
@@ -72,35 +72,38 @@ export async function readState(paths: AgentPaths): Promise<SandboxState | null>
 export const writeState = (paths: AgentPaths, state: SandboxState): Promise<void> =>
   replaceFile(paths.state, `${JSON.stringify(state)}\n`, 0o600)
 
-/** The ids of all agents that have a folder. What else lies beside them is not ours: the operator chose the place. */
+/** The ids of all agents that have a folder. Ignores everything else, because the operator chose the location. */
 export async function agentIds(agentsDir: string): Promise<string[]> {
   const names = (await readdir(agentsDir)).filter((name) => AGENT_ID.test(name))
   return names.filter((name) => isMarked(pathsOf(agentsDir, name)))
 }
 
-/** True for an agent's folder, made by {@link markFolder}. */
+/** True for an agent's folder, created by {@link markFolder}. */
 export const isMarked = (paths: AgentPaths): boolean => existsSync(paths.mark)
 
-/** Makes the folder of an agent, and marks it as such. */
+/** Creates the folder of an agent, and marks it as such. */
 export async function markFolder(paths: AgentPaths): Promise<void> {
   await mkdir(paths.folder, { recursive: true, mode: 0o711 })
   await writeFile(paths.mark, '')
 }
 
-/** Makes a folder that belongs to the agents' user alone. Its parent is ours: nobody can exchange it meanwhile. */
+/**
+ * Creates a folder that belongs only to the agents' user. Its parent belongs to Berth, so nobody can replace the folder
+ * in between.
+ */
 export async function makeOwnFolder(path: string, user: RunAs): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error
   }
-  // Also when it was there: we may have died before this.
+  // Repeated for an existing folder: an earlier process may have died before this line.
   if (user.uid !== undefined) await chown(path, user.uid, user.gid)
 }
 
 /**
- * Removes a folder of the agent's, as the agent's user: whatever links it has put there lead root nowhere.
- * @throws SandboxError when something is left.
+ * Removes one of the agent's folders, as the agents' user, so that links in it cannot lead root elsewhere.
+ * @throws SandboxError if something is left.
  */
 export async function removeOwnFolder(path: string, user: RunAs): Promise<void> {
   const script = 'test ! -d "$1" || { chmod -R u+rwX "$1"; find "$1" -mindepth 1 -delete; }'
@@ -109,7 +112,7 @@ export async function removeOwnFolder(path: string, user: RunAs): Promise<void> 
   await rm(path, { recursive: true, force: true })
 }
 
-/** The port that agentd wrote down when it began to listen; null where another process than `leader` wrote it. */
+/** The port that agentd wrote when it began to listen; null if another process than `leader` wrote it. */
 export async function readReady(
   paths: AgentPaths,
   leader: ProcessIdentity | undefined,
@@ -125,7 +128,7 @@ export async function readReady(
   }
 }
 
-/** A small file; null when it is anything else: a link, a pipe on which reading would wait, one too large. */
+/** The content of a small file; null for anything else: a link, a pipe that would block, a file that is too large. */
 async function readUntrusted(path: string): Promise<string | null> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => null)
@@ -141,8 +144,8 @@ async function readUntrusted(path: string): Promise<string | null> {
 }
 
 /**
- * Holds a name alone, among all workers on this folder, while `work` runs.
- * @throws SandboxError when another one holds it for too long.
+ * Holds a name exclusively, among all workers with this folder, while `work` runs.
+ * @throws SandboxError if another worker holds it for too long.
  */
 export async function holding<T>(
   agentsDir: string,

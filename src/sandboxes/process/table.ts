@@ -14,10 +14,10 @@ import { SandboxError, type SandboxStats } from '../port.ts'
 
 const execute = promisify(execFile)
 
-/** In the environment of every process of a run: it finds those that left the session. */
+/** An environment variable of every process of a run, which identifies processes that left the session. */
 export const MARKER = 'BERTH_SANDBOX'
 
-/** A run of a sandbox: its name in {@link MARKER}, and its first process once that is known. */
+/** A run of a sandbox: its id in {@link MARKER}, and its first process once known. */
 export interface Run {
   id: string
   leader: ProcessIdentity | null
@@ -26,22 +26,22 @@ export interface Run {
 interface Entry {
   pid: number
   parent: number
-  /** Session; where there is no /proc, the process group. */
+  /** Session; the process group if there is no /proc. */
   session: number
   rssBytes: number
   cpuSeconds: number
   threads: number
 }
 
-/** USER_HZ, by which /proc counts processor time, is 100 on every Linux that Node runs on. */
+/** USER_HZ, the unit of processor time in /proc; always 100 on every Linux that Node supports. */
 const TICKS = 100
 const KILL_LIMIT_MS = 10_000
 
 /**
- * Ends a run: asks its first process by SIGTERM, and after `graceMs`, or when that has ended, kills whatever
- * is left of the run. A process that left the session, was adopted and cleaned its environment is not found: this is
- * no isolation.
- * @throws SandboxError `internal` when something survives SIGKILL (the kernel holds it).
+ * Ends a run: sends SIGTERM to its first process. After `graceMs`, or when that process has ended, kills everything
+ * left of the run. It misses a process that left the session, was adopted and cleaned its environment: this does not
+ * isolate.
+ * @throws SandboxError `internal` if something survives SIGKILL, held by the kernel.
  */
 export async function endRun(run: Run, graceMs: number): Promise<void> {
   if (run.leader && graceMs > 0 && (await isAlive(run.leader))) {
@@ -49,7 +49,7 @@ export async function endRun(run: Run, graceMs: number): Promise<void> {
     await waitForEnd(run.leader, graceMs)
   }
   const deadline = performance.now() + KILL_LIMIT_MS
-  // Repeated until none is left: a process may have started others before it died.
+  // Repeats until nothing is left: a process may have started others before it died.
   for (;;) {
     const left = await membersOf(run)
     if (left.length === 0) return
@@ -62,7 +62,7 @@ export async function endRun(run: Run, graceMs: number): Promise<void> {
   }
 }
 
-/** Memory and processor time of all processes of a run. Memory that they share counts for each. */
+/** Memory and processor time of all processes of a run. Shared memory counts for each process. */
 export async function statsOf(run: Run): Promise<SandboxStats> {
   const members = await membersOf(run)
   const sum = (of: (entry: Entry) => number) => members.reduce((total, entry) => total + of(entry), 0)
@@ -73,7 +73,7 @@ export async function statsOf(run: Run): Promise<SandboxStats> {
   }
 }
 
-/** The processes of a run: its session, those that carry its marker, and the children of both. */
+/** The processes of a run: its session, processes with its marker, and the children of both. */
 async function membersOf(run: Run): Promise<Entry[]> {
   const table = await readTable()
   const inSession = await sessionTest(run)
@@ -88,7 +88,7 @@ async function membersOf(run: Run): Promise<Entry[]> {
   return table.filter((entry) => found.has(entry.pid) && entry.pid !== process.pid)
 }
 
-/** The number of a session is its first process's, and not given out again while one of its members lives. */
+/** A session's number is its first process's pid, and is not reused while a member lives. */
 async function sessionTest({ leader }: Run): Promise<(entry: Entry) => boolean> {
   if (!leader) return () => false
   const holder = await processIdentity(leader.pid)
@@ -104,14 +104,17 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** True for a process that was started with the marker of a run. Linux only; elsewhere sessions and children must do. */
+/**
+ * True for a process that was started with the marker of a run. Linux only; other systems rely on sessions and
+ * children.
+ */
 async function hasMarker(pid: number, id: string): Promise<boolean> {
   if (process.platform !== 'linux') return false
   try {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1')
     return `\0${environment}`.includes(`\0${MARKER}=${id}\0`)
   } catch {
-    // The process has ended, or is another user's.
+    // The process has ended, or belongs to another user.
     return false
   }
 }
@@ -127,7 +130,7 @@ async function readTable(): Promise<Entry[]> {
 async function readEntry(pid: number): Promise<Entry | null> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
-    // proc(5), by the numbers of the fields there; the second is the command in parentheses.
+    // proc(5), with that page's field numbers; the second field is the command in parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const field = (number: number) => Number(fields[number - 3])
     if (fields[0] === 'Z' || fields[0] === 'X') return null
@@ -152,7 +155,7 @@ const pageBytes = () => {
   return pageSize
 }
 
-/** ps(1), as POSIX has it. */
+/** ps(1), as specified by POSIX. */
 async function readPs(): Promise<Entry[]> {
   const { stdout } = await execute('ps', ['-A', '-o', 'pid=,ppid=,pgid=,rss=,time='], {
     env: { PATH: process.env.PATH, LC_ALL: 'C' },

@@ -1,7 +1,7 @@
 /**
- * The wall around agents that run as Berth's own user: namespaces of user, mounts, processes and IPC, made by unshare(1)
- * of util-linux. In them an agent sees the system's programs, what it needs of Berth (read-only), its home, and no other
- * process. It shares the network: its gateway listens on loopback.
+ * Isolates agents that run as Berth's own user: namespaces of user, mounts, processes and IPC, created by unshare(1) of
+ * util-linux. Inside, an agent sees the system's programs, the parts of Berth that it needs (read-only), its home, and
+ * no other process. It shares the network: its gateway listens on loopback.
  */
 import { mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -9,7 +9,7 @@ import { processIdentity } from '../../lib/process/process-identity.ts'
 import { run } from '../../lib/process/system-user.ts'
 import { makeOwnFolder } from './state.ts'
 
-/** Where the programs of a system are: the PATH of an ordinary user may leave some of these out. */
+/** Where a system's programs are: an ordinary user's PATH may lack some of these folders. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** An agent's view of the machine, apart from its system folders. */
@@ -24,14 +24,15 @@ interface View {
   readOnly: string[]
 }
 
-/** Runs a program to its end, passes SIGTERM on to it, and collects processes that it leaves behind. */
+/** Runs a program to its end, forwards SIGTERM to it, and reaps processes that it leaves behind. */
 const ATTEND = `trap 'kill -TERM "$child" 2>/dev/null' TERM
 "$@" & child=$!
 while :; do wait "$child"; code=$?; kill -0 "$child" 2>/dev/null || exit "$code"; done`
 
 /**
- * Makes the agent's root, as "root" of a user namespace, and enters another one without any rights in the first: what is
- * mounted here stays as it is. Mounts are found by their paths, so that those below a system folder are read-only too.
+ * Builds the agent's root, as "root" of a user namespace, and enters another one without any rights in the first, so
+ * that the mounts cannot be changed. Mounts are found by path, so that mounts below a system folder become read-only
+ * too.
  */
 const ENTER = `set -eu
 attend=$1 uid=$2 gid=$3 root=$4 home=$5 temporary=$6 hidden=$7 readonly=$8
@@ -83,7 +84,9 @@ umount -l /.old
 cd "$home"
 exec unshare --user --map-user="$uid" --map-group="$gid" setpriv --no-new-privs /bin/sh -c "$attend" sh "$@"`
 
-/** The command line that runs a program within the wall. Its first process passes SIGTERM on, and ends as the program does. */
+/**
+ * The command line that runs a program inside the wall. Its first process forwards SIGTERM, and ends with the program.
+ */
 export function withinWall(view: View, program: string[]): string[] {
   const { root, home, temporary, hidden, readOnly } = view
   const ids = [process.getuid?.(), process.getgid?.()].map(String)
@@ -106,7 +109,7 @@ export async function commonView(options: {
   const { agentsDir, dataDir, node, agentd } = options
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
   await mkdir(join(agentsDir, '.root'), { recursive: true, mode: 0o700 })
-  // Mounts are told by their real paths.
+  // Mounts are listed by their real paths.
   const root = await realpath(join(agentsDir, '.root'))
   const bin = dirname(node)
   const wanted = [bin, join(bin, '../lib/node_modules'), dirname(agentd), '/etc/resolv.conf']
@@ -115,13 +118,13 @@ export async function commonView(options: {
   return { root, hidden: [dataDir, await realpath(dataDir)], readOnly: [...readOnly] }
 }
 
-/** The probe takes 0.3 s; on a machine that is very busy it may take a hundred times that. */
+/** The probe takes 0.3 s; on a very busy machine it may take a hundred times that. */
 const PROBE_MS = 60_000
 
 /**
- * Starts a process as agents are started, and has it look for the keys and processes of Berth.
+ * Starts a process the way agents are started, and lets it try to reach Berth's keys and processes.
  * @param options.secret files that it must not be able to read.
- * @returns why there is no wall here; null if it holds.
+ * @returns why the wall fails here; null if it holds.
  */
 export async function whyNoWall(
   view: CommonView,
@@ -150,15 +153,18 @@ export async function whyNoWall(
 }
 
 interface Probe {
-  /** Paths that an agent must not read, must not write, and has to write. */
+  /** Paths that an agent must not read, must not write, and must be able to write. */
   secret: string[]
   kept: string[]
   free: string[]
-  /** When Berth's own process began, in ticks: all that the agent sees began later. */
+  /** When Berth's own process started, in ticks: everything that the agent sees started later. */
   birth: number
 }
 
-/** Runs within the wall, by its text alone: prints what an agent can do there and should not, or cannot and should. */
+/**
+ * Runs inside the wall, only from its source text. Prints what an agent can do there but must not, and what it must do
+ * but cannot.
+ */
 function lookAround({ secret, kept, free, birth }: Probe): void {
   const { accessSync, constants, readdirSync, readFileSync } = process.getBuiltinModule('node:fs')
   const may = (path: string, mode: number) => {

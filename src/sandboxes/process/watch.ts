@@ -1,13 +1,13 @@
-/** Events of sandboxes that are processes: by looking at them again and again. */
+/** Polls process sandboxes for events. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SandboxEvent } from '../port.ts'
 
-/** The last run of each sandbox, by agent: its id (null before the first), and whether it goes on. */
+/** The last run of each sandbox, by agent: its id (null before the first), and whether it still runs. */
 export type Runs = Map<string, { run: string | null; running: boolean }>
 
 const WATCH_MS = 300
 
-/** Yields what changed from one look to the next, until `signal` fires. */
+/** Yields the changes between polls until `signal` fires. */
 export async function* watchRuns(
   look: () => Promise<Runs>,
   signal: AbortSignal,
@@ -31,7 +31,7 @@ function changes(before: Look | undefined, after: Look | undefined): SandboxEven
   const anotherRun = after?.run != null && after.run !== before?.run
   if (before?.running && (anotherRun || !after?.running)) types.push('exited')
   if (anotherRun) types.push('started')
-  // The run may have started and ended since the last look.
+  // The run may have started and ended since the last poll.
   if (anotherRun && !after.running) types.push('exited')
   if (before && !after) types.push('removed')
   return types

@@ -30,7 +30,7 @@ describe('Docker usage', { skip: await whyNotDocker() }, () => {
     assert.ok(usage.images.bytes > 200_000_000, `${usage.images.bytes}`)
     assert.match(
       formatUsage(usage),
-      /^1 containers \(0 MB\), 2 volumes \(5 MB\), 1 networks, \d+ engine images \(\d+ MB\); build cache of everybody \d+ MB$/,
+      /^1 containers \(0 MB\), 2 volumes \(5 MB\), 1 networks, \d+ engine images \(\d+ MB\); whole build cache \d+ MB$/,
     )
   })
 })
