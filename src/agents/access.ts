@@ -1,6 +1,7 @@
 /**
- * Credentials that reach an agent: keys of its workspace, its gateway token (contract 5.4), and the platform token that
- * it mints for itself, which is good for that agent alone unless a setting lets it see the rest of its workspace.
+ * Authenticates callers of an agent: keys of its workspace, its gateway token (contract 5.4), and platform tokens that
+ * it mints for itself. A platform token is valid only for that agent unless a setting widens it to the rest of its
+ * workspace.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { decodeJwt } from 'jose/jwt/decode'
@@ -17,7 +18,7 @@ const AUDIENCE = 'berth:platform'
 const PLATFORM_TOKEN_S = 3600
 export const GATEWAY_TOKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
 
-/** True for an Authorization header that holds what looks like a gateway token. */
+/** True if an Authorization header seems to hold a gateway token. */
 export const isGatewayToken = (authorization: string): boolean =>
   GATEWAY_TOKEN.test(authorization.replace(/^Bearer +/i, ''))
 
@@ -36,9 +37,10 @@ export class AgentAccess {
   }
 
   /**
-   * The caller, where the Authorization header holds a gateway or a platform token; undefined for any other.
-   * Both are looked up at every use, so that a rotated token is refused at once.
-   * @throws ApiError 401 for a gateway token that no live agent has, or a platform token minted before a rotation.
+   * The caller, if the Authorization header holds a gateway or a platform token; undefined otherwise. Looks both up at
+   * every use, so that a rotated token is refused at once.
+   * @throws ApiError 401 for a gateway token that belongs to no live agent, or a platform token minted before a
+   *   rotation.
    */
   async authenticate(header: string | undefined): Promise<Principal | undefined> {
     const token = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1]
@@ -53,8 +55,8 @@ export class AgentAccess {
   }
 
   /**
-   * The caller who has the gateway token of this very agent: it is compared, and no other agent is looked for.
-   * @throws ApiError 401 for any other text, and where there is no such agent.
+   * Authenticates a caller by the gateway token of this agent. Compares the token, and looks for no other agent.
+   * @throws ApiError 401 for any other token, or if the agent does not exist.
    */
   async authenticateFor(agentId: string, token: string): Promise<Principal> {
     const { pool } = this.#options
@@ -64,7 +66,7 @@ export class AgentAccess {
     return this.#principal('gateway', await findByGatewayToken.first(pool, agent.gatewayToken))
   }
 
-  /** A platform token of an agent: good for an hour, or until its gateway token is rotated. */
+  /** A platform token of an agent, valid for an hour, or until its gateway token is rotated. */
   mintPlatformToken({ agentId, gatewayToken }: Pick<Agent, 'agentId' | 'gatewayToken'>): Promise<string> {
     return new SignJWT({ mark: tokenFingerprint(gatewayToken) })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
@@ -76,10 +78,10 @@ export class AgentAccess {
   }
 
   /**
-   * The agent of a path, for a caller who may reach it.
-   * @param callers the tokens of agents that the route takes.
-   * @throws ApiError 404 for an id that no live agent has; 401 for an agent of another workspace, or another
-   *   agent's token; 403 for a token that the route does not take.
+   * The agent in a path, if the caller may reach it.
+   * @param callers the kinds of agent tokens that the route accepts.
+   * @throws ApiError 404 if no live agent has the id; 401 for an agent of another workspace, or another agent's token;
+   *   403 for a token that the route does not accept.
    */
   async authorize(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<Agent> {
     const agent = AGENT_ID.test(agentId) ? await findAgent(this.#options.pool, agentId) : undefined
@@ -96,9 +98,9 @@ export class AgentAccess {
   }
 
   /**
-   * Lets a caller reach what is not one agent's. Handlers of routes that take `gateway` or `platform` keep to what is
-   * the caller's own agent's.
-   * @throws ApiError 403 for a token of an agent that the route does not take.
+   * Admits a caller to workspace-wide routes. Handlers of routes that accept `gateway` or `platform` restrict these
+   * callers to their own agent's data.
+   * @throws ApiError 403 for an agent token that the route does not accept.
    */
   admitToWorkspace({ agent: caller }: Principal, callers: readonly AgentCaller[]): void {
     if (!caller || callers.includes(caller.by) || (caller.isWide && callers.includes('workspace'))) return
@@ -110,7 +112,7 @@ export class AgentAccess {
     token: string,
   ): Promise<{ agentId: string; fingerprint: string; expiresAt: Date } | undefined> {
     try {
-      // API keys are JWTs as well, and in every request: what is none of ours costs no signature.
+      // API keys are JWTs too, and come with every request: check the audience before paying for a signature check.
       if (decodeJwt(token).aud !== AUDIENCE) return undefined
       const options = { algorithms: ['HS256'], audience: AUDIENCE, requiredClaims: ['sub', 'exp', 'mark'] }
       const { payload } = await verifyJwt(this.#options.signingKeys, token, options)
@@ -121,7 +123,7 @@ export class AgentAccess {
     }
   }
 
-  /** @throws ApiError 401 where there is no such agent. */
+  /** @throws ApiError 401 if the agent does not exist. */
   #principal(
     by: 'gateway' | 'platform',
     found: Awaited<ReturnType<typeof findByGatewayToken.first>>,
@@ -148,7 +150,7 @@ export class AgentAccess {
   }
 }
 
-/** Compares gateway tokens in constant time: the time tells nothing about how much of one is right. */
+/** Compares gateway tokens in constant time, so that timing does not reveal how much of a guess is right. */
 export function isSameToken(text: string, token: string): boolean {
   const hash = (value: string) => createHash('sha256').update(value.toLowerCase()).digest()
   return timingSafeEqual(hash(text), hash(token))
@@ -156,7 +158,7 @@ export function isSameToken(text: string, token: string): boolean {
 
 const ownerOnly = () => forbidden("An agent's token cannot do this", 'owner_only')
 
-/** Names the setting where it would let the agent in. */
+/** Names the setting if changing it would admit the agent. */
 function agentOnly(callers: readonly AgentCaller[]) {
   const more = callers.some((caller) => caller === 'workspace' || caller === 'widened')
     ? ': BERTH_PLATFORM_TOKEN_SCOPE=workspace would let its platform token do more'
@@ -165,8 +167,8 @@ function agentOnly(callers: readonly AgentCaller[]) {
 }
 
 /**
- * The hash of a gateway token. A platform token carries it, so that a new gateway token ends all platform tokens of the
- * one before. `TOKEN_FINGERPRINT` is the same in SQL.
+ * The hash of a gateway token. Platform tokens carry it, so that a new gateway token invalidates all platform tokens of
+ * the previous one. `TOKEN_FINGERPRINT` is the same in SQL.
  */
 export const tokenFingerprint = (gatewayToken: string): string =>
   createHash('sha256').update(gatewayToken).digest('hex').slice(0, 16)

@@ -1,4 +1,4 @@
-/** Routes of agents: their services, their declaration, and the common answers of those that start an operation. */
+/** Routes of agents: their services, their declaration, and the common responses of routes that start an operation. */
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { Notifications } from '../db/notifications.ts'
@@ -17,7 +17,7 @@ import type { Agent } from './agent.ts'
 import type { AgentdClient } from './agentd-client.ts'
 import type { AgentConnections } from './connections.ts'
 
-/** The parts that routes of agents are built from. */
+/** The services that routes of agents are built from. */
 export interface AgentServices {
   pool: Pool
   prisma: PrismaClient
@@ -34,8 +34,8 @@ export interface AgentServices {
 }
 
 /**
- * Declares a route of one agent, with `:agentId` in its path. Its handler is called only for a live agent that
- * the caller may reach: 404 where there is none, 401 where it is another workspace's (contract 5.3).
+ * Declares a route of one agent, with `:agentId` in its path. Calls its handler only for a live agent that the caller
+ * may reach: 404 if it does not exist, 401 if it belongs to another workspace (contract 5.3).
  */
 export function agentRoute<
   P extends Schema | undefined = undefined,
@@ -45,7 +45,7 @@ export function agentRoute<
   return declared as unknown as Route
 }
 
-/** In the body of a 202: the wait ended before the operation did. */
+/** Part of a 202 response: the wait ended before the operation did. */
 export const startedOperation = z.object({ id: z.string(), state: z.enum(OPERATION_STATES) })
 
 export const pending = ({ operationId: id, state }: Pick<Started, 'operationId' | 'state'>) => ({
@@ -55,10 +55,11 @@ export const pending = ({ operationId: id, state }: Pick<Started, 'operationId' 
 type Succeeded<K extends OperationKind> = Extract<Finished<K>, { state: 'succeeded' }>
 
 /**
- * The operation, where it has succeeded; undefined where it has not ended.
- * @param options.statuses of failures that are not 500, by the operation's code; `message` in place of its own.
- * @throws ApiError as it failed: the contract's message, and why in `Error-Detail`. 404 where it was cancelled: the agent
- *   was deleted.
+ * The operation, if it has succeeded; undefined if it has not ended.
+ * @param options.statuses statuses other than 500 for failures, by the operation's code; `message` replaces the
+ *   operation's own.
+ * @throws ApiError for a failed operation: the contract's message, and the reason in `Error-Detail`. 404 if it was
+ *   cancelled, because the agent was deleted.
  */
 export function requireSuccess<K extends OperationKind>(
   { finished, headers }: Started<K>,

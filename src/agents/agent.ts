@@ -1,4 +1,4 @@
-/** The agent's row, and finding it. */
+/** The agent's row, and how to find it. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
@@ -12,7 +12,7 @@ import { text, visibleText } from '../http/shapes.ts'
 export type Agent = AgentRow
 export type AgentStatusName = Agent['status']
 
-/** A live agent of any workspace, by the id in its paths. */
+/** A live agent of any workspace, by the id used in paths. */
 export const findAgent = (db: Queryable, agentId: string): Promise<Agent | undefined> =>
   findByAgentId.first(db, agentId)
 
@@ -21,18 +21,21 @@ export const findAgentById = (db: Queryable, id: string): Promise<Agent | undefi
   findByRowId.first(db, id)
 
 /**
- * Keeps others who change the agent or what it has waiting until the transaction ends.
- * @throws ApiError 404 when it was deleted.
+ * Locks the agent's row, so that others who change the agent or its resources wait for the transaction to end.
+ * @throws ApiError 404 if it was deleted.
  */
 export async function lockAgent(db: Queryable, { id }: Pick<Agent, 'id'>): Promise<void> {
   if (!(await lockAgentRow.first(db, id))) throw notFound(messages.noAgent)
 }
 
-/** Tells the web processes that an agent's token, domains or routes have changed, or that it is deleted. */
+/** Notifies the web processes that an agent's token, domains or routes have changed, or that it was deleted. */
 export const notifyAgent = (db: Prisma.TransactionClient, { agentId }: Pick<Agent, 'agentId'>) =>
   db.$executeRaw`SELECT pg_notify('berth_agent', ${agentId})`
 
-/** The files of an agent's newest snapshot, a line `<size> <path>` each. It is long: only who shows it reads it. */
+/**
+ * The files of an agent's newest snapshot, one line `<size> <path>` each. It is long, so only callers that show it
+ * should read it.
+ */
 export async function readFileManifest(
   prisma: PrismaClient,
   { id }: Pick<Agent, 'id'>,
@@ -44,22 +47,26 @@ export async function readFileManifest(
 export const newGatewayToken = (): string => randomUUID()
 
 /**
- * Characters that a name must not have. It is shown in pages and terminals, written into the agent's files and put
- * into its environment: what would break a line or mark-up there, or turn the direction of the text around it.
+ * Characters that a name must not have. A name is shown in pages and terminals, written into the agent's files and put
+ * into its environment. These characters would break a line or markup there, or change the direction of the surrounding
+ * text.
  */
 const BANNED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069<>"`\\]/u
 
 const name = visibleText(100)
   .refine(
     (value) => !BANNED.test(value),
-    'must not contain control characters, line breaks, characters that turn the direction of text, or any of < > " ` \\',
+    'must not contain control characters, line breaks, characters that change the text direction, or any of < > " ` \\',
   )
   .meta({ format: 'agent-name' })
 
-/** Fields by which the owner describes an agent: the same rules for a new agent and for a change; each is a column. */
+/**
+ * Fields in which the owner describes an agent. The same rules apply to a new agent and to a change; each field is a
+ * column.
+ */
 export const names = z.object({
   name: name.describe(
-    'At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \\.',
+    'At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \\.',
   ),
   description: text(10_000).nullable(),
   vibe: text(200).nullable(),
@@ -68,7 +75,7 @@ export const names = z.object({
 type Names = z.output<typeof names>
 export const NAMES = names.keyof().options
 
-/** The fields that were given, null among them. */
+/** The given fields, including nulls. */
 export const givenNames = (from: { [name in keyof Names]?: Names[name] | undefined }): Partial<Names> =>
   Object.fromEntries(NAMES.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]))
 
@@ -81,7 +88,7 @@ export const agentRecord = z.object({
     .string()
     .nullable()
     .describe(
-      'Opens the agent’s own host, and its git. Null for who may only read, and for platform tokens.',
+      'Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens.',
     ),
   createdAt: z.string(),
   updatedAt: z.string(),
@@ -90,21 +97,21 @@ export const agentRecord = z.object({
     .string()
     .nullable()
     .describe(
-      'Why it does not run or was restarted by itself, or what a running agent lacks, such as a model.',
+      'Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model.',
     ),
   lastSync: z
     .string()
     .nullable()
-    .describe('When its workspace was last found the same as its newest snapshot, or became it.'),
+    .describe('When its workspace was last saved as its newest snapshot, or found unchanged since.'),
   snapshotCid: z.string().nullable().describe('Its newest snapshot.'),
   fileManifest: z
     .string()
     .nullable()
     .describe(
-      'The files of its newest snapshot, a line `<size> <path>` each; at most 64 KiB, and a last line that begins ' +
-        'with `…` where there are more. Null but where one agent is read.',
+      'The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are ' +
+        'more, the last line begins with `…`. Null except in responses for a single agent.',
     ),
-  snapshotsUpdatedAt: z.string().nullable().describe('Of its newest snapshot.'),
+  snapshotsUpdatedAt: z.string().nullable().describe('When its newest snapshot was taken.'),
   engine: z.string(),
   agentVersion: z.string().describe('Version of the engine.'),
 })
@@ -112,8 +119,8 @@ export type AgentRecord = z.output<typeof agentRecord>
 const FIELDS = agentRecord.keyof().options
 
 /**
- * The agent as `reader` may see it: the gateway token lets its holder change the agent, so a key that may only read
- * does not get it, nor does a platform token, which ends within the hour.
+ * The agent as `reader` may see it. A gateway token lets its holder change the agent, so read-only keys do not get it.
+ * Neither do platform tokens, which expire within the hour.
  * @param fileManifest see {@link readFileManifest}.
  */
 export function toRecord(
@@ -132,14 +139,14 @@ export function toRecord(
   return Object.fromEntries(FIELDS.map((field) => [field, known[field]])) as AgentRecord
 }
 
-/** The agents that {@link stillAttached} names, of those that have a secret or a skill. */
+/** The agents that {@link stillAttached} names, among those that have a secret or a skill. */
 export const NAMED_AGENTS = {
   orderBy: { agentId: 'asc' },
   take: 20,
   select: { agent: { select: { agentId: true, name: true } } },
 } as const
 
-/** The refusal to delete a secret or a skill that agents have. */
+/** The refusal to delete a secret or a skill that agents use. */
 export function stillAttached(
   thing: 'secret' | 'skill',
   attached: { agent: { agentId: string; name: string } }[],

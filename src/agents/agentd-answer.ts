@@ -1,18 +1,18 @@
-/** Reads agentd's answers, whole and bounded, and turns those that report errors into errors. */
+/** Reads complete, bounded responses of agentd, and turns error responses into errors. */
 import type { IncomingMessage } from 'node:http'
 import { readWhole } from '../lib/read.ts'
 
 const MAX_ERROR_BYTES = 65_536
 const ERROR_MS = 5000
 
-/** agentd did not do what it was asked to; `code` is agentd's or Berth's own. */
+/** agentd did not do what it was asked; `code` is agentd's or Berth's own. */
 export class AgentdError extends Error {
   override name = 'AgentdError'
-  /** `unreachable` and `timeout`: nobody answers; `bad_answer`: not what was agreed; else agentd's code. */
+  /** `unreachable` and `timeout`: no response; `bad_answer`: an unexpected response; otherwise agentd's code. */
   readonly code: string
-  /** The status of agentd's answer; 0 when there was none. */
+  /** The status of agentd's response; 0 if there was none. */
   readonly status: number
-  /** The answer was late, and the request may be made again. */
+  /** True if the response was late and the request may be repeated. */
   readonly mayRepeat: boolean
 
   constructor(
@@ -28,13 +28,13 @@ export class AgentdError extends Error {
   }
 }
 
-/** Reads a whole answer. @throws AgentdError `too_large` or `bad_answer`. */
+/** Reads a complete response. @throws AgentdError `too_large` or `bad_answer`. */
 export async function readBounded(
   response: IncomingMessage,
   maxBytes: number,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  const tooLarge = () => new AgentdError('too_large', `agentd answered more than ${maxBytes} bytes`)
+  const tooLarge = () => new AgentdError('too_large', `agentd sent more than ${maxBytes} bytes`)
   const abort = () => response.destroy(new Error('aborted'))
   if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
@@ -42,7 +42,7 @@ export async function readBounded(
     return await readWhole(response, maxBytes, tooLarge)
   } catch (error) {
     if (error instanceof AgentdError) throw error
-    const message = `agentd's answer broke off: ${(error as Error).message}`
+    const message = `agentd's response broke off: ${(error as Error).message}`
     throw new AgentdError('bad_answer', message, 0, { cause: error })
   } finally {
     signal.removeEventListener('abort', abort)
@@ -50,7 +50,7 @@ export async function readBounded(
   }
 }
 
-/** The error that an answer of failure stands for. Never rejects. */
+/** The error for a failure response. Never rejects. */
 export async function readError(response: IncomingMessage): Promise<AgentdError> {
   const { statusCode = 0 } = response
   const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')
@@ -58,12 +58,12 @@ export async function readError(response: IncomingMessage): Promise<AgentdError>
   return new AgentdError(error, message, statusCode)
 }
 
-/** Reads the body of an error from agentd; empty if the body is not one of agentd's errors. */
+/** Parses an error body of agentd; empty if the body is not one of agentd's errors. */
 export function parseAgentdError(body: string): { error?: string; message?: string } {
   try {
     const { error, message } = JSON.parse(body)
     if (typeof error !== 'string' || typeof message !== 'string') return {}
-    // PostgreSQL stores neither NUL nor half a character.
+    // PostgreSQL cannot store NUL or half a surrogate pair.
     const text = message.slice(0, 2000).replaceAll('\0', '').toWellFormed()
     return { error: error.slice(0, 100), message: text }
   } catch {

@@ -1,6 +1,6 @@
 /**
- * The only way from Berth to an agent: HTTP to its agentd, through a tunnel of the `agent-proxy` role. What comes back is
- * untrusted: every answer is bounded in size and time, and no redirect is followed.
+ * Berth's only way to an agent: HTTP to its agentd, through a tunnel of the `agent-proxy` role. Responses are
+ * untrusted: each is bounded in size and time, and redirects are not followed.
  */
 import { createHmac } from 'node:crypto'
 import {
@@ -18,7 +18,7 @@ import { AgentdError, readBounded, readError } from './agentd-answer.ts'
 
 export { AgentdError }
 
-/** An agent's id, and `address:port` of its agentd (null: nowhere). */
+/** An agent's id, and `address:port` of its agentd (null: no address). */
 export interface AgentdTarget {
   agentId: string
   address: string | null
@@ -26,27 +26,27 @@ export interface AgentdTarget {
 
 export interface AgentdRequest {
   method?: string
-  /** Path and query, as `agentd/protocol.ts` has it. */
+  /** Path and query, as defined in `agentd/protocol.ts`. */
   path: string
   /** JSON, or raw bytes. */
   json?: unknown
   body?: Buffer | NodeJS.ReadableStream
   headers?: Record<string, string>
-  /** Whether doing it twice is doing it once. Default: by its method. */
+  /** True if repeating the request has no further effect. Default: depends on its method. */
   isRepeatable?: boolean
-  /** Sent where the request changes the agent: agentd refuses a lower one than it has seen. */
+  /** Sent with requests that change the agent: agentd refuses epochs lower than the highest it has seen. */
   epoch?: number
-  /** Until the answer is complete, or begins where it is a stream; to connect takes 5 s at most. Default 10 s. */
+  /** Time until the response is complete or, for a stream, begins; connecting takes at most 5 s. Default 10 s. */
   timeoutMs?: number
-  /** Most bytes of the answer. Default 1 MiB. */
+  /** Maximum bytes of the response. Default 1 MiB. */
   maxBytes?: number
   signal?: AbortSignal | undefined
 }
 
-/** The connection that a request needs; `program` is the port behind agentd, where it is not agentd itself. */
+/** What a request needs to connect; `program` is the port behind agentd, unless the request is for agentd itself. */
 type Connecting = RequestOptions & { agentId: string; program?: number | undefined }
 
-/** A connection that speaks WebSocket now. */
+/** A connection after switching to WebSocket. */
 export interface Switched {
   response: IncomingMessage
   socket: Socket
@@ -54,34 +54,34 @@ export interface Switched {
 }
 
 const TIMEOUT_MS = 10_000
-/** agentd takes a request within milliseconds; on a busy machine it takes seconds. */
+/** agentd accepts a request within milliseconds, on a busy machine within seconds. */
 const AWAKE_MS = 10_000
 const MAX_BYTES = 1_048_576
-/** Unused connections are dropped after this: a tunnel costs two round trips. */
+/** Idle time after which connections are dropped: a new tunnel costs two round trips. */
 const IDLE_MS = 30_000
-/** Shorter than programs keep an unused connection: who sends must be the first to drop it. */
+/** Shorter than programs keep idle connections, so that the sender closes first. */
 const PROGRAM_IDLE_MS = 2000
-/** Informational answers (103) of a program before its answer. */
+/** Maximum number of a program's informational responses (103) before its final response. */
 const MOST_INFORMATIONAL = 16
-/** Doing these twice is doing them once (RFC 9110, 9.2.2). */
+/** Methods whose repetition has no further effect (RFC 9110, 9.2.2). */
 const IDEMPOTENT = ['GET', 'HEAD', 'PUT', 'DELETE']
 
 export class AgentdClient {
   readonly #proxy: AgentProxyAddress
   /**
-   * Connections that are used again, as many as the browsers of a few visitors ask by at once; and those for one request,
-   * which could not be repeated if they proved stale.
+   * Keeps connections for reuse, as many as a few visitors' browsers open at once. `#single` serves requests that could
+   * not be repeated on a stale connection.
    */
   readonly #kept = new HttpAgent({ keepAlive: true, maxFreeSockets: 16, timeout: IDLE_MS })
-  // Not by `Connection: close`: a server that closes on a body which it does not read resets the connection, and its
-  // answer is lost.
+  // Does not send `Connection: close`: a server that closes without reading a body resets the connection, and its
+  // response is lost.
   readonly #single = new HttpAgent({ keepAlive: true })
-  /** Connections to agents' own programs that are used again. */
+  /** Reused connections to agents' own programs. */
   readonly #programs = new HttpAgent({ keepAlive: true, maxFreeSockets: 16, timeout: PROGRAM_IDLE_MS })
 
   constructor(proxy: AgentProxyAddress) {
     this.#proxy = proxy
-    // Set afterwards: given as an option, Node takes 0 for not given.
+    // Set afterwards, because Node treats the option 0 as not given.
     this.#single.maxFreeSockets = 0
     const opening =
       (open: (to: Connecting) => Promise<Socket>): HttpAgent['createConnection'] =>
@@ -94,22 +94,23 @@ export class AgentdClient {
       }
     const toAgentd = opening(({ host, port }) => this.#open(`${host}:${port}`))
     for (const agent of [this.#kept, this.#single, this.#programs]) {
-      // Free connections are told apart by agent as well: an address may be another agent's next.
+      // Free connections are also kept apart by agent, because an address may belong to another agent next.
       agent.getName = (options) => {
         const { agentId, host, port, program } = options as Connecting
         return `${agentId} ${host}:${port} ${program}`
       }
       agent.createConnection = toAgentd
     }
-    // Node drops one on which anything comes between two requests, or whose answer was not read to its end.
+    // Node drops a connection if anything arrives between two requests, or if its response was not read completely.
     this.#programs.createConnection = opening(({ agentId, host, port, program }) =>
       this.#openProgram({ agentId, address: `${host}:${port}` }, program),
     )
   }
 
   /**
-   * Sends a request and reads its whole JSON answer; undefined for an empty one.
-   * @param shape of the answer, wherever it is used: agentd is untrusted. @throws AgentdError
+   * Sends a request and reads its complete JSON response; undefined for an empty one.
+   * @param shape the expected response; required if the response is used, because agentd is untrusted. @throws
+   *   AgentdError
    */
   async json<T>(target: AgentdTarget, options: AgentdRequest, shape?: z.ZodType<T>): Promise<T> {
     const { body } = await this.bytes(target, options)
@@ -117,11 +118,11 @@ export class AgentdClient {
       const answer = body.length > 0 ? JSON.parse(body.toString('utf8')) : undefined
       return shape ? shape.parse(answer) : answer
     } catch (error) {
-      throw new AgentdError('bad_answer', 'agentd answered no JSON of this shape', 0, { cause: error })
+      throw new AgentdError('bad_answer', 'agentd sent no JSON of this shape', 0, { cause: error })
     }
   }
 
-  /** Sends a request and reads its whole answer. @throws AgentdError */
+  /** Sends a request and reads its complete response. @throws AgentdError */
   async bytes(
     target: AgentdTarget,
     options: AgentdRequest,
@@ -140,8 +141,8 @@ export class AgentdClient {
   }
 
   /**
-   * Sends a request and resolves to its successful answer, unread; whoever reads it sets the bounds.
-   * @throws AgentdError for any other status than 2xx, with agentd's code.
+   * Sends a request and resolves to its successful response, unread; the reader sets the limits.
+   * @throws AgentdError with agentd's code for any status other than 2xx.
    */
   async stream(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
     const response = await this.send(target, options)
@@ -151,8 +152,8 @@ export class AgentdClient {
   }
 
   /**
-   * Sends a request and resolves to its answer, unread and whatever its status: for what is passed on as it is.
-   * A kept connection that had died unnoticed costs one more try, where the request may be repeated.
+   * Sends a request and resolves to its response, unread and whatever its status, to be passed on verbatim. If a kept
+   * connection turns out to be dead, tries once more, provided that the request may be repeated.
    * @throws AgentdError `unreachable`, `timeout` or `bad_answer`.
    */
   async send(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
@@ -169,12 +170,12 @@ export class AgentdClient {
   }
 
   /**
-   * Sends a request without a body to a port of the agent's own, over a kept connection on which agentd moves bytes alone.
-   * Resolves to the program's answer, unread and whatever its status.
-   * @param options `headers` as the program gets them, `host` included.
-   * @throws AgentdError `timeout` or `bad_answer`; `engine` where the program closed a new connection, or speaks no HTTP;
-   *   `unreachable` also where a kept connection had died unnoticed, or agentd opens none. agentd can say what is wrong with
-   *   the program: `/v1/port`.
+   * Sends a request without a body to one of the agent's own ports, over a kept connection on which agentd only relays
+   * bytes. Resolves to the program's response, unread and whatever its status.
+   * @param options `headers` as the program receives them, including `host`.
+   * @throws AgentdError `timeout` or `bad_answer`; `engine` if the program closed a new connection, or does not speak
+   *   HTTP; `unreachable` if agentd cannot be reached or opens no connection, or if a kept connection turned out to be
+   *   dead. `/v1/port` of agentd then explains what is wrong with the program.
    */
   async sendToProgram(
     target: AgentdTarget,
@@ -186,9 +187,9 @@ export class AgentdClient {
   }
 
   /**
-   * Asks for a WebSocket, or another protocol, and resolves to the connection once agentd has switched, with what it sent
-   * behind its answer. Whoever gets the connection closes it.
-   * @throws AgentdError with agentd's code, where it refuses.
+   * Asks for a WebSocket, or another protocol. Resolves once agentd has switched, to the connection and the bytes that
+   * followed the response. The caller closes the connection.
+   * @throws AgentdError with agentd's code if it refuses.
    */
   async upgrade(
     target: AgentdTarget,
@@ -215,17 +216,17 @@ export class AgentdClient {
     return promise
   }
 
-  /** agentd's token of an agent; agentd itself knows only its hash. */
+  /** agentd's token for an agent; agentd itself knows only its hash. */
   token(agentId: string): string {
     return createHmac('sha256', this.#proxy.key).update(`agentd:${agentId}`).digest('base64url')
   }
 
-  /** True where the agent proxy answers. */
+  /** True if the agent proxy responds. */
   isProxyThere(): Promise<boolean> {
     return askAgentProxy(this.#proxy).then(Boolean, () => false)
   }
 
-  /** Ends everything under way. */
+  /** Ends all active requests. */
   close(): void {
     this.#kept.destroy()
     this.#single.destroy()
@@ -244,7 +245,7 @@ export class AgentdClient {
       if (head.length > 0) socket.unshift(head)
       return socket
     } catch (error) {
-      throw new AgentdError('unreachable', `there is no tunnel: ${(error as Error).message}`)
+      throw new AgentdError('unreachable', `cannot open a tunnel: ${(error as Error).message}`)
     }
   }
 
@@ -262,10 +263,10 @@ export class AgentdClient {
       clearTimeout(silent)
       const { statusCode = 0 } = response
       if (statusCode < 200 || statusCode > 599) {
-        reject(new AgentdError('bad_answer', `agentd answered status ${statusCode}`))
+        reject(new AgentdError('bad_answer', `agentd sent status ${statusCode}`))
         return void sent.destroy()
       }
-      // Said before all was sent, it may be the last word: nobody waits for the rest.
+      // A response before the request was sent completely may be final, so the rest of the request is dropped.
       response.once('close', () => {
         if (!sent.writableFinished) sent.destroy()
       })
@@ -273,10 +274,10 @@ export class AgentdClient {
     })
     sent.once('upgrade', (_response, socket) => {
       socket.destroy()
-      reject(new AgentdError('bad_answer', 'agentd switched protocols unasked'))
+      reject(new AgentdError('bad_answer', 'agentd switched protocols without being asked'))
     })
     sent.on('error', (error) => reject(explain(error, sent, options.signal, program)))
-    // Not every end of a connection is an error to Node.
+    // Node does not report every end of a connection as an error.
     sent.once('close', () => {
       clearTimeout(late)
       clearTimeout(silent)
@@ -290,7 +291,7 @@ export class AgentdClient {
     const { hostname, port } = new URL(`http://${address}`)
     const json = options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json))
     const body = json ?? options.body
-    // Where agentd has stopped, as in a container that is paused, its kernel would still take the request.
+    // If agentd is stopped, for example in a paused container, its kernel would still accept the request.
     const isHeldBack = body !== undefined
     const sent = request({
       agent,
@@ -311,11 +312,11 @@ export class AgentdClient {
       },
     } satisfies Connecting as Connecting)
     endWith(options.signal, sent)
-    // Berth asks for one informational answer at most, and each costs time: they could come without an end.
+    // Berth asks for at most one informational response. Each costs time, and an agent could send them endlessly.
     let informational = program === undefined ? MOST_INFORMATIONAL - (isHeldBack ? 1 : 0) : 0
     sent.on('information', () => {
       if (++informational > MOST_INFORMATIONAL)
-        sent.destroy(new AgentdError('bad_answer', 'agentd answers in parts'))
+        sent.destroy(new AgentdError('bad_answer', 'agentd sent too many informational responses'))
     })
     const send = () => {
       if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
@@ -328,7 +329,7 @@ export class AgentdClient {
   }
 }
 
-/** Ends a request with a signal; Node's own option for that costs several times as much. */
+/** Ends a request on a signal; Node's own option costs several times as much. */
 function endWith(signal: AbortSignal | undefined, sent: ClientRequest): void {
   if (!signal) return
   const abort = () => void sent.destroy(new Error('aborted'))
@@ -337,7 +338,7 @@ function endWith(signal: AbortSignal | undefined, sent: ClientRequest): void {
   sent.once('close', () => signal.removeEventListener('abort', abort))
 }
 
-/** A connection that was used before broke before it brought anything. */
+/** A reused connection broke before it returned anything. */
 class StaleConnection extends AgentdError {}
 
 function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: AbortSignal, program?: number) {
@@ -346,9 +347,9 @@ function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: Abo
   const options = { cause: error }
   if (program !== undefined && !sent.reusedSocket)
     return new AgentdError('engine', `port ${program} did not answer: ${error.message}`, 0, options)
-  // Node's parser did not take the answer for HTTP.
+  // Node's parser did not accept the response as HTTP.
   if (error.code?.startsWith('HPE_'))
-    return new AgentdError('bad_answer', 'agentd answered no HTTP', 0, options)
+    return new AgentdError('bad_answer', 'agentd sent no valid HTTP', 0, options)
   const kind = sent.reusedSocket ? StaleConnection : AgentdError
   return new kind('unreachable', `agentd cannot be reached: ${error.message}`, 0, options)
 }

@@ -1,12 +1,12 @@
-/** The state of an agent and its log as its agentd has them now. Its answer is untrusted: it is checked, and bounded. */
+/** The current state of an agent and its log, from its agentd. The response is untrusted: it is checked and bounded. */
 import { z } from 'zod'
 import type { AgentStatus } from '../../agentd/protocol.ts'
 import type { AgentdClient, AgentdTarget } from './agentd-client.ts'
 
-/** Twenty last lines of 2000 characters, each of which may take six bytes as JSON, and room. */
+/** The last twenty lines of 2000 characters, each of which may take six bytes in JSON, plus a margin. */
 const MAX_BYTES = 524_288
 
-/** A text as PostgreSQL can store it: engines print NUL, and a text that was cut may end in half a character. */
+/** A text that PostgreSQL can store: engines print NUL, and a cut text may end in half a surrogate pair. */
 export const storable = (max: number) =>
   z
     .string()
@@ -22,7 +22,7 @@ const scriptStatus = z.object({
   finishedAt: time,
   reason: storable(1000)
     .optional()
-    .describe('Why it failed, if the kernel killed a process for memory while it ran.'),
+    .describe('Why it failed, if the kernel killed one of its processes for memory.'),
 })
 export const scriptStates = z.object({ build: scriptStatus, start: scriptStatus })
 
@@ -33,11 +33,11 @@ export const gatewayStatus = z.object({
   restarts: z.number().int(),
   exitCode: z.number().int().nullable(),
   reason: line.nullable(),
-  // An agentd of 0.3.0 does not say it.
+  // An agentd of 0.3.0 does not report it.
   outOfMemory: line
     .nullable()
     .default(null)
-    .describe('When and why it was restarted by itself, if the kernel killed it for memory.'),
+    .describe('When and why it restarted by itself, if the kernel killed it for memory.'),
   lastLines: z.array(line).max(20),
 })
 
@@ -48,12 +48,12 @@ const agentStatus = z.object({
   startedAt: z.string().max(40),
   gateway: gatewayStatus,
   scripts: scriptStates,
-  // An agentd of 0.3.0 does not say it.
+  // An agentd of 0.3.0 does not report it.
   memory: z
     .object({ usedBytes: z.int().nonnegative(), limitBytes: z.int().nonnegative().nullable() })
     .nullable()
     .default(null),
-  // An agentd of 0.2.0 does not know of hard limits.
+  // An agentd of 0.2.0 does not know hard limits.
   disk: z.object({ usedBytes: z.number(), limitBytes: z.number(), hardLimit: z.boolean().default(false) }),
   // The agentd of Berth 0.3.0 sends no count of runs.
   taskRuns: z.number().int().default(0),
@@ -61,8 +61,8 @@ const agentStatus = z.object({
 
 /**
  * Asks agentd for its status.
- * @param options.after waits until the status is another one than this, at most `waitMs`.
- * @throws AgentdError, also for an answer that is no status.
+ * @param options.after waits until the status differs from this version, at most `waitMs`.
+ * @throws AgentdError, including for a response that is not a status.
  */
 export async function readStatus(
   agentd: AgentdClient,
@@ -74,7 +74,7 @@ export async function readStatus(
   return agentd.json(target, { path, timeoutMs, maxBytes: MAX_BYTES, signal }, agentStatus)
 }
 
-/** The last lines of an agent's log that clients get. */
+/** The number of log lines that clients get. */
 export const SHOWN_LINES = 100
 
 export const logLine = z.object({
@@ -86,6 +86,6 @@ export const logLine = z.object({
 export const logLines = z.object({ lines: z.array(logLine).max(SHOWN_LINES) })
 export type LogLine = z.output<typeof logLine>
 
-/** A line as people read it. */
+/** A line formatted for people. */
 export const formatLine = ({ timestamp, level, source, message }: LogLine): string =>
   `${timestamp} ${level} ${source} ${message}`

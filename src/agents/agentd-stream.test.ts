@@ -13,16 +13,16 @@ async function read(maxBytes: number, ...parts: (string | Uint8Array)[]): Promis
   return lines
 }
 
-test('lines are put together from chunks, characters as well', async () => {
+test('lines and characters are assembled from chunks', async () => {
   const text = Buffer.from('{"a":"ü"}\n\n[1]\n"end"')
   const bytes = [...text].map((byte) => Uint8Array.of(byte))
   assert.deepEqual(await read(100, ...bytes), [{ a: 'ü' }, [1], 'end'])
 })
 
-test('a line that is no JSON is refused', async () => {
+test('a line that is not JSON is refused', async () => {
   await assert.rejects(read(100, '{"a":1}\nnot so\n'), { code: 'bad_answer' })
 })
 
-test('a line without an end is not kept for ever', async () => {
+test('a line without an end is not kept forever', async () => {
   await assert.rejects(read(10, '"', 'aaaaaaaa', 'aaaaaaaa'), { code: 'bad_answer' })
 })

@@ -1,14 +1,14 @@
-/** Reading what agentd sends as a stream: it is bounded in time, and by the line. */
+/** Reads streams of agentd, bounded in time and per line. */
 import type { z } from 'zod'
 import { AgentdError } from './agentd-client.ts'
 
 const NEWLINE = 10
-/** agentd is on the same machine or beside it: one that sends nothing for so long sends nothing any more. */
+/** agentd is on the same machine or next to it: if it sends nothing for this long, it hangs. */
 const IDLE_MS = 30_000
 
 /**
- * The chunks of an answer. The time that the caller takes for each is not agentd's.
- * @throws AgentdError when the answer breaks off, or when nothing comes for `idleMs`.
+ * The chunks of a response. The caller's own processing time does not count.
+ * @throws AgentdError if the response breaks off, or nothing arrives for `idleMs`.
  */
 export async function* readWithin(
   response: AsyncIterable<Buffer> & { destroy(error?: Error): void },
@@ -17,7 +17,7 @@ export async function* readWithin(
   const chunks = response[Symbol.asyncIterator]()
   try {
     for (;;) {
-      const late = new AgentdError('timeout', 'agentd did not go on with its answer')
+      const late = new AgentdError('timeout', 'agentd stopped sending its response')
       const timer = setTimeout(() => response.destroy(late), idleMs)
       const { done, value } = await chunks.next().finally(() => clearTimeout(timer))
       if (done) return
@@ -25,7 +25,7 @@ export async function* readWithin(
     }
   } catch (error) {
     if (error instanceof AgentdError || (error as Error).name === 'AbortError') throw error
-    const message = `agentd's answer broke off: ${(error as Error).message}`
+    const message = `agentd's response broke off: ${(error as Error).message}`
     throw new AgentdError('bad_answer', message, 0, { cause: error })
   } finally {
     response.destroy()
@@ -33,7 +33,7 @@ export async function* readWithin(
 }
 
 /**
- * The lines of a stream of newline-delimited JSON, each of the same shape.
+ * The lines of a newline-delimited JSON stream, all of the same shape.
  * @throws AgentdError `bad_answer` for any other line, or one longer than `maxBytes`.
  */
 export async function* jsonLines<T>(
@@ -45,12 +45,13 @@ export async function* jsonLines<T>(
     try {
       return shape.parse(JSON.parse(line))
     } catch (error) {
-      throw new AgentdError('bad_answer', 'agentd sent a line that is no JSON of this shape', 0, {
+      throw new AgentdError('bad_answer', 'agentd sent a line that is not JSON of this shape', 0, {
         cause: error,
       })
     }
   }
-  // The line that has begun. Joined and searched at each chunk, one that comes byte by byte would take seconds.
+  // The incomplete line. Its pieces are joined and searched only when needed: a line that arrives byte by byte would
+  // otherwise take seconds.
   let held = Buffer.alloc(0)
   let length = 0
   const hold = (piece: Buffer): void => {

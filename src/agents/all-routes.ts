@@ -1,4 +1,4 @@
-/** Every route of agents; each resource has a folder of its own. */
+/** Every route of agents; each resource has its own folder. */
 
 import type { Route } from '../http/route.ts'
 import type { AgentServices } from './agent-route.ts'
@@ -27,7 +27,7 @@ import { usageRoutes } from './usage/usage-routes.ts'
 
 export function agentRoutes(services: AgentServices): Route[] {
   return [
-    // `/v0/agents/engines` and `/v0/agents/usage` before `/v0/agents/:agentId`.
+    // `/v0/agents/engines` and `/v0/agents/usage` must come before `/v0/agents/:agentId`.
     ...runRoutes(services),
     ...usageRoutes(services),
     ...lifecycleRoutes(services),

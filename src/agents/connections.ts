@@ -1,6 +1,6 @@
 /**
- * Open connections between clients and agents in this process: WebSockets, log streams and answers under way, counted,
- * and ended by `OpenCalls` when the credential that opened them is no longer good.
+ * Tracks open connections between clients and agents in this process: WebSockets, log streams and unfinished responses.
+ * `OpenCalls` ends them when the credential that opened them becomes invalid.
  */
 import { Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
@@ -14,10 +14,13 @@ import type { Agent } from './agent.ts'
 
 const CLOSING_MS = 1500
 
-/** For a {@link AgentConnections.changeCount}: the key was checked before the handler ran, so it is checked once more. */
+/**
+ * A {@link AgentConnections.changeCount} for callers that cannot know it: the key was checked before the handler ran,
+ * so it is checked again.
+ */
 export const SINCE_UNKNOWN = -1
 
-const NO_LONGER_GOOD = 'The token or key is no longer good'
+const NO_LONGER_GOOD = 'The token or key is no longer valid'
 
 /** An open connection of a client. */
 export interface Connection {
@@ -26,9 +29,9 @@ export interface Connection {
   end(code: CloseCode, reason: string): void
 }
 
-/** A domain or a route, as it was when something was opened by it. */
+/** A domain or a route at the time when a connection was opened through it. */
 export interface PortBinding {
-  /** `DOMAIN_FINGERPRINT` or `ROUTE_FINGERPRINT` of its row: another one when it leads elsewhere. */
+  /** `DOMAIN_FINGERPRINT` or `ROUTE_FINGERPRINT` of its row; changes when it leads elsewhere. */
   fingerprint: string
   protected: boolean
 }
@@ -43,7 +46,7 @@ export class AgentConnections {
     const count = () => this.#open.size
     new Gauge({
       name: 'berth_agent_connections',
-      help: 'Requests and WebSockets between clients and agents that are open in this process.',
+      help: 'Open requests and WebSockets between clients and agents in this process.',
       registers: [registry],
       collect() {
         this.set(count())
@@ -52,16 +55,16 @@ export class AgentConnections {
   }
 
   /**
-   * How many changes this process was told of. To be read before the key is checked and given to {@link add}, which
-   * checks again where it has grown.
+   * How many changes this process has been notified of. Read it before checking the key, and pass it to {@link add},
+   * which checks again if it has grown.
    */
   get changeCount(): number {
     return this.#calls.changeCount
   }
 
   /**
-   * Keeps a connection until the function that it returns is called.
-   * @param since {@link changeCount} as they were before the key was checked: a change in between is not missed.
+   * Tracks a connection until the returned function is called.
+   * @param since {@link changeCount} from before the key was checked, so that no change in between is missed.
    * @throws ApiError 503 after {@link close}.
    */
   add(
@@ -75,14 +78,14 @@ export class AgentConnections {
     return this.#keep({ agentId, end }, { grounds, expiresAt, since })
   }
 
-  /** Keeps what somebody has open who has yet to say who they are, as {@link add} does. */
+  /** Tracks a connection that has yet to authenticate, as {@link add} does. */
   addStranger({ agentId }: Agent, since: number, end: Connection['end']): () => void {
     return this.#keep({ agentId, end }, { grounds: [byAgent(agentId)], since })
   }
 
   /**
-   * Keeps what a visitor has open by a domain or a route, as {@link add} does.
-   * @param agent with the gateway token that the visitor gave, where the binding is protected.
+   * Tracks a visitor's connection through a domain or a route, as {@link add} does.
+   * @param agent with the gateway token that the visitor gave, if the binding is protected.
    */
   addVisit(agent: Agent, binding: PortBinding, since: number, end: Connection['end']): () => void {
     const { agentId, gatewayToken } = agent
@@ -93,17 +96,17 @@ export class AgentConnections {
     return this.#keep({ agentId, end }, { grounds, since })
   }
 
-  /** Ends all of them, and takes no more. Resolves when they are gone, or soon after. */
+  /** Ends all connections, and accepts no more. Resolves when they are gone, or soon after. */
   async close(): Promise<void> {
     this.#closed = true
-    for (const { end } of this.#open) end(CLOSE.goingAway, 'Berth stops')
+    for (const { end } of this.#open) end(CLOSE.goingAway, 'Berth is stopping')
     const deadline = performance.now() + CLOSING_MS
     while (this.#open.size > 0 && performance.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 20))
   }
 
   #keep(connection: Connection, call: Omit<OpenCall, 'end'>): () => void {
-    if (this.#closed) throw unavailable('Berth stops')
+    if (this.#closed) throw unavailable('Berth is stopping')
     this.#open.add(connection)
     const forget = this.#calls.add({
       ...call,
@@ -116,14 +119,14 @@ export class AgentConnections {
   }
 }
 
-/** An agent that is not deleted; with `gatewayToken`, one that has this token. */
+/** Holds while the agent is not deleted and, if `gatewayToken` is given, still has this token. */
 const byAgent = (agentId: string, gatewayToken?: string): Ground => ({
   of: 'agent',
   id: agentId,
   fingerprint: gatewayToken === undefined ? agentId : `${agentId}:${tokenFingerprint(gatewayToken)}`,
 })
 
-/** A domain or a route of an agent that leads where it led. */
+/** Holds while a domain or a route of an agent leads to the same place. */
 const byBinding = (agentId: string, fingerprint: string): Ground => ({
   of: 'binding',
   id: agentId,
@@ -139,6 +142,6 @@ export async function readValidFingerprints(pool: Pool, grounds: Ground[]): Prom
   return new Set(rows.map(({ fingerprint }) => fingerprint))
 }
 
-/** The error for a request without an answer yet whose connection Berth has ended. */
+/** The error for an unanswered request whose connection Berth has ended. */
 export const closeError = (code: CloseCode): ApiError =>
-  code === CLOSE.goingAway ? unavailable('Berth stops') : unauthorized(messages.badToken, 'bad_token')
+  code === CLOSE.goingAway ? unavailable('Berth is stopping') : unauthorized(messages.badToken, 'bad_token')

@@ -1,4 +1,4 @@
-/** Asking an agent's agentd, and through it the engine: where their failures become answers of the API. */
+/** Calls an agent's agentd, and through it the engine, and turns their failures into API responses. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { ApiError, contractError, messages } from '../errors.ts'
@@ -6,16 +6,19 @@ import type { Agent } from './agent.ts'
 import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
 import { readStatus } from './agentd-status.ts'
 
-/** Time of an engine for one call. agentd gives up a little earlier than Berth does, and says why. */
+/** Time limit for one engine call. agentd gives up a little earlier than Berth, and returns the reason. */
 const ENGINE_MS = 20_000
 const MARGIN_MS = 3000
-/** A page of runs with their summaries is the longest answer. */
+/** The longest response is a page of runs with their summaries. */
 const ENGINE_BYTES = 8_388_608
 
-/** For an engine that is not ready: between two calls, for its status, and in all where its gateway is said to be ready. */
+/**
+ * While an engine is not ready: the pause between calls, the time for its status, and the total time once its gateway
+ * reports ready.
+ */
 const PATIENCE_MS = { pause: 1000, status: 10_000, up: 5000 }
 
-/** The engine understood the call, and says no. */
+/** The engine understood the call and refused it. */
 export class EngineRefusal extends Error {
   override name = 'EngineRefusal'
   readonly code: string
@@ -26,12 +29,14 @@ export class EngineRefusal extends Error {
   }
 }
 
-/** Answers for failures of agentd that mean something for the caller of one route, by agentd's code; undefined is none. */
+/**
+ * API responses for failures of agentd that matter to one route's caller, by agentd's code; undefined for the default.
+ */
 export type Answers = Partial<Record<string, (error: AgentdError) => ApiError | undefined>>
 
 /**
- * Runs a call to agentd. Where the agent is not there, the answer is 503 with `Retry-After`; where `answers` has
- * the failure, it is that; any other is 500 with the contract's `failure`, its cause in the log.
+ * Runs a call to agentd. Fails with 503 and `Retry-After` if the agent is unavailable, with the error from `answers` if
+ * it covers the failure, and otherwise with 500, the contract's `failure`, and the cause in the log.
  */
 export async function askAgent<T>(
   agent: Agent,
@@ -60,11 +65,11 @@ export function toAnswer(agent: Agent, failure: string, error: AgentdError, answ
   return contractError(500, 'agent_failed', failure, error.message, { cause: error })
 }
 
-/** For what the agentd of an earlier Berth does not know. */
+/** For requests that an agentd of an earlier Berth does not support. */
 export const restartNeeded = (cause: AgentdError): ApiError =>
   new ApiError(409, 'restart_needed', 'The agent was started by an earlier Berth: restart it', { cause })
 
-/** 503 for an agent that comes up, or does not run. */
+/** 503 for an agent that is starting, or does not run. */
 const notThere = ({ status }: Agent, cause: AgentdError): ApiError =>
   notReady(cause, status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady)
 
@@ -72,16 +77,16 @@ const notThere = ({ status }: Agent, cause: AgentdError): ApiError =>
 export const notReady = (cause: Error, message: string = messages.agentNotReady): ApiError =>
   new ApiError(503, 'agent_not_ready', message, { cause, headers: { 'retry-after': '5' } })
 
-/** True for a call that the engine did not take, as it stalls or starts, or whose answer was lost on the way. */
+/** True if the engine did not accept a call because it is starting or stalled, or if its response was lost. */
 export const isNotReady = (error: unknown): boolean =>
   (error instanceof ApiError && error.code === 'agent_not_ready') ||
   (error instanceof AgentdError && error.code === 'not_ready')
 
 /**
- * Repeats what the engine was not ready for, as it may be for many seconds on a busy machine, above all after its start.
- * Not where the gateway has failed, or is up and takes no calls all the same. Only for what may run twice, and for work in
- * which nobody waits at a page.
- * @param options.ms the time in which it is repeated.
+ * Repeats a call while the engine is not ready, which may take many seconds on a busy machine, above all after its
+ * start. Stops if the gateway has failed, or is up but accepts no calls. Only for calls that may run twice, and for
+ * work without a waiting user.
+ * @param options.ms the total time for repetitions.
  */
 export async function whenReady<T>(
   agentd: AgentdClient,
@@ -113,7 +118,7 @@ const rpcResponse = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(false), error: z.object({ code: z.string(), message: z.string() }) }),
 ])
 
-/** Methods that change nothing: each may be called twice, so it can take a kept connection. */
+/** Read-only methods: each may be called twice, so it can use a kept connection. */
 const READING = new Set([
   'channels.status',
   'chat.history',
@@ -128,17 +133,18 @@ const READING = new Set([
 export interface EngineCall<T> {
   method: string
   params?: Record<string, unknown>
-  /** The answer's shape; what the engine says more stays in it where the shape is loose. */
+  /** The response's shape; a loose shape keeps additional fields. */
   shape: z.ZodType<T>
-  /** The contract's message where it fails in a way of its own. */
+  /** The contract's message for unspecific failures. */
   failure: string
-  /** Answers for failures of agentd, in place of 500. */
+  /** API responses for failures of agentd, instead of 500. */
   answers?: Answers
 }
 
 /**
  * Calls a method of the agent's engine.
- * @throws EngineRefusal when the engine refuses; ApiError 429 when it does so for now; as {@link askAgent}, and where the answer has another shape.
+ * @throws EngineRefusal if the engine refuses; ApiError 429 if it limits the rate; as {@link askAgent}, and if the
+ *   response has another shape.
  */
 export async function callEngine<T>(
   agentd: AgentdClient,
@@ -164,7 +170,7 @@ export async function callEngine<T>(
   return payload.data
 }
 
-/** The engine is busy with itself, or limits how often it is changed: 30 times a minute for each method. */
+/** `UNAVAILABLE` means that the engine is busy, or limits changes: 30 per minute for each method. */
 function refused({ code, message }: { code: string; message: string }): EngineRefusal | ApiError {
   const refusal = new EngineRefusal(code, message)
   if (code !== 'UNAVAILABLE') return refusal
@@ -176,6 +182,6 @@ function refused({ code, message }: { code: string; message: string }): EngineRe
   })
 }
 
-/** 500 with the contract's message, for what the engine refuses though nothing is wrong with the request. */
+/** 500 with the contract's message, if the engine refuses a valid request. */
 export const engineFailed = (failure: string, refusal: EngineRefusal): ApiError =>
   contractError(500, 'engine_refused', failure, refusal.message, { cause: refusal })

@@ -28,7 +28,7 @@ const CHANNEL = `${CHANNELS}/:channel`
 export function channelRoutes({ prisma, encryption, config, agentd, operations }: AgentServices): Route[] {
   const services = { prisma, encryption }
 
-  /** Waits for the restart; `failure` is the contract's message where it fails, `done` what was done. */
+  /** Waits for the restart; `failure` is the contract's message if it fails, `done` describes the change. */
   async function restarted(operationId: string, failure: string, done: string, asked: Asked) {
     const started = await operations.started('agent.restart', operationId, asked)
     const { headers } = started
@@ -45,7 +45,7 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       id: 'listChannels',
       tag: TAG,
       summary: 'List channels',
-      description: 'Null for one that is not configured. Tokens are never shown, but for the end of each.',
+      description: 'Channels that are not configured are null. Tokens are never shown, except for the last characters of each.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The channels.', body: channelList },
@@ -63,14 +63,14 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       tag: TAG,
       summary: 'Configure a channel',
       description:
-        '`telegram`, `slack`, `discord` or `whatsapp`. What is left out stays as it is, tokens included. The ' +
-        'gateway is restarted with it; the channel stays configured where that fails. A token for Telegram is ' +
-        'refused where Telegram can be asked and says no. 409 for a token that another agent has.',
+        '`telegram`, `slack`, `discord` or `whatsapp`. Omitted fields stay unchanged, tokens included. The ' +
+        'gateway restarts with the channel, which stays configured if that fails. A Telegram token is ' +
+        'refused only if Telegram itself rejects it. 409 for a token that another agent uses.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: channelPath,
       body: channelBody,
-      success: { status: 200, description: 'It is configured.', body: changed },
+      success: { status: 200, description: 'The channel is configured.', body: changed },
       otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
       errors: [409],
       operation: true,
@@ -91,11 +91,11 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       id: 'removeChannel',
       tag: TAG,
       summary: 'Remove a channel',
-      description: 'With its tokens. The gateway is restarted without it; it is gone also where that fails.',
+      description: 'Also removes its tokens. The gateway restarts without the channel, which is gone even if the restart fails.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: channelPath,
-      success: { status: 200, description: 'It is removed.', body: changed },
+      success: { status: 200, description: 'The channel is removed.', body: changed },
       otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
       operation: true,
       async handle({ agent, params, ...asked }) {
@@ -112,7 +112,7 @@ function requireChannel(name: string): Channel {
   throw new ApiError(400, 'unsupported_channel', messages.unsupportedChannel)
 }
 
-/** @throws ApiError 400 naming the field. */
+/** @throws ApiError 400 that names the field. */
 function parseChange(channel: Channel, body: Record<string, unknown>): ChannelChange {
   for (const name of REQUIRED_TOKENS[channel]) {
     const value = body[name]

@@ -11,7 +11,7 @@ const token = (message: string, shape: RegExp) =>
   z.string('must be a string').regex(TOKEN, 'must be 1 to 512 visible ASCII characters').regex(shape, message)
 
 const tokens = {
-  telegram: { botToken: token('must look like 123456789:AA…, as BotFather gives it', /^\d+:[\w-]+$/) },
+  telegram: { botToken: token('must look like 123456789:AA…, as BotFather issues it', /^\d+:[\w-]+$/) },
   slack: {
     botToken: token('must start with xoxb-', /^xoxb-./),
     appToken: token('must start with xapp-', /^xapp-./),
@@ -19,7 +19,7 @@ const tokens = {
   discord: { botToken: token('must be a token', TOKEN) },
   whatsapp: {},
 }
-/** The tokens without which a channel is not set up. */
+/** The tokens that a channel requires. */
 export type TokenName = 'botToken' | 'appToken'
 export const REQUIRED_TOKENS: Record<Channel, readonly TokenName[]> = {
   telegram: ['botToken'],
@@ -33,7 +33,7 @@ const common = {
   dmPolicy: z
     .enum(['open', 'pairing', 'allowlist', 'disabled', 'closed'])
     .optional()
-    .describe('Who may write to the agent; `closed` is an older name of `allowlist`.'),
+    .describe('Who may write to the agent; `closed` is an older name for `allowlist`.'),
   allowFrom: z
     .array(
       z
@@ -50,8 +50,8 @@ const common = {
     )
     .max(1000)
     .optional()
-    .describe('Senders, in the way of the channel: for Telegram their numeric ids.'),
-  skipRestart: z.boolean().optional().describe('Leaves the gateway as it runs, without the change.'),
+    .describe('Allowed senders, in the channel’s own format: numeric ids for Telegram.'),
+  skipRestart: z.boolean().optional().describe('Saves the change without restarting the gateway, which keeps running without it.'),
 }
 
 const shape = (channel: Channel) => z.object({ ...tokens[channel], ...common }).partial()
@@ -73,14 +73,14 @@ export interface Settings {
 }
 export const DEFAULTS: Settings = { enabled: true, dmPolicy: 'pairing', allowFrom: [] }
 
-/** For the document: which fields count depends on the channel, see {@link channelChangeOf}. */
+/** For the OpenAPI document: which fields apply depends on the channel, see {@link channelChangeOf}. */
 export const channelBody = z
   .looseObject({
     botToken: z
       .unknown()
       .optional()
-      .describe('Telegram, Slack (`xoxb-`), Discord. Kept where it is left out.'),
-    appToken: z.unknown().optional().describe('Slack (`xapp-`). Kept where it is left out.'),
+      .describe('Telegram, Slack (`xoxb-`), Discord. Unchanged if omitted.'),
+    appToken: z.unknown().optional().describe('Slack (`xapp-`). Unchanged if omitted.'),
     ...common,
   })
   .optional()

@@ -1,4 +1,6 @@
-/** Setting up and removing channels: the row changes together with the operation that restarts the gateway. */
+/**
+ * Sets up and removes channels: one transaction changes the row and enqueues the operation that restarts the gateway.
+ */
 
 import { inTransaction, type PrismaClient, type Transaction } from '../../db/prisma.ts'
 import type { Plan } from '../../db/statements/plan.ts'
@@ -23,8 +25,8 @@ import {
 } from './channel-store.ts'
 
 /**
- * The plan's limit on channels, for all that set one up: requests for a channel or for a new agent, and manifests.
- * @throws ApiError 403 where the plan has none.
+ * The plan's limit on channels, for everything that sets one up: requests for a channel or a new agent, and manifests.
+ * @throws ApiError 403 if the plan includes no channels.
  */
 export function requireChannels({ channels }: Pick<Plan, 'channels'>): void {
   if (!channels) throw forbidden(messages.channelsPlan, 'plan')
@@ -36,11 +38,11 @@ export interface ChannelServices {
 }
 
 /**
- * Saves a channel; what the change leaves out stays, tokens included. A repeat under the same idempotency key
- * changes nothing.
- * @returns the id of the restart, undefined when the change wants none.
- * @throws ApiError 400 for a first setup without a token, 409 for a token of another agent, 503 without a key to encrypt it with, 422 when the idempotency
- *   key named another request.
+ * Saves a channel; fields that the change omits, including tokens, stay unchanged. A repeat under the same idempotency
+ * key changes nothing.
+ * @returns the id of the restart; undefined if the change skips it.
+ * @throws ApiError 400 for a first setup without a token, 409 for another agent's token, 503 without a key to encrypt
+ *   it with, 422 if the idempotency key was used for another request.
  */
 export function saveChannel(
   { prisma, encryption }: ChannelServices,
@@ -64,7 +66,7 @@ export function saveChannel(
 /**
  * Removes a channel with its tokens.
  * @returns the id of the restart.
- * @throws ApiError 404 when it is not configured.
+ * @throws ApiError 404 if it is not configured.
  */
 export function removeChannel({ prisma }: ChannelServices, agent: Agent, channel: Channel): Promise<string> {
   return changeAgent(prisma, agent, async (tx) => {
@@ -74,7 +76,7 @@ export function removeChannel({ prisma }: ChannelServices, agent: Agent, channel
   })
 }
 
-/** Runs `change` while nobody else changes the agent's channels. @throws ApiError 404 when it was deleted. */
+/** Runs `change` while nobody else changes the agent's channels. @throws ApiError 404 if the agent was deleted. */
 async function changeAgent<T>(
   prisma: PrismaClient,
   agent: Agent,
@@ -88,7 +90,10 @@ async function changeAgent<T>(
   return result
 }
 
-/** The tokens of a change that the channel does not have yet: one that has a token of another agent may still be changed. */
+/**
+ * The tokens in a change that are new to the channel. A channel that already shares a token with another agent can
+ * still be changed.
+ */
 function newTokens(change: ChannelChange, known: StoredChannel | undefined): Tokens {
   const isNew = (name: TokenName) => change[name] !== known?.tokens?.[name]
   return {
@@ -97,13 +102,13 @@ function newTokens(change: ChannelChange, known: StoredChannel | undefined): Tok
   }
 }
 
-/** The refusal of a first setup without a required token, in the public service's words. */
+/** The refusal of a first setup without a required token, worded as in the public service. */
 export const missingToken = (name: TokenName) => badRequest(`${name} is required (string)`)
 
 /**
- * The channel after a change; `known` is undefined where it is not there yet. Tokens that no longer open
- * are to be given again.
- * @throws ApiError 400 where a token is missing, or nobody could write to the agent.
+ * The channel after a change; `known` is undefined if it does not exist yet. Tokens that no longer decrypt have to be
+ * given again.
+ * @throws ApiError 400 if a token is missing, or if nobody could write to the agent.
  */
 export function mergeChannel(
   channel: Channel,

@@ -1,4 +1,4 @@
-/** The rows of channels. Tokens are encrypted together, and decrypt for the agent and the channel that they are of only. */
+/** The rows of channels. A channel's tokens are encrypted together, and decrypt only for their agent and channel. */
 import { z } from 'zod'
 import { lock } from '../../db/advisory-locks.ts'
 import type { Prisma, Transaction } from '../../db/prisma.ts'
@@ -12,7 +12,7 @@ export type Tokens = Partial<Record<TokenName, string | undefined>>
 export interface StoredChannel {
   channel: Channel
   settings: Settings
-  /** Null where they do not decrypt: they were encrypted with another SECRETS_KEY. */
+  /** Null if they do not decrypt, because they were encrypted with another SECRETS_KEY. */
   tokens: Tokens | null
 }
 
@@ -40,8 +40,8 @@ export async function readChannels(
 }
 
 /**
- * Makes sure that no other agent, of any workspace, has one of these tokens: gateways that share a bot take each other's
- * messages. Nobody else takes tokens for this kind of channel before the transaction ends.
+ * Makes sure that no other agent in any workspace has one of these tokens: gateways that share a bot take each other's
+ * messages. Locks the tokens of this kind of channel until the transaction ends.
  * @throws ApiError 409, which names no agent.
  */
 export async function requireFreeTokens(
@@ -70,7 +70,7 @@ export async function requireFreeTokens(
   }
 }
 
-/** @throws ApiError 503 `Secrets not configured` for tokens without a key to encrypt them with. */
+/** @throws ApiError 503 `Secrets not configured` for tokens if there is no key to encrypt them with. */
 export async function writeChannel(
   prisma: Prisma.TransactionClient,
   encryption: Encryption,

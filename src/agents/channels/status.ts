@@ -1,4 +1,4 @@
-/** The channels of an agent as clients see them: no token, but the end of it. */
+/** The channels of an agent as clients see them: only the end of each token. */
 import { z } from 'zod'
 import { messages } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
@@ -8,10 +8,10 @@ import type { Channel, channelList, TokenName } from './channel-schema.ts'
 import type { StoredChannel } from './channel-store.ts'
 
 const HINT_LENGTH = 4
-/** A hint of a shorter one would be too much of it. */
+/** Shorter tokens get no hint, because it would reveal too much of them. */
 const HINTED_LENGTH = 16
 
-/** `linked` says whether WhatsApp has a phone. */
+/** @param linked true if a phone is linked for WhatsApp. */
 export function toList(
   stored: StoredChannel[],
   version: string,
@@ -55,7 +55,7 @@ const engineStatus = z.looseObject({
   channels: z.looseObject({ whatsapp: z.looseObject({ linked: z.boolean().optional() }).optional() }),
 })
 
-/** True while the engine has a linked phone for WhatsApp; false while the engine does not run. */
+/** True if the engine has a linked phone for WhatsApp; false while the engine does not run. */
 export async function isWhatsAppLinked(agentd: AgentdClient, agent: Agent): Promise<boolean> {
   const failure = messages.cliError
   const call = { method: 'channels.status', shape: engineStatus, failure }

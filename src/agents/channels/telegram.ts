@@ -1,4 +1,4 @@
-/** Asking Telegram whether a bot token is one of its own. */
+/** Asks Telegram whether it accepts a bot token. */
 import { badRequest } from '../../errors.ts'
 import { readWhole } from '../../lib/read.ts'
 import { trimSlashes } from '../../lib/slashes.ts'
@@ -7,10 +7,10 @@ const ANSWER_MS = 5000
 const ANSWER_BYTES = 65_536
 
 /**
- * Asks `getMe` of the Bot API. Only Telegram's own refusal counts: where it cannot be reached from here, or does not
- * answer in time, the token is taken as it is.
- * @param apiUrl BERTH_TELEGRAM_URL; empty where nobody is to be asked.
- * @param token undefined where none was given.
+ * Calls `getMe` of the Bot API. Only Telegram's own refusal counts: if Telegram cannot be reached from here, or does
+ * not respond in time, the token is accepted unchecked.
+ * @param apiUrl BERTH_TELEGRAM_URL; empty to skip the check.
+ * @param token undefined if none was given.
  * @throws ApiError 400 `Telegram rejected the bot token: …`.
  */
 export async function checkTelegramToken(apiUrl: string, token: string | undefined): Promise<void> {
@@ -19,15 +19,15 @@ export async function checkTelegramToken(apiUrl: string, token: string | undefin
   if (refusal !== undefined) throw badRequest(`Telegram rejected the bot token: ${refusal}`)
 }
 
-/** Why the token is refused; undefined for any other answer. */
+/** Why the token is refused; undefined for any other response. */
 async function ask(url: string): Promise<string | undefined> {
   const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(ANSWER_MS) })
-  // 404 is for a token that has not even the shape of one.
+  // Telegram returns 404 for a malformed token.
   if (response.status !== 401 && response.status !== 404) {
     await response.body?.cancel()
     return undefined
   }
-  const tooLarge = () => new Error('Telegram answers too much')
+  const tooLarge = () => new Error('Telegram sent too much')
   const { ok, description } = JSON.parse(`${await readWhole(response.body ?? [], ANSWER_BYTES, tooLarge)}`)
   return ok === false && typeof description === 'string' ? description.slice(0, 200) : undefined
 }

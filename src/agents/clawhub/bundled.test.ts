@@ -1,4 +1,4 @@
-/** The programs in the skills that ship with Berth. */
+/** The programs in the bundled skills. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,8 +12,8 @@ import { bundledSkills } from './folders.ts'
 
 const BERTH = join(import.meta.dirname, 'bundled/berth')
 
-describe('the skills that ship', () => {
-  it('the skills that ship are all good ones, each with its files', async () => {
+describe('bundled skills', () => {
+  it('the bundled skills are all valid, each with its files', async () => {
     const skills = await bundledSkills()
     const slugs = skills.map(({ slug }) => slug)
     assert.deepEqual(slugs, ['@berth/handover', '@berth/journal', '@berth/platform', '@berth/web-page'])
@@ -37,7 +37,7 @@ describe('berth.mjs', () => {
     OPENCLAW_GATEWAY_TOKEN: 'the-token',
   }
 
-  it('berth.mjs says what it lacks, and never the token', async () => {
+  it('berth.mjs reports missing variables, and never the token', async () => {
     assert.deepEqual(await run({}, 'whoami'), {
       code: 1,
       stdout: '',

@@ -11,7 +11,7 @@ const HUB = '/v0/clawhub'
 const params = z.object({
   slug: z
     .preprocess(joinSegments, text(512))
-    .describe('Its slug, as it is or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.'),
+    .describe('Its slug, plain or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.'),
 })
 
 /** The hub of skills (contract 4.3). */
@@ -25,8 +25,8 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'List the skills of the hub',
       description:
-        'First those that ship with Berth and those of its operator, then, on further pages and in its own order, those ' +
-        'of the hub that the operator has set. `nextCursor` goes into `cursor`; it is null on the last page.',
+        'First the skills that ship with Berth and its operator’s, then, on further pages, those of the ' +
+        'hub in the settings, in its order. Pass `nextCursor` as `cursor`; it is null on the last page.',
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: hubQuery,
@@ -60,8 +60,8 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Install a skill of the hub into the library',
       description:
-        'Its folder is put on the public network. A skill that is installed gets the hub’s version where it is a new one, ' +
-        'and is answered as it is else; agents that have it get it by an update. 502 for one that is not safe to unpack.',
+        'Stores its folder on the public network. An installed skill gets the hub’s version if that is new, and ' +
+        'otherwise stays unchanged; agents get it through an update. 502 for a skill that is not safe to unpack.',
       scope: 'org:agents:write',
       callers: ['workspace'],
       params,

@@ -1,4 +1,4 @@
-/** Skills of the hub: as clients see them, and as its sources have them. */
+/** Skills of the hub: the format for clients, and the format of its sources. */
 import { z } from 'zod'
 import { ApiError, notFound } from '../../errors.ts'
 import { text } from '../../http/shapes.ts'
@@ -15,7 +15,7 @@ const hubEnvVar = z.object({
   required: z.boolean().optional(),
 })
 
-/** `skill.json`, which the folder of a skill may have beside its SKILL.md. */
+/** `skill.json`, which the folder of a skill may contain next to its SKILL.md. */
 export const skillJson = z.object({
   longDescription: z.string().max(20_000).nullable().default(null),
   authorName: z.string().max(200).optional(),
@@ -31,7 +31,7 @@ export const skillJson = z.object({
 /** A skill of the hub. */
 const hubSkill = z.object({
   hubSkillId: z.string(),
-  skillCid: z.string().nullable().describe('Its folder on IPFS; null where that shows when it is installed.'),
+  skillCid: z.string().nullable().describe('Its folder on IPFS; null if it is known only after the installation.'),
   name: z.string(),
   slug: z.string().describe('`@owner/name`.'),
   description: z.string(),
@@ -44,7 +44,7 @@ const hubSkill = z.object({
   envVars: z.array(hubEnvVar),
   readmeUrl: z.string().nullable(),
   featured: z.boolean(),
-  installCount: z.number().int().describe('Libraries of this Berth that have it.'),
+  installCount: z.number().int().describe('Number of libraries in this Berth that have it.'),
   version: z.string().nullable(),
   createdAt: z.string(),
   updatedAt: z.string(),
@@ -52,14 +52,14 @@ const hubSkill = z.object({
 export type HubSkill = z.output<typeof hubSkill>
 
 export const hubQuery = z.object({
-  q: text(200).optional().describe('Words that its name, description or tags have.'),
+  q: text(200).optional().describe('Words in its name, description or tags.'),
   category: text(64).optional(),
   sort: z
     .enum(['popular', 'newest', 'name'], 'must be popular, newest or name')
     .default('popular')
-    .describe('By how often they were installed, by age, or by name.'),
+    .describe('Order: by number of installations, by age, or by name.'),
   featured: z.enum(['true', 'false'], 'must be true or false').optional(),
-  cursor: text(1000).meta({ format: 'cursor' }).optional().describe('`nextCursor` of the page before.'),
+  cursor: text(1000).meta({ format: 'cursor' }).optional().describe('`nextCursor` of the previous page.'),
 })
 export type HubQuery = z.output<typeof hubQuery>
 
@@ -67,10 +67,10 @@ export const hubPage = z.object({ skills: z.array(hubSkill), nextCursor: z.strin
 export const hubDetail = z.object({ skill: hubSkill })
 export const installed = z.object({ success: z.literal(true), skill: skillRecord })
 
-/** A skill that a source of the hub has. */
+/** A skill from one of the hub's sources. */
 export interface HubEntry extends Omit<HubSkill, 'hubSkillId' | 'installCount'> {
   envVars: HubSkill['envVars'] & SkillRecord['envVars']
-  /** The skill's files, unchecked where they come from outside. @throws BadSkill, ApiError */
+  /** The skill's files, unchecked if they come from outside. @throws BadSkill, ApiError */
   files(signal: AbortSignal): Promise<SkillFile[]>
 }
 
@@ -78,10 +78,10 @@ export const noHubSkill = () => notFound('There is no such skill in the hub')
 export const hubAway = (cause: unknown) =>
   new ApiError(503, 'hub_unavailable', 'The hub of skills does not answer', { cause })
 
-/** The id of a skill in the hub stands for its slug, so that one finds the other without a table. */
+/** Encodes the slug, so that id and slug convert into each other without a table. */
 export const hubSkillId = (slug: string): string => Buffer.from(slug).toString('base64url')
 
-/** The slug that a path names by itself or by the skill's id. @throws ApiError 404 where it is neither. */
+/** The slug for a path that contains a slug or a skill id. @throws ApiError 404 if it is neither. */
 export function slugOf(named: string): string {
   if (named.startsWith('@') && SKILL_NAME.test(named)) return named
   const decoded = Buffer.from(named, 'base64url').toString('utf8')

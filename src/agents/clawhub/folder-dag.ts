@@ -4,7 +4,7 @@ import type { PutBlock, Storage } from '../../storage/port.ts'
 import { PROFILE } from '../../storage/unixfs-write.ts'
 import type { SkillFile } from '../skills/files.ts'
 
-/** The CID of a folder with these files, as `Storage.add` makes it; also of one with a single file. */
+/** The CID that `Storage.add` would create for a folder of these files, even for a single file. */
 export const folderCid = (files: readonly SkillFile[]): Promise<CID> => makeFolder(files, async () => {})
 
 /** Stores a folder of files and pins it. */

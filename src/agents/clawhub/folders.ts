@@ -1,4 +1,4 @@
-/** Skills of the hub that are folders on this machine: those that ship with Berth, and the operator's. */
+/** Hub skills that are folders on this machine: those that ship with Berth, and the operator's. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkSkill, MAX_BYTES, MAX_FILES, type SkillFile } from '../skills/files.ts'
@@ -8,12 +8,12 @@ import { type HubEntry, skillJson } from './clawhub-schema.ts'
 import { folderCid } from './folder-dag.ts'
 
 const BUNDLED = join(import.meta.dirname, 'bundled')
-/** The skill that every agent has without asking. */
+/** The skill that every agent has by default. */
 export const PLATFORM_SKILL = '@berth/platform'
 
 let bundled: Promise<HubEntry[]> | undefined
 
-/** The skills that ship with Berth. They are read once; a failure is not kept. */
+/** The skills that ship with Berth. Reads them once, and retries after a failure. */
 export function bundledSkills(): Promise<HubEntry[]> {
   bundled ??= readFolders(BUNDLED).catch((error) => {
     bundled = undefined
@@ -23,8 +23,8 @@ export function bundledSkills(): Promise<HubEntry[]> {
 }
 
 /**
- * The skills in `<dir>/<owner>/<name>/`, as they are now. What is no good skill is left out.
- * @throws Error where the folder cannot be read.
+ * The current skills in `<dir>/<owner>/<name>/`. Invalid skills are left out.
+ * @throws Error if the folder cannot be read.
  */
 export async function readFolders(dir: string): Promise<HubEntry[]> {
   const entries: HubEntry[] = []
@@ -62,7 +62,7 @@ async function readEntry(slug: string, dir: string): Promise<HubEntry | undefine
   }
 }
 
-/** Files below a folder, links left out. @throws BadSkill where there are too many or too large ones. */
+/** Files below a folder, without links. @throws BadSkill if there are too many, or if they are too large. */
 async function readFiles(dir: string): Promise<SkillFile[]> {
   const files: SkillFile[] = []
   let bytes = 0

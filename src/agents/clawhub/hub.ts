@@ -1,4 +1,4 @@
-/** The hub: the skills that ship with Berth, those of the operator's folder, and those of a hub elsewhere. */
+/** The hub combines the skills that ship with Berth, those in the operator's folder, and those of an external hub. */
 import type { Config } from '../../config.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { badRequest, unavailable } from '../../errors.ts'
@@ -9,13 +9,13 @@ import { Upstream } from './upstream.ts'
 type Settings = Pick<Config, 'BERTH_CLAWHUB_DIR' | 'BERTH_CLAWHUB_URL'>
 
 const PAGE = 50
-/** Cursors: a number is a place among the folders, what follows this is the upstream's own. */
+/** Cursor format: a number is a position among the folders; this prefix marks a cursor of the upstream. */
 const UPSTREAM = 'u:'
 
 /**
- * A page of the hub: first all of its folders, then what the upstream has, whose order is its own. An upstream that
- * is away therefore hides nothing that is here.
- * @throws ApiError 400 for a malformed cursor; 503 where its pages were asked for, and it does not answer.
+ * A page of the hub: first all local folders, then the upstream's skills in its own order. So an unavailable upstream
+ * hides no local skill.
+ * @throws ApiError 400 for a malformed cursor; 503 if an upstream page was requested and the upstream does not respond.
  */
 export async function listHub(
   prisma: PrismaClient,
@@ -44,19 +44,21 @@ export async function listHub(
   return { skills: found.slice(Number(cursor), end), nextCursor: next }
 }
 
-/** A skill of the hub by its slug. @throws ApiError 404; 503 where only the upstream could know, and does not answer. */
+/**
+ * A skill of the hub by its slug. @throws ApiError 404; 503 if only the upstream could have it, and does not respond.
+ */
 export async function findInHub(config: Settings, slug: string): Promise<HubEntry> {
   const local = await localEntries(config)
   const here = local.find((entry) => entry.slug === slug)
   if (here) return here
   if (!config.BERTH_CLAWHUB_URL || isOurs(slug, local)) throw noHubSkill()
   const found = await new Upstream(config.BERTH_CLAWHUB_URL).find(slug)
-  // Asked for by its name alone, it has the owner that the upstream says.
+  // For a name without an owner, the upstream decides the owner.
   if (isOurs(found.slug, local)) throw noHubSkill()
   return found
 }
 
-/** Skills that ship with Berth, or that its operator has, are not looked up elsewhere. */
+/** Skills that ship with Berth or belong to its operator are not looked up in the upstream. */
 const isOurs = (slug: string, local: HubEntry[]): boolean =>
   slug.startsWith('@berth/') || local.some((entry) => entry.slug === slug)
 
@@ -71,7 +73,7 @@ export async function toRecords(prisma: PrismaClient, entries: HubEntry[]): Prom
   }))
 }
 
-/** A skill of the operator does not replace one that ships with Berth. */
+/** An operator's skill does not replace one that ships with Berth. */
 async function localEntries({ BERTH_CLAWHUB_DIR: dir }: Settings): Promise<HubEntry[]> {
   const bundled = await bundledSkills()
   if (!dir) return bundled
@@ -81,7 +83,7 @@ async function localEntries({ BERTH_CLAWHUB_DIR: dir }: Settings): Promise<HubEn
   return [...bundled, ...added.filter(({ slug }) => !bundled.some((entry) => entry.slug === slug))]
 }
 
-/** The upstream knows neither categories nor what is featured here. */
+/** The upstream has neither categories nor featured skills. */
 function upstreamOf({ BERTH_CLAWHUB_URL: url }: Settings, query: HubQuery): Upstream | undefined {
   const isOurs = query.featured === 'true' || (query.category !== undefined && query.category !== 'community')
   return url && !isOurs ? new Upstream(url) : undefined

@@ -1,4 +1,4 @@
-/** From the hub into the library of a workspace. */
+/** Installs skills from the hub into a workspace's library. */
 
 import { ApiError } from '../../errors.ts'
 import { releaseContent } from '../../files/held-content.ts'
@@ -17,10 +17,10 @@ const STORE_MS = 60_000
 const MAX_DESCRIPTION = 10_000
 
 /**
- * Installs a skill of the hub into a library: its folder goes to public IPFS. A skill that is there gets the hub's version
- * where it is a new one; else nothing changes.
- * @throws ApiError 404 where the hub has no such skill, 502 where it has one that is unsafe or none, 503 where it does not
- *   answer, 409 where the name is that of a skill which is not from the hub.
+ * Installs a skill of the hub into a library, with its folder on public IPFS. An installed skill gets the hub's version
+ * if that is new; otherwise nothing changes.
+ * @throws ApiError 404 if the hub has no such skill; 502 if its skill is unsafe or invalid; 503 if it does not respond;
+ *   409 if the name belongs to a skill that is not from the hub.
  */
 export async function installSkill(
   services: Services,
@@ -37,16 +37,16 @@ export async function installSkill(
   try {
     return await keep(services, owner, entry, { cid, version: about.version ?? entry.version })
   } catch (error) {
-    // The content is kept by nothing now, unless others keep it.
+    // Nothing keeps the content now, unless others use it.
     await releaseContent(pool, [{ workspaceId: owner.workspaceId, network: 'public', cid }])
     throw error
   }
 }
 
 /**
- * Installs the skills that slugs (`@owner/name`) name, where the library has none of this slug or name. What the hub does
- * not know is left: who attaches it finds that it is not there.
- * @throws ApiError as {@link installSkill}, but for 404.
+ * Installs the skills named by slugs (`@owner/name`), unless the library has a skill with this slug or name. Skips
+ * slugs that the hub does not know: attaching them fails later.
+ * @throws ApiError as {@link installSkill}, except 404.
  */
 export async function installMissing(
   services: Services,
@@ -68,7 +68,7 @@ export async function installMissing(
   }
 }
 
-/** @throws ApiError 502 where it is no skill that could be unpacked in an agent. */
+/** @throws ApiError 502 if an agent could not unpack the skill. */
 async function readEntry(
   entry: HubEntry,
   signal: AbortSignal,

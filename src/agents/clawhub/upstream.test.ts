@@ -14,8 +14,8 @@ const refused = (expected: RegExp, ...entries: ZipEntry[]) =>
   })
 const md = { name: 'SKILL.md', content: 'x' }
 
-describe('the files in a zip', () => {
-  it('the files in a zip are read, folders left out', async () => {
+describe('skill zips', () => {
+  it('files in a zip are read, without folders', async () => {
     assert.deepEqual(
       await unzip(md, { name: 'a/', content: '', mode: 0o040755 }, { name: 'a/b', content: 'y' }),
       [
@@ -25,7 +25,7 @@ describe('the files in a zip', () => {
     )
     assert.deepEqual(await unzip(), [])
   })
-  it('the files in a zip lose the folder that is around them all', async () => {
+  it('the common top folder of a zip is removed', async () => {
     assert.deepEqual(
       await unzip({ name: 'skill/SKILL.md', content: 'x' }, { name: 'skill/a/b', content: 'y' }),
       [
@@ -34,15 +34,15 @@ describe('the files in a zip', () => {
       ],
     )
   })
-  it('the files in a zip do not leave their place', async () => {
+  it('paths in a zip cannot leave the folder', async () => {
     for (const name of ['../x', 'a/../../x', '/x', 'a\\..\\x', 'C:/x', 'C:\\x'])
       await refused(/no good zip/, md, { name, content: 'x' })
   })
-  it('the files in a zip are no links or devices', async () => {
-    await refused(/link is no plain file/, md, { name: 'link', content: '/etc/passwd', mode: 0o120777 })
-    await refused(/fifo is no plain file/, md, { name: 'fifo', content: '', mode: 0o010644 })
+  it('links and devices in a zip are refused', async () => {
+    await refused(/link is not a regular file/, md, { name: 'link', content: '/etc/passwd', mode: 0o120777 })
+    await refused(/fifo is not a regular file/, md, { name: 'fifo', content: '', mode: 0o010644 })
   })
-  it('the files in a zip are not more than a skill may have', async () => {
+  it('a zip with more files than a skill may have is refused', async () => {
     const many = Array.from({ length: 501 }, (_, i) => ({ name: `f${i}`, content: '' }))
     await refused(/more than 500 files/, ...many)
     const folders = Array.from({ length: 1100 }, (_, i) => ({ name: `f${i}/`, content: '' }))
@@ -50,10 +50,10 @@ describe('the files in a zip', () => {
     const big = Buffer.alloc(5_000_000)
     await refused(/more than 8388608 bytes/, { name: 'a', content: big }, { name: 'b', content: big })
   })
-  it('the files in a zip are as large as the zip says: what inflates further is refused', async () => {
+  it('a zip entry that inflates beyond its stated size is refused', async () => {
     await refused(/no good zip/, md, { name: 'bomb', content: Buffer.alloc(50_000_000), claimedSize: 10 })
   })
-  it('files in a zip that is damaged are refused', async () => {
+  it('a damaged zip is refused', async () => {
     const good = makeZip([md, { name: 'a', content: 'some text' }])
     for (const bytes of [
       Buffer.alloc(0),

@@ -1,5 +1,5 @@
 /**
- * A hub elsewhere, by ClawHub's public HTTP API v1 (docs/http-api.md of openclaw/clawhub). What it answers is
+ * An external hub, through ClawHub's public HTTP API v1 (docs/http-api.md of openclaw/clawhub). Its responses are
  * untrusted: bounded in size and time, and checked.
  */
 
@@ -19,7 +19,7 @@ const ARCHIVE_MS = 60_000
 const ARCHIVE_BYTES = 16_777_216
 const PAGE = 50
 const SORTS = { popular: 'downloads', newest: 'createdAt', name: 'updated' } as const
-/** A text that is cut at `max` characters: the upstream's own limits are wider. */
+/** A text cut at `max` characters: the upstream's own limits are higher. */
 const words = (max: number) =>
   z
     .string()
@@ -39,7 +39,7 @@ const item = z.object({
   updatedAt: z.number().nullish(),
 })
 type Item = z.output<typeof item>
-/** An item that does not parse is null, and does not hide the others. */
+/** An item that does not parse becomes null, so that it does not hide the others. */
 const items = z.array(item.nullable().catch(null)).max(500)
 const listing = z.object({ items, nextCursor: z.string().max(500).nullish() })
 const search = z.object({ results: items })
@@ -53,12 +53,12 @@ const detail = z.object({
 export class Upstream {
   readonly #url: string
 
-  /** @param url of the hub, as `https://clawhub.ai`. */
+  /** @param url of the hub, for example `https://clawhub.ai`. */
   constructor(url: string) {
     this.#url = trimSlashes(url)
   }
 
-  /** A page of its skills. @throws ApiError 503 where it does not answer. */
+  /** A page of its skills. @throws ApiError 503 if the hub does not respond. */
   async list(query: HubQuery, cursor: string): Promise<{ entries: HubEntry[]; nextCursor: string | null }> {
     if (query.q) {
       const found = await this.#get(search, '/api/v1/search', { q: query.q, limit: `${PAGE}` })
@@ -69,7 +69,7 @@ export class Upstream {
     return { entries: this.#entries(found?.items ?? []), nextCursor: found?.nextCursor || null }
   }
 
-  /** A skill by its slug here. @throws ApiError 404, also where it is blocked as malware; 503. */
+  /** A skill by its slug in Berth. @throws ApiError 404, including for skills blocked as malware; 503. */
   async find(slug: string): Promise<HubEntry> {
     const [name, handle] = slug.startsWith('@') ? slug.slice(1).split('/').reverse() : [slug]
     const path = `/api/v1/skills/${encodeURIComponent(name as string)}`
@@ -77,7 +77,7 @@ export class Upstream {
     if (!found || found.moderation?.isMalwareBlocked) throw noHubSkill()
     const { skill, latestVersion } = found
     const entry = this.#entry({ ...skill, owner: found.owner ?? skill.owner, latestVersion })
-    // The name may be another owner's, or the skill has moved.
+    // The response may be a skill of another owner, or one that has moved.
     const isAsked = handle === undefined ? entry?.slug.split('/').at(-1) === name : entry?.slug === slug
     if (!entry || !isAsked) throw noHubSkill()
     return entry
@@ -156,7 +156,7 @@ export class Upstream {
   }
 }
 
-/** Milliseconds since 1970 as ISO 8601; 1970 where there are none, or more than a date can have. */
+/** Milliseconds since 1970 as ISO 8601; 1970 if there is no time, or one beyond the range of a date. */
 function isoTime(ms: number | null | undefined): string {
   const date = new Date(ms ?? 0)
   return (Number.isNaN(date.getTime()) ? new Date(0) : date).toISOString()
@@ -164,33 +164,33 @@ function isoTime(ms: number | null | undefined): string {
 
 const FILE_TYPE = 0o170000
 const REGULAR = 0o100000
-/** Folders are entries as well. */
+/** Folders count as entries, too. */
 const MAX_ENTRIES = 2 * MAX_FILES
 
 /**
- * The files in a zip. A folder around them all is left out.
- * @throws BadSkill for what is no zip, has links, names that leave the folder, or more in it than a skill may have.
+ * The files in a zip, without a top folder that contains them all.
+ * @throws BadSkill if it is not a zip, contains links or names that leave the folder, or exceeds the limits of a skill.
  */
 export async function unzipSkill(bytes: Buffer): Promise<SkillFile[]> {
   try {
     return withoutFolder(await unzip(bytes))
   } catch (error) {
     if (error instanceof BadSkill) throw error
-    throw new BadSkill(`it is no good zip: ${(error as Error).message}`)
+    throw new BadSkill(`it is not a valid zip: ${(error as Error).message}`)
   }
 }
 
 async function unzip(bytes: Buffer): Promise<SkillFile[]> {
-  // Names with `..`, backslashes or a slash first are refused, and so is data of another size than was said.
+  // Refuses names with `..`, backslashes or a leading slash, and entries whose size differs from the stated one.
   const zip = await fromBufferPromise(bytes, { strictFileNames: true, validateEntrySizes: true })
   if (zip.entryCount > MAX_ENTRIES) throw new BadSkill(`it has more than ${MAX_FILES} files`)
   const files: SkillFile[] = []
   let total = 0
   for await (const entry of zip.eachEntry()) {
     if (entry.fileName.endsWith('/')) continue
-    // The file type of Unix, where the zip was made there; zero elsewhere.
+    // The Unix file type, if the zip was made on Unix; zero otherwise.
     const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE
-    if (type !== 0 && type !== REGULAR) throw new BadSkill(`${entry.fileName} is no plain file`)
+    if (type !== 0 && type !== REGULAR) throw new BadSkill(`${entry.fileName} is not a regular file`)
     total += entry.uncompressedSize
     if (files.length >= MAX_FILES) throw new BadSkill(`it has more than ${MAX_FILES} files`)
     if (total > MAX_BYTES) throw new BadSkill(`it has more than ${MAX_BYTES} bytes`)

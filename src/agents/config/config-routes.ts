@@ -27,19 +27,19 @@ import {
 
 const TAG = 'Agent config'
 const CONFIG = '/v0/agents/:agentId/config'
-/** The engine checks a config with a process of its own, which takes seconds. */
+/** The engine checks a config in a separate process, which takes seconds. */
 const CHECK_MS = 60_000
-/** A config of 1 MiB, each byte of it escaped. */
+/** A config of 1 MiB with every byte escaped. */
 const CONFIG_BYTES = 8_388_608
 
 const invalidConfig = (detail: string) => contractError(400, 'bad_request', messages.invalidConfig, detail)
 const changedMeanwhile = (cause?: AgentdError) =>
-  new ApiError(412, 'changed_meanwhile', 'The config was changed meanwhile', { cause })
+  new ApiError(412, 'changed_meanwhile', 'The config was changed in the meantime', { cause })
 const answers: Answers = {
   bad_request: (error) => invalidConfig(`config: ${error.message}`),
   conflict: changedMeanwhile,
 }
-/** An agentd of Berth 0.3.0 sends none. */
+/** An agentd of Berth 0.3.0 sends no version. */
 const version = z
   .string()
   .regex(/^"[\w-]{1,100}"$/)
@@ -64,7 +64,7 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       tag: TAG,
       summary: "Read the engine's config",
       description:
-        'As text. Secrets in it are redacted; written back, they stay what they were. `ETag` has its version.',
+        'Returns text with its secrets redacted; writing it back keeps them. `ETag` contains its version.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The config.', body: configText },
@@ -80,7 +80,7 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       tag: TAG,
       summary: 'List the keys of the config that belong to the operator',
       description:
-        'They are set again at each start, and writing the config with another value of one is refused.',
+        'Each start sets these keys again. Writing a config that changes one of them is refused.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The keys.', body: operatorKeys },
@@ -94,12 +94,12 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       path: `${CONFIG}/schema`,
       id: 'readConfigSchema',
       tag: TAG,
-      summary: "Read a place of the config's schema",
-      description: 'What the engine says of a key and of the keys right below it, with those of its plugins.',
+      summary: "Read one key of the config's schema",
+      description: 'The engine’s description of a key and of the keys directly below it, including those of its plugins.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       query: schemaQuery,
-      success: { status: 200, description: 'The place.', body: schemaPart },
+      success: { status: 200, description: 'The key.', body: schemaPart },
       async handle({ agent, query }) {
         const params = { path: query.path || '.' }
         const call = { method: 'config.schema.lookup', params, shape: engineSchemaPart }
@@ -120,14 +120,14 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       tag: TAG,
       summary: "Write the engine's config",
       description:
-        'In place of what is there, once the engine finds it valid; it stays through restarts. Keys that belong to ' +
-        'the operator are set again whatever it says. With `If-Match: <ETag>` only if that is still its version: else ' +
-        '412. Comments of JSON5 are not kept.',
+        'Replaces the config once the engine finds it valid; it survives restarts. Keys that belong to the ' +
+        'operator are set again whatever the config says. With `If-Match: <ETag>`, writes only if that is ' +
+        'still the version; otherwise 412. JSON5 comments are not kept.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: newConfig,
       invalidBody: messages.invalidConfig,
-      success: { status: 200, description: 'It is written, and `ETag` has its new version.', body: written },
+      success: { status: 200, description: 'The config is written; `ETag` contains its new version.', body: written },
       errors: [412],
       async handle({ agent, body, req }) {
         const seen = seenVersion(req.headers['if-match'])
@@ -155,12 +155,12 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       id: 'validateConfig',
       tag: TAG,
       summary: 'Ask the engine whether a config is valid',
-      description: 'Without a config: the one that is there.',
+      description: 'Checks the current config if the body has none.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       body: configToCheck,
       invalidBody: messages.invalidConfig,
-      success: { status: 200, description: 'What the engine thinks of it.', body: check },
+      success: { status: 200, description: 'The engine’s verdict.', body: check },
       async handle({ agent, body, signal }) {
         const result: ConfigCheck = await ask(agent, messages.validationFailed, check, {
           method: 'POST',
@@ -175,7 +175,7 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
   ]
 }
 
-/** The version that a writer saw; undefined if any will do. @throws ApiError 400 */
+/** The version that the writer last saw; undefined if any will do. @throws ApiError 400 */
 function seenVersion(header: string | undefined): string | undefined {
   if (header === undefined || header === '*') return undefined
   if (!/^"[^"]{1,100}"$/.test(header)) throw badRequest('If-Match: must be * or one strong ETag')

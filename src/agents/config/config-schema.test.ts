@@ -9,8 +9,8 @@ const fault = (config: unknown): string | undefined => {
 }
 const NO_CONFIG = 'config: must be a JSON object at most 32 deep, or its text'
 
-describe('a config', () => {
-  it('a malformed config is refused with its line and column [report: config edits]', () => {
+describe('agent config', () => {
+  it('malformed config is refused with its line and column [report: config edits]', () => {
     for (const [text, reason] of [
       ['{\n  "a": 1,\n  "b" 2\n}', "invalid character '2' at line 3, column 7"],
       ["{\n  // JSON5\n  a: 'x',\n  b c\n}", "invalid character 'c' at line 4, column 5"],
@@ -21,13 +21,13 @@ describe('a config', () => {
       assert.equal(fault(text), `config: not valid JSON: ${reason}`)
     assert.match(fault(`{a: 1,\n${' '.repeat(70_000)}}`) ?? '', /cannot be JSON5$/)
   })
-  it('a config may be JSON5, as the file of the engine [report: config edits]', () => {
+  it("config may be JSON5, like the engine's file [report: config edits]", () => {
     const { config } = newConfig.parse({ config: "{ // why\n  a: 'x', b: [1, 2,],\n}" })
     assert.deepEqual(JSON.parse(config), { a: 'x', b: [1, 2] })
     const json = '{"a":\n1}'
-    assert.equal(newConfig.parse({ config: json }).config, json, 'JSON stays as it was sent')
+    assert.equal(newConfig.parse({ config: json }).config, json, 'JSON is kept as sent')
   })
-  it('a config is an object that JSON has words for', () => {
+  it('config must be an object that JSON can express', () => {
     for (const bad of ['[]', '7', 'null', '{a: Infinity}', '{a: [NaN]}', [], 7, null])
       assert.equal(fault(bad), NO_CONFIG, JSON.stringify(bad))
     assert.equal(fault({ a: 1 }), undefined)

@@ -3,17 +3,22 @@ import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
 import { parseJson } from '../../lib/read.ts'
 
-/** The bound on bodies, in bytes. */
+/** Maximum body size, in bytes. */
 const MAX_CONFIG = 1_048_576
-/** Most characters of a config in JSON5. */
+/** Maximum number of characters for a config in JSON5. */
 const MAX_JSON5 = 65_536
 const JSON5_ERROR = /^JSON5: (.*) at (\d+):(\d+)$/s
-/** Objects and arrays within each other; the engine's own go ten deep. Indented, deeper ones could fill the memory. */
+/**
+ * Maximum nesting of objects and arrays; the engine's own configs are ten levels deep. Deeper ones could fill the
+ * memory when indented.
+ */
 const MAX_DEPTH = 32
 
 const NO_CONFIG = `must be a JSON object at most ${MAX_DEPTH} deep, or its text`
 
-/** The config as text (what reading answers) or as an object (what the CLI sends): JSON of an object either way. */
+/**
+ * The config as text (as reading returns it) or as an object (as the CLI sends it): the JSON of an object either way.
+ */
 const config = z
   .union([text(MAX_CONFIG).meta({ format: 'json-object' }), z.record(z.string(), z.unknown())], NO_CONFIG)
   .transform((given, context) => {
@@ -30,14 +35,14 @@ const config = z
   .describe('The config: a JSON object, or its text, which may be JSON5.')
 
 /**
- * Reads JSON, or JSON5 as the engine does.
+ * Parses JSON, or JSON5 as the engine does.
  * @returns `json` is undefined for JSON5.
  * @throws Error with the line and the column.
  */
 function readText(given: string): { value: unknown; json: string | undefined } {
   const value = parseJson(given)
   if (value !== undefined) return { value, json: given }
-  // The parser takes 2 s for a megabyte.
+  // The JSON5 parser takes 2 s per megabyte.
   if (given.length > MAX_JSON5) throw new Error(`with more than ${MAX_JSON5} characters it cannot be JSON5`)
   try {
     return { value: JSON5.parse(given), json: undefined }
@@ -49,7 +54,7 @@ function readText(given: string): { value: unknown; json: string | undefined } {
 
 export const newConfig = z.object({ config })
 
-/** Without a config, the one on disk is checked. */
+/** Without a config, the current one is checked. */
 export const configToCheck = z
   .object({ config: config.optional() })
   .optional()
@@ -60,7 +65,7 @@ export const configText = z.object({ config: z.string() })
 export const operatorKeys = z.object({
   keys: z
     .array(z.string())
-    .describe('Paths of keys, such as `gateway.mode`. Empty until the gateway was started once.'),
+    .describe('Paths of keys, such as `gateway.mode`. Empty until the gateway has started once.'),
 })
 
 const MAX_PATH = 1000
@@ -69,15 +74,15 @@ export const schemaQuery = z.object({
   path: text(MAX_PATH)
     .optional()
     .describe(
-      'Keys with dots between them, such as `agents.defaults`; `*` is any key. All of the config unless given.',
+      'Keys joined by dots, such as `agents.defaults`; `*` matches any key. The whole config by default.',
     ),
 })
 
-/** The engine has words for a key, in English. */
+/** The engine's English texts for a key. */
 const described = {
   label: z.string().optional(),
   help: z.string().optional(),
-  sensitive: z.boolean().optional().describe('The value is a secret.'),
+  sensitive: z.boolean().optional().describe('True if the value is a secret.'),
 }
 
 /** The part of the engine's schema at one path, under Berth's field names. */
@@ -88,7 +93,7 @@ export const schemaPart = z.object({
   children: z
     .array(
       z.object({
-        key: z.string().describe('`*` stands for any key, or for any place of a list.'),
+        key: z.string().describe('`*` stands for any key, or any position in a list.'),
         path: z.string(),
         type: z.union([z.string(), z.array(z.string())]).optional(),
         required: z.boolean(),
@@ -99,7 +104,7 @@ export const schemaPart = z.object({
     .describe('The keys below it.'),
 })
 
-/** The same as the engine answers it: its hints are apart. */
+/** The same in the engine's format, which keeps hints separate. */
 const hint = z.object(described).optional()
 const { children, label: _label, help: _help, sensitive: _sensitive, ...place } = schemaPart.shape
 export const engineSchemaPart = z
@@ -116,14 +121,14 @@ export const engineSchemaPart = z
 
 export const written = z.object({ success: z.boolean(), message: z.string() })
 
-export const check = z.object({ valid: z.boolean(), output: z.string().describe('What the engine said.') })
+export const check = z.object({ valid: z.boolean(), output: z.string().describe('The engine’s output.') })
 
 function isConfig(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && isShallow(value, MAX_DEPTH)
 }
 
 function isShallow(value: unknown, depth: number): boolean {
-  // JSON5 has Infinity and NaN, for which JSON has no word.
+  // JSON cannot express JSON5's Infinity and NaN.
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true
   return depth > 0 && Object.values(value).every((part) => isShallow(part, depth - 1))

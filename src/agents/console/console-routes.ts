@@ -14,18 +14,18 @@ export function consoleRoutes({ agentd, config }: AgentServices): Route[] {
       tag: 'Console',
       summary: 'Run a command in an agent',
       description:
-        'A shell runs it as the agent, with its environment. An exit code other than 0 is a result like any other. ' +
-        'It is killed when it runs for too long, and when the client goes before its end. ' +
-        'What it leaves in the background is killed with it, `nohup … &` included; `setsid … &` goes on.\n\n' +
-        'With `Accept: text/event-stream` its output comes while it runs: events `stdout` and `stderr` ' +
-        '(`{"text"}`), and at the end `exit` (`{"exitCode", "truncated", "timedOut", "timestamp"}`), or `error` ' +
-        'where the end is not known.',
+        'A shell runs it as the agent, with the agent’s environment. An exit code other than 0 is a normal ' +
+        'result. The command is killed when it runs too long, and when the client disconnects before it ' +
+        'ends. Its background processes are killed with it, including `nohup … &`; `setsid … &` keeps ' +
+        'running.\n\nWith `Accept: text/event-stream` the output arrives while it runs: events `stdout` ' +
+        'and `stderr` (`{"text"}`), then `exit` (`{"exitCode", "truncated", "timedOut", "timestamp"}`), or ' +
+        '`error` if the outcome is unknown.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'commands',
       body: command,
       invalidBody: messages.invalidCommand,
-      success: { status: 200, description: 'How it ended.', body: execAnswer },
+      success: { status: 200, description: 'How the command ended.', body: execAnswer },
       async handle({ agent, body, req, res, signal }) {
         const execution = {
           agentd,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { storable } from '../agentd-status.ts'
 
-/** A longer command belongs into a file. */
+/** A longer command belongs in a file. */
 const MAX_COMMAND_BYTES = 65_536
 const MAX_CWD_BYTES = 4096
 
@@ -15,19 +15,19 @@ const shellText = (maxBytes: number) =>
 
 /** `POST A/console/exec` (contract 4.3). */
 export const command = z.object({
-  command: shellText(MAX_COMMAND_BYTES).describe('What a shell runs.'),
+  command: shellText(MAX_COMMAND_BYTES).describe('The shell command.'),
   cwd: shellText(MAX_CWD_BYTES)
     .optional()
-    .describe('Folder to run it in, absolute or below `/home/node/clawd`, which it is without.'),
+    .describe('Working directory, absolute or below `/home/node/clawd`, which is the default.'),
 })
 
-/** agentd's answer. */
+/** agentd's response. */
 export const execResult = z.object({
   stdout: z.string(),
   stderr: z.string(),
-  exitCode: z.number().int().describe('128 + the number of the signal, where one ended it.'),
-  truncated: z.boolean().describe('There was more output than is kept.'),
-  timedOut: z.boolean().describe('It ran for too long and was killed.'),
+  exitCode: z.number().int().describe('128 + the signal’s number if a signal ended it.'),
+  truncated: z.boolean().describe('True if there was more output than is kept.'),
+  timedOut: z.boolean().describe('True if it ran too long and was killed.'),
   reason: storable(1000)
     .optional()
     .describe('Why it failed, if the kernel killed a process for memory; also the last line of `stderr`.'),

@@ -1,4 +1,4 @@
-/** Running a command in an agent. It is killed when the client goes, and after the time that a command has. */
+/** Runs a command in an agent. Kills it when the client disconnects, or when its time is up. */
 import type { Response } from 'express'
 import type { z } from 'zod'
 import type { ExecRequest } from '../../../agentd/protocol.ts'
@@ -10,12 +10,12 @@ import { jsonLines } from '../agentd-stream.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
 import { type command, execEvent, execResult } from './console-schema.ts'
 
-/** agentd kills a command that is late, and then has this long to say so. */
+/** Time for agentd to report that it has killed a late command. */
 const MARGIN_MS = 5000
-/** A byte of output is at most six in JSON: `\u0000`. */
+/** One byte of output takes at most six in JSON: `\u0000`. */
 const JSON_FACTOR = 6
 const LINE_BYTES = 1_048_576
-/** Room for agentd's own line, which says that memory ran out. */
+/** Room for agentd's own line about exhausted memory. */
 const NOTE_BYTES = 1000
 
 export interface Execution {
@@ -23,13 +23,13 @@ export interface Execution {
   agent: Agent
   command: z.output<typeof command>
   timeoutMs: number
-  /** Output that is kept. */
+  /** Maximum bytes of output to keep. */
   outputBytes: number
-  /** Fires when the client has gone. */
+  /** Fires when the client has disconnected. */
   signal: AbortSignal
 }
 
-/** The answer if agentd refuses the command or its folder; its message names the field. */
+/** The response if agentd refuses the command or its folder; its message names the field. */
 const refused = (error: AgentdError) =>
   contractError(400, 'bad_request', messages.invalidCommand, error.message)
 const answers: Answers = { bad_request: refused, not_found: refused }
@@ -40,8 +40,8 @@ function request({ command, timeoutMs, outputBytes, signal }: Execution): Agentd
 }
 
 /**
- * Runs a command to its end. An exit code other than 0 is a result like any other.
- * @throws ApiError 400 for a bad folder, 503 when the agent is not there, 500 `Execution failed`.
+ * Runs a command to its end. An exit code other than 0 is a normal result.
+ * @throws ApiError 400 for a bad folder, 503 if the agent is unavailable, 500 `Execution failed`.
  */
 export function runCommand(execution: Execution): Promise<z.output<typeof execResult>> {
   const { agentd, agent, outputBytes } = execution
@@ -55,8 +55,8 @@ export function runCommand(execution: Execution): Promise<z.output<typeof execRe
 }
 
 /**
- * Runs a command and writes what it says as server-sent events while it does: `stdout`, `stderr`, and `exit` at the
- * end, or `error` where the end is not known. A slow client slows the command down.
+ * Runs a command and streams its output as server-sent events: `stdout`, `stderr`, and finally `exit`, or `error` if
+ * the outcome is unknown. A slow client slows the command down.
  * @throws ApiError as {@link runCommand}, before the first byte.
  */
 export async function streamCommand(execution: Execution, res: Response): Promise<void> {
@@ -78,7 +78,7 @@ export async function streamCommand(execution: Execution, res: Response): Promis
   try {
     await writeEvents(output, outputBytes, events)
   } catch {
-    // The status is sent: the client has gone, or hears of it in the stream.
+    // The status has been sent, so the client has disconnected or learns of the error in the stream.
     await events.send('error', { error: messages.executionFailed })
   } finally {
     output.destroy()
@@ -91,7 +91,7 @@ async function writeEvents(
   outputBytes: number,
   events: EventStream,
 ): Promise<void> {
-  // A byte that is no UTF-8 became U+FFFD, which is three.
+  // A byte that is not UTF-8 became U+FFFD, which takes three bytes.
   let left = outputBytes * 3 + NOTE_BYTES
   for await (const event of jsonLines(output, LINE_BYTES, execEvent)) {
     if ('exit' in event) {

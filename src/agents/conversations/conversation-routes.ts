@@ -8,13 +8,13 @@ const TAG = 'Conversations'
 const ALL = '/v0/agents/:agentId/conversations'
 const ONE = `${ALL}/:conversationId`
 const EVENTS =
-  'Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in ' +
-  'the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its ' +
-  'result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the words of the engine, or ' +
-  'of the provider of its model). `error` (`{"error"}`, the reason) where the stream ends before the reply: read the ' +
-  'messages, and follow it anew. The stream lasts as long as the reply; comments keep a silent one open.'
+  'Events: `text` (`{"item", "text", "replace"}`) adds to what the agent writes. `message` is a stored message, as ' +
+  'in the list. `tool` (`{"call", "state"}`) says that a tool call is `running`, `done` or `failed`, before its ' +
+  'result is stored. `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, from the engine or ' +
+  'its model’s provider). `error` (`{"error"}`, the reason) means that the stream ended before the reply: read the ' +
+  'messages, and follow it again. The stream lasts as long as the reply; comments keep it open.'
 
-/** Talking to an agent, and what was said. */
+/** Conversations with an agent, and their messages. */
 export function conversationRoutes({ agentd }: AgentServices): Route[] {
   const service = new Conversations(agentd)
   const common = { tag: TAG, callers: ['gateway', 'platform'] } as const
@@ -25,9 +25,9 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       path: ALL,
       id: 'listConversations',
       summary: 'List conversations',
-      description: 'Those that were begun by these routes, the latest 200; the engine keeps them.',
+      description: 'The latest 200 conversations that were started through these routes; the engine stores them.',
       scope: 'org:agents:read',
-      success: { status: 200, description: 'The conversations, the latest first.', body: conversations },
+      success: { status: 200, description: 'The conversations, latest first.', body: conversations },
       handle: async ({ agent }) => ({ body: { conversations: await service.list(agent) } }),
     }),
     agentRoute({
@@ -36,7 +36,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       path: ONE,
       id: 'readConversation',
       summary: 'Read a conversation',
-      description: 'Empty where nothing was said yet.',
+      description: 'Empty if nothing has been said yet.',
       scope: 'org:agents:read',
       params: conversationPath,
       query: messagesQuery,
@@ -51,7 +51,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       path: ONE,
       id: 'deleteConversation',
       summary: 'Delete a conversation',
-      description: 'Ends its reply, if one is under way.',
+      description: 'Also stops a reply in progress.',
       scope: 'org:agents:write',
       params: conversationPath,
       success: { status: 200, description: 'Deleted.', body: z.object({ success: z.boolean() }) },
@@ -67,12 +67,12 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       path: `${ONE}/messages`,
       id: 'sendMessage',
       summary: 'Say something to an agent, and follow its reply',
-      description: `The reply goes on when the client goes. ${EVENTS}`,
+      description: `The reply continues if the client disconnects. ${EVENTS}`,
       scope: 'org:agents:write',
       bound: 'agentRequests',
       params: conversationPath,
       body: newMessage,
-      success: { status: 200, description: 'The reply as it comes.', mediaType: 'text/event-stream' },
+      success: { status: 200, description: 'The reply, streamed.', mediaType: 'text/event-stream' },
       errors: [409, 502],
       async handle({ agent, params, body, res, signal }) {
         await service.converse(agent, params.conversationId, { text: body.text, res, signal })
@@ -84,12 +84,12 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: `${ONE}/events`,
       id: 'followConversation',
-      summary: 'Follow the reply that is under way',
-      description: `Where the agent does not reply, \`end\` comes at once, with \`state\` \`idle\`. ${EVENTS}`,
+      summary: 'Follow the reply in progress',
+      description: `If the agent is not replying, \`end\` comes at once, with \`state\` \`idle\`. ${EVENTS}`,
       scope: 'org:agents:read',
       bound: 'agentRequests',
       params: conversationPath,
-      success: { status: 200, description: 'The reply as it comes.', mediaType: 'text/event-stream' },
+      success: { status: 200, description: 'The reply, streamed.', mediaType: 'text/event-stream' },
       errors: [409, 502],
       async handle({ agent, params, res, signal }) {
         await service.converse(agent, params.conversationId, { res, signal })
@@ -101,12 +101,12 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       method: 'post',
       path: `${ONE}/stop`,
       id: 'stopReply',
-      summary: 'Stop the reply that is under way',
+      summary: 'Stop the reply in progress',
       scope: 'org:agents:write',
       params: conversationPath,
       success: {
         status: 200,
-        description: 'Whether there was one.',
+        description: 'Whether there was a reply to stop.',
         body: z.object({ stopped: z.boolean() }),
       },
       handle: async ({ agent, params }) => ({

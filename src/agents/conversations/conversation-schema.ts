@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
-/** A longer one belongs into a file. */
+/** A longer message belongs in a file. */
 const MAX_MESSAGE_BYTES = 65_536
 const MOST_MESSAGES = 1000
 
 export const conversationPath = z.object({
   conversationId: z
     .guid('must be a UUID')
-    .describe('A UUID of the client’s own: the first message begins it.'),
+    .describe('A UUID chosen by the client; the first message starts the conversation.'),
 })
 
 export const newMessage = z.object({
@@ -19,23 +19,23 @@ export const newMessage = z.object({
       `must have at most ${MAX_MESSAGE_BYTES} bytes`,
     )
     .meta({ minLength: 1, maxLength: MAX_MESSAGE_BYTES })
-    .describe('What is said to the agent.'),
+    .describe('The message to the agent.'),
 })
 
 export const messagesQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(MOST_MESSAGES).default(100).describe('Most messages.'),
+  limit: z.coerce.number().int().min(1).max(MOST_MESSAGES).default(100).describe('Maximum number of messages.'),
   offset: z.coerce
     .number()
     .int()
     .min(0)
     .max(1_000_000)
     .default(0)
-    .describe('How many of the newest ones to leave out: `nextOffset` of the page before.'),
+    .describe('How many of the newest messages to skip: `nextOffset` of the previous page.'),
 })
 
 const conversation = z.object({
   conversationId: z.string(),
-  title: z.string().nullable().describe('The first words of it.'),
+  title: z.string().nullable().describe('The first words of the conversation.'),
   updatedAt: z.string().nullable(),
   isReplying: z.boolean(),
 })
@@ -44,19 +44,19 @@ export type Conversation = z.output<typeof conversation>
 
 const message = z.object({
   id: z.string(),
-  role: z.enum(['user', 'assistant', 'tool']).describe('`tool`: the result of a call.'),
+  role: z.enum(['user', 'assistant', 'tool']).describe('`tool` is the result of a tool call.'),
   text: z.string(),
   createdAt: z.string().nullable(),
   toolCalls: z
     .array(z.object({ id: z.string(), name: z.string(), arguments: z.string().describe('As JSON.') }))
     .describe('Tools that the agent called in this message.'),
   toolCallId: z.string().nullable().describe('The call whose result this is.'),
-  isError: z.boolean().describe('Whether the call, or the reply, has failed.'),
+  isError: z.boolean().describe('True if the call, or the reply, failed.'),
 })
 export type Message = z.output<typeof message>
 
 export const page = z.object({
   messages: z.array(message).describe('Oldest first.'),
   isReplying: z.boolean(),
-  nextOffset: z.number().int().nullable().describe('Where older messages begin; null where there are none.'),
+  nextOffset: z.number().int().nullable().describe('Where older messages begin; null if there are none.'),
 })

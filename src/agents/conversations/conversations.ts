@@ -1,4 +1,4 @@
-/** Conversations with an agent: sessions of its engine whose names begin with ours. */
+/** Conversations with an agent: sessions of its engine whose names begin with Berth's prefix. */
 import type { Response } from 'express'
 import { z } from 'zod'
 import type { ChatRequest } from '../../../agentd/protocol.ts'
@@ -23,11 +23,14 @@ const PREFIX = 'agent:main:berth:'
 const keyOf = (conversationId: string) => `${PREFIX}${conversationId.toLowerCase()}`
 const MOST_CONVERSATIONS = 200
 const MAX_TITLE = 120
-/** agentd answers as soon as the engine has taken the message, which it does at once; one that starts may take a while. */
+/**
+ * agentd responds as soon as the engine has accepted the message, which is immediate unless the engine is still
+ * starting.
+ */
 const BEGIN_MS = 60_000
-/** agentd sends an empty line each ten seconds: one that sends nothing for so long hangs. */
+/** agentd sends an empty line every ten seconds; one that is silent for this long hangs. */
 const SILENCE_MS = 60_000
-/** A text of 524,288 characters, the longest that agentd sends, takes three bytes for each. */
+/** A text of 524,288 characters, the longest that agentd sends, takes three bytes per character. */
 const LINE_BYTES = 2_097_152
 const FAILURE = 'The conversation failed'
 
@@ -63,13 +66,13 @@ const chatEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('error'), error: z.string().max(4000) }),
 ])
 
-/** Each call of the engine may be made twice: where its answer did not come in time, the client tries again. */
+/** Each engine call may be repeated: if its response did not arrive in time, the client tries again. */
 const callAnswers: Answers = { engine: (cause) => notReady(cause), timeout: (cause) => notReady(cause) }
 
-/** A message is said once: where the engine's answer is lost, nobody knows whether it was. */
+/** A message is sent once: if the engine's response is lost, it is unknown whether the message arrived. */
 const messageAnswers: Answers = {
   conflict: (cause) =>
-    new ApiError(409, 'still_replying', 'The agent still replies here: wait for the end, or stop it', {
+    new ApiError(409, 'still_replying', 'The agent is still replying here: wait for the end, or stop it', {
       cause,
     }),
   not_found: restartNeeded,
@@ -83,7 +86,7 @@ export class Conversations {
     this.#agentd = agentd
   }
 
-  /** Conversations that were begun by the API, the latest first. */
+  /** Conversations started through the API, latest first. */
   async list(agent: Agent): Promise<Conversation[]> {
     const params = { limit: MOST_CONVERSATIONS, search: PREFIX }
     const found = await this.#call(agent, 'sessions.list', params, sessions)
@@ -98,7 +101,7 @@ export class Conversations {
       }))
   }
 
-  /** A page of messages from the newest back, oldest first; empty where nothing was said yet. */
+  /** A page of messages, counted from the newest, in chronological order; empty if nothing has been said yet. */
   async read(
     agent: Agent,
     id: string,
@@ -113,16 +116,16 @@ export class Conversations {
     }
   }
 
-  /** Ends the reply that is under way. @returns whether there was one. */
+  /** Stops the reply in progress. @returns whether there was one. */
   async stop(agent: Agent, id: string): Promise<boolean> {
     const shape = z.looseObject({ aborted: z.boolean() })
     return (await this.#call(agent, 'chat.abort', { sessionKey: keyOf(id) }, shape)).aborted
   }
 
   /**
-   * Deletes a conversation. The engine refuses where the conversation was written or deleted since the call came, as
-   * may happen after a reply: a second call finds it as it is then.
-   * @throws ApiError 503 where the engine refuses again, or does not answer in time.
+   * Deletes a conversation. The engine refuses if the conversation has changed since the call arrived, as can happen
+   * after a reply; a second call then succeeds.
+   * @throws ApiError 503 if the engine refuses again, or does not respond in time.
    */
   async remove(agent: Agent, id: string): Promise<void> {
     const remove = () => this.#call(agent, 'sessions.delete', { key: keyOf(id) }, z.unknown())
@@ -133,9 +136,9 @@ export class Conversations {
   }
 
   /**
-   * Says something, and writes the reply as server-sent events; without a text, follows the reply that is under way. The
-   * reply goes on when the client goes.
-   * @throws ApiError before the first byte: 409 while the agent still replies, 503 when it is not there.
+   * Sends a message, and writes the reply as server-sent events; without a text, follows the reply in progress. The
+   * reply continues if the client disconnects.
+   * @throws ApiError before the first byte: 409 while the agent is still replying, 503 if it is unavailable.
    */
   async converse(
     agent: Agent,
@@ -171,7 +174,7 @@ export class Conversations {
       }
       throw new AgentdError('bad_answer', "agentd's stream ended before the reply")
     } catch (error) {
-      // The status is sent: the client has gone, or hears of it in the stream.
+      // The status has been sent, so the client has disconnected or learns of the error in the stream.
       await events.send('error', { error: lossOf(error) })
     } finally {
       lines.destroy()
@@ -189,7 +192,7 @@ export class Conversations {
   }
 }
 
-/** Why a stream ended before its reply did, in words for clients. */
+/** Why a stream ended before its reply did, worded for clients. */
 function lossOf(error: unknown): string {
   const reason = error instanceof AgentdError && REASONS[error.code]
   return reason || FAILURE

@@ -1,4 +1,4 @@
-/** Messages as the engine keeps them, made those of the API. What the engine says is untrusted: it is text, and bounded. */
+/** Converts the engine's messages into the API's. They are untrusted, so only bounded text is kept. */
 import { z } from 'zod'
 import type { Message } from './conversation-schema.ts'
 
@@ -30,7 +30,7 @@ const engineMessage = z.looseObject({
   __openclaw: z.looseObject({ id: name.optional() }).optional().catch(undefined),
 })
 
-/** The message of the API; undefined for what people do not read: the engine's own notes, and what it has no words for. */
+/** The API's message; undefined for entries that people do not read: the engine's own notes, and unknown kinds. */
 export function toMessage(said: unknown): Message | undefined {
   const parsed = engineMessage.safeParse(said)
   if (!parsed.success) return undefined

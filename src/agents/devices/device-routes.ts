@@ -21,7 +21,7 @@ const named = {
   remoteIp: z.string().optional(),
 }
 
-/** The engine's records; what it says more is passed on. */
+/** The engine's records; additional fields are passed on. */
 const devices = z.object({
   pending: z.array(z.looseObject({ requestId: z.string(), ...named, ts: z.number().optional() })),
   paired: z.array(z.looseObject(named)),
@@ -38,7 +38,7 @@ const approvals = z.object({
 const TAG = 'Devices'
 const DEVICES = '/v0/agents/:agentId/devices'
 
-/** Devices that are paired with an agent's gateway, or ask to be (contract 4.3). */
+/** Devices that are paired with an agent's gateway, or request pairing (contract 4.3). */
 export function deviceRoutes({ agentd }: AgentServices): Route[] {
   const ask = <T>(agent: Agent, method: string, shape: z.ZodType<T>, params = {}): Promise<T> =>
     callEngine(agentd, agent, { method, params, shape, failure: messages.cliError }).catch((error) => {
@@ -56,13 +56,13 @@ export function deviceRoutes({ agentd }: AgentServices): Route[] {
       tag: TAG,
       summary: 'List devices',
       description:
-        'A client that shows a key of its own is a device, and waits to be approved. Who has only the gateway ' +
-        'token is none.',
+        'A client that presents its own key is a device, and has to be approved. A client that only has ' +
+        'the gateway token is not a device.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: {
         status: 200,
-        description: 'The devices that wait, and those that are paired.',
+        description: 'The devices waiting for approval, and the paired ones.',
         body: devices,
       },
       handle: async ({ agent }) => ({ body: await list(agent) }),
@@ -72,10 +72,10 @@ export function deviceRoutes({ agentd }: AgentServices): Route[] {
       path: `${DEVICES}/approve-all`,
       id: 'approveAllDevices',
       tag: TAG,
-      summary: 'Approve every device that waits',
+      summary: 'Approve all waiting devices',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'Which were approved, and which were not.', body: approvals },
+      success: { status: 200, description: 'The approved devices, and the others.', body: approvals },
       async handle({ agent, signal }) {
         const approved: string[] = []
         const failed: z.output<typeof approvals>['failed'] = []
@@ -109,7 +109,7 @@ export function deviceRoutes({ agentd }: AgentServices): Route[] {
   ]
 }
 
-/** The engine has no code of its own for a request that is not there, or ran out after five minutes. */
+/** The engine has no separate code for a request that does not exist, or expired after five minutes. */
 const toAnswer = (refusal: EngineRefusal) =>
   /unknown requestId/i.test(refusal.message)
     ? notFound('There is no such pairing request')

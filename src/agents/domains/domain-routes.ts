@@ -29,7 +29,7 @@ const params = z.object({ agentId: z.string(), domainId: pathId })
 export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): Route[] {
   const ownership = new Ownership(config)
   const services = { pool, prisma, ownership, bounds }
-  // The bare domain may have no address: below it is a wildcard.
+  // The bare domain may have no address, because the wildcard is below it.
   const cnameTarget = (agentId: string) => `${agentId}.${config.BERTH_APP_DOMAIN}`
 
   function toRecord(domain: Domain): DomainRecord {
@@ -65,7 +65,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       callers: ['gateway', 'platform', 'workspace'],
       success: {
         status: 200,
-        description: 'The domains, the oldest first.',
+        description: 'The domains, oldest first.',
         body: z.object({ domains: z.array(domainRecord) }),
       },
       async handle({ agent }) {
@@ -79,12 +79,12 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       tag: TAG,
       summary: 'Add a domain to an agent',
       description:
-        'Exactly one of `subdomain` and `customDomain`, at most 5 for each agent. Whole paths go to `targetPort`, ' +
-        'WebSockets as well.\n\nA subdomain is there at once; 409 when it is taken, or was by another workspace. A custom domain is ' +
-        '`pending_ownership` until its TXT record (`txtName`, `txtValue`) is seen: at once when it is there already, ' +
-        'otherwise with `verifyDomain`, or by itself within a while, which gets longer, for two weeks. Who proves a ' +
-        'name first has it: 409 for it from then on. A name must not contain or look like the names of the service, nor be one of ' +
-        'its hosts. Custom domains are not part of the free plan.',
+        'Exactly one of `subdomain` and `customDomain`, at most 5 per agent. All paths, and WebSockets, go to ' +
+        '`targetPort`.\n\nA subdomain works at once; 409 if it is taken, or belonged to another workspace. A custom ' +
+        'domain is `pending_ownership` until Berth sees its TXT record (`txtName`, `txtValue`): at once if it ' +
+        'exists, through `verifyDomain`, or in automatic checks at growing intervals for two weeks. The first to ' +
+        'prove a name gets it: 409 for others. A name must not contain or look like the service’s names, or be one ' +
+        'of its hosts. The free plan has no custom domains.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: newDomain,
@@ -110,7 +110,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       tag: TAG,
       summary: 'Get the TXT record that proves a custom domain',
       description:
-        'The same for all agents of the workspace, and at any time: it can be set before the domain is added.',
+        'The same for all agents of the workspace, at any time: you can set it before you add the domain.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: challengeBody,
@@ -129,7 +129,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       id: 'updateDomain',
       tag: TAG,
       summary: 'Change where a domain leads',
-      description: 'Its name stays: delete it and add another. What is open by the old way is closed.',
+      description: 'The name cannot change: delete the domain and add another. Connections through the old target are closed.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,
@@ -148,7 +148,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       tag: TAG,
       summary: 'Delete a domain',
       description:
-        'What is open by it is closed. A subdomain stays the workspace’s, whose agents may take it again; a custom domain is free for others.',
+        'Closes connections through it. A subdomain stays with the workspace, whose agents may use it again; a custom domain becomes available to others.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,
@@ -167,9 +167,9 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       path: `${DOMAIN}/verify`,
       id: 'verifyDomain',
       tag: TAG,
-      summary: 'Look for the TXT record of a custom domain now',
+      summary: 'Check the TXT record of a custom domain now',
       description:
-        '409 when another one has proven it before, 503 when no DNS server answers; then it stays pending.',
+        '409 if somebody else has proven it before; 503 if no DNS server responds, in which case it stays pending.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,
@@ -181,7 +181,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
         const verified = domain.status === 'verified'
         const message = verified
           ? 'The domain is verified'
-          : `DNS shows no TXT record ${domain.txtName} with this value yet`
+          : `DNS does not show a TXT record ${domain.txtName} with this value yet`
         return { body: { success: true, verified, message, domain } }
       },
     }),

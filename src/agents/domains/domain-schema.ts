@@ -3,20 +3,20 @@ import { text } from '../../http/shapes.ts'
 import { agentPort } from '../ports/port-route-schema.ts'
 
 export const MAX_DOMAINS = 5
-/** Subdomains of a workspace that no agent has any more: nobody can hoard names by giving them up. */
+/** Limit on a workspace's subdomains without an agent, so that nobody can hoard names by giving them up. */
 export const MAX_FORMER_SUBDOMAINS = 100
 
 const domainName = text(1000).meta({ format: 'domain-name' })
-const isProtected = z.boolean().describe('Whether it takes the gateway token.')
+const isProtected = z.boolean().describe('Whether it requires the gateway token.')
 
-/** `POST A/domains` (contract 4.3). Absent `protected` is false: the command line leaves false out. */
+/** `POST A/domains` (contract 4.3). An absent `protected` means false: the command line omits false. */
 export const newDomain = z
   .object({
     subdomain: text(1000)
       .meta({ format: 'subdomain' })
       .nullish()
       .describe('One label: the name below the operator’s domain.'),
-    customDomain: domainName.nullish().describe('A domain of one’s own, such as `shop.example.com`.'),
+    customDomain: domainName.nullish().describe('Your own domain, such as `shop.example.com`.'),
     targetPort: agentPort,
     protected: isProtected.nullish().transform((value) => value ?? false),
   })
@@ -29,7 +29,7 @@ export const newDomain = z
   })
 export type NewDomain = z.output<typeof newDomain>
 
-/** `PUT A/domains/{domainId}`: a name stays what it is. */
+/** `PUT A/domains/{domainId}`: the name cannot change. */
 export const domainChange = z.object({
   subdomain: z.undefined('cannot be changed: delete the domain and add another').optional(),
   customDomain: z.undefined('cannot be changed: delete the domain and add another').optional(),
@@ -43,7 +43,7 @@ export const challengeBody = z.object({ customDomain: domainName })
 
 const txtName = z.string().describe('Name of the TXT record to set.')
 const txtValue = z.string().describe('Its value.')
-const cnameTarget = z.string().describe('Where a CNAME record of the domain is to point.')
+const cnameTarget = z.string().describe('The target for a CNAME record of the domain.')
 
 export const challengeRecord = z.object({
   success: z.literal(true),
@@ -64,9 +64,9 @@ export const domainRecord = z.object({
   targetPort: z.int(),
   protected: z.boolean(),
   status: z.enum(['pending_ownership', 'verified']),
-  url: z.string().describe('Where it is, once it is verified.'),
+  url: z.string().describe('Its address once it is verified.'),
   cnameTarget: cnameTarget.nullable(),
-  txtName: txtName.nullable().describe('The TXT record that is still to be seen; null when it is verified.'),
+  txtName: txtName.nullable().describe('The TXT record that Berth still has to see; null once it is verified.'),
   txtValue: txtValue.nullable(),
   createdAt: z.string(),
   updatedAt: z.string(),
@@ -76,5 +76,5 @@ export type DomainRecord = z.output<typeof domainRecord>
 export const oneDomain = z.object({ success: z.literal(true), domain: domainRecord })
 export const verification = oneDomain.extend({
   verified: z.boolean(),
-  message: z.string().describe('What is still to be done, where it is not verified.'),
+  message: z.string().describe('What is left to do if it is not verified.'),
 })

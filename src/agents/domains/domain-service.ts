@@ -1,4 +1,4 @@
-/** Names that lead to an agent's ports: adding and proving them (contract 3 and 7.1). */
+/** Adds and verifies names that lead to an agent's ports (contract 3 and 7.1). */
 import { uuidv7 } from 'uuidv7'
 import { inTransaction } from '../../db/prisma.ts'
 import {
@@ -16,10 +16,10 @@ import { MAX_DOMAINS, type NewDomain } from './domain-schema.ts'
 import { type Domain, deleteDomain, insertDomain, listDomains, readDomain } from './domain-store.ts'
 
 /**
- * Adds a domain to an agent. A subdomain is there at once; so is a custom domain whose TXT record is seen, and
- * otherwise it is pending, also where DNS cannot be asked.
- * @param input its name as it is stored.
- * @throws ApiError 400 above {@link MAX_DOMAINS} domains; 409 for a name that is taken; 404 when the agent was deleted.
+ * Adds a domain to an agent. A subdomain works at once, and so does a custom domain whose TXT record is found.
+ * Otherwise it is pending, even if DNS is unavailable.
+ * @param input its name as stored.
+ * @throws ApiError 400 above {@link MAX_DOMAINS} domains; 409 for a taken name; 404 if the agent was deleted.
  */
 export async function addDomain(
   services: DomainServices,
@@ -34,7 +34,7 @@ export async function addDomain(
   const { subdomain, customDomain } = input
   const id = uuidv7()
   await inTransaction(prisma, async (tx) => {
-    // Without the lock, two domains that are added at once would not see each other.
+    // Without the lock, two concurrent additions would not see each other.
     await lockAgent(tx, agent)
     const before = await listDomains(tx, agent)
     if (customDomain !== null && before.some((domain) => domain.customDomain === customDomain))
@@ -54,9 +54,10 @@ export async function addDomain(
 }
 
 /**
- * Looks for the TXT record of a domain that is not verified yet.
+ * Checks the TXT record of a domain that is not verified yet.
  * @returns the domain, verified or still pending.
- * @throws ApiError 409 when another one has proven it before; 429 beside too many others; 503 when DNS cannot be asked; 404 when it is gone.
+ * @throws ApiError 409 if somebody else has proven it before; 429 if too many checks run at once; 503 if DNS is
+ *   unavailable; 404 if it is gone.
  */
 export async function verifyDomain(
   services: DomainServices,

@@ -1,4 +1,4 @@
-/** The rows of domains. Each change is told, in its transaction, to the web processes, which route by them. */
+/** The rows of domains. Each change notifies, in its transaction, the web processes that route by them. */
 import { isUniqueViolation } from '../../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../../db/prisma.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
@@ -25,12 +25,12 @@ const takenSubdomain = () => new ApiError(409, 'subdomain_taken', 'This subdomai
 
 const ofAgent = { include: { agent: { select: { agentId: true } } }, orderBy: { id: 'asc' } } as const
 
-/** The domains of an agent, the oldest first. */
+/** The domains of an agent, oldest first. */
 export async function listDomains(db: Prisma.TransactionClient, agent: Pick<Agent, 'id'>): Promise<Domain[]> {
   return (await db.domain.findMany({ where: { agentId: agent.id }, ...ofAgent })).map(toDomain)
 }
 
-/** @throws ApiError 404 for one that is not on this agent. */
+/** @throws ApiError 404 if the domain does not belong to this agent. */
 export async function readDomain(
   prisma: PrismaClient,
   agent: Pick<Agent, 'id'>,
@@ -43,7 +43,7 @@ export async function readDomain(
 
 const toDomain = ({ agent, gatewayId, ...domain }: Prisma.DomainGetPayload<typeof ofAgent>): Domain => ({
   ...domain,
-  // A domain of an agent has both.
+  // An agent's domain always has both.
   agentId: agent?.agentId ?? '',
   targetPort: domain.targetPort ?? 0,
   status: domain.status === 'verified' ? 'verified' : 'pending_ownership',
@@ -51,7 +51,10 @@ const toDomain = ({ agent, gatewayId, ...domain }: Prisma.DomainGetPayload<typeo
   updatedAt: domain.updatedAt.toISOString(),
 })
 
-/** In a transaction. @throws ApiError 409 for a subdomain that is taken, 400 for a new one beside too many former ones. */
+/**
+ * Must run in a transaction. @throws ApiError 409 for a taken subdomain, 400 for a new one if the workspace has too
+ * many former ones.
+ */
 export async function insertDomain(
   tx: Prisma.TransactionClient,
   agent: Pick<Agent, 'id' | 'agentId'>,
@@ -68,8 +71,8 @@ export async function insertDomain(
 }
 
 /**
- * Makes a subdomain its workspace's for good: whoever had a host has left service workers in browsers, which would read
- * what the next one's visitors ask for, their tokens too.
+ * Assigns a subdomain to its workspace for good. A previous holder may have left service workers in browsers, which
+ * would read the next holder's requests, including tokens.
  */
 async function holdSubdomain(
   tx: Prisma.TransactionClient,
@@ -91,11 +94,11 @@ async function holdSubdomain(
       AND NOT EXISTS (SELECT FROM domain WHERE subdomain = held.subdomain)`
   if ((held?.former ?? 0) >= MAX_FORMER_SUBDOMAINS)
     throw badRequest(
-      `subdomain: this workspace keeps ${MAX_FORMER_SUBDOMAINS} names that it does not use: take one of those`,
+      `subdomain: this workspace has ${MAX_FORMER_SUBDOMAINS} unused names: take one of those`,
     )
 }
 
-/** Changes what is given. @throws ApiError 404 */
+/** Changes the given fields. @throws ApiError 404 */
 export async function updateDomain(
   prisma: PrismaClient,
   agent: Pick<Agent, 'id' | 'agentId'>,

@@ -11,7 +11,10 @@ import { absolutePath, listFolder, removeFile, sendFile, storeUpload, writeFile 
 
 const TAG = 'Agent files'
 const FILES = '/v0/agents/:agentId/files'
-/** Uploads of the largest size that are held in memory at a time, of a workspace half; of a usual size many more. */
+/**
+ * How many uploads of the largest size fit in memory at once; one workspace gets half. Uploads of usual size are much
+ * smaller.
+ */
 const LARGEST_AT_A_TIME = 8
 
 /** Files of an agent: everything below its root (contract 4.3). */
@@ -27,9 +30,9 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       tag: TAG,
       summary: 'Read a file',
       description:
-        'Its bytes as they are. The type is that of its name; a browser stores it, and would run nothing of it. ' +
-        '`ETag` has its version. ' +
-        'A folder is listed at `/files/list`.',
+        'Returns its bytes verbatim, with the type that its name ' +
+        'suggests. A browser downloads the file instead of running it. ' +
+        '`ETag` contains its version. Use `/files/list` for folders.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
@@ -48,15 +51,15 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       tag: TAG,
       summary: 'Write a file',
       description:
-        'The body is its content, of at most `BERTH_AGENT_UPLOAD_BYTES`. It takes the place of what is there, whole or ' +
-        'not at all; missing folders are made. With `If-Match: <ETag>` only where that is still its version, with ' +
-        '`If-None-Match: *` only where there is none: else 412.',
+        'The body is the content, at most `BERTH_AGENT_UPLOAD_BYTES`. It replaces an existing file ' +
+        'completely or not at all, and creates missing folders. With `If-Match: <ETag>`, writes only if ' +
+        'that is still the version; with `If-None-Match: *`, only if there is no file; otherwise 412.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       query: filePath,
       stream: { mediaType: 'application/octet-stream', schema: z.file() },
-      success: { status: 200, description: 'It is written.', body: written },
+      success: { status: 200, description: 'The file is written.', body: written },
       errors: [412, 413],
       async handle({ agent, query, req, signal }) {
         refuseEncoded(req)
@@ -71,12 +74,12 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       id: 'deleteAgentFile',
       tag: TAG,
       summary: 'Delete a file or a folder',
-      description: 'A folder with all that is in it. The snapshots that have it keep it.',
+      description: 'A folder is deleted with its contents. Existing snapshots keep them.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       query: filePath,
-      success: { status: 200, description: 'It is gone.', body: removed },
+      success: { status: 200, description: 'The file or folder is deleted.', body: removed },
       async handle({ agent, query, signal }) {
         await removeFile({ agentd, agent, signal }, query.path)
         return { body: { success: true, path: absolutePath(query.path) } }
@@ -105,12 +108,12 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       tag: TAG,
       summary: 'Upload a file',
       description:
-        'It goes into `uploads` of the workspace, in place of one of the same name, whole or not at all.',
+        'Stores the file in `uploads` of the workspace. It replaces a file with the same name completely or not at all.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       stream: { mediaType: 'application/json', schema: upload },
-      success: { status: 200, description: 'Where it is.', body: uploaded },
+      success: { status: 200, description: 'The file’s path.', body: uploaded },
       handle: ({ agent, req, signal }) =>
         withJsonBody(req, { memory, workspaceId: agent.workspaceId }, maxBody, async (body) => {
           const parsed = upload.safeParse(body)
@@ -124,7 +127,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
   ]
 }
 
-/** The version that a writer saw: empty for none, undefined where the request does not say. */
+/** The version that a writer last saw: empty for no file, undefined if the request does not say. */
 function seenVersion(headers: IncomingHttpHeaders): string | undefined {
   const { 'if-match': match, 'if-none-match': noneMatch } = headers
   if (noneMatch !== undefined && (noneMatch !== '*' || match !== undefined))

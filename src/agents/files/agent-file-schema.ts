@@ -13,10 +13,10 @@ export const filePath = z.object({
 
 /** `?path=` of a folder. */
 export const folderPath = z.object({
-  path: path.default('').describe('Absolute, or below `/home/node/clawd`, which it is without.'),
+  path: path.default('').describe('Absolute, or below `/home/node/clawd`, which is the default.'),
 })
 
-/** The name of a folder's entry, as any file system takes it. */
+/** The name of a folder entry, valid on any file system. */
 const filename = text(MAX_NAME_BYTES)
   .refine(isVisible, 'must have a visible character')
   .refine((name) => !/[/\\]/.test(name), 'must not contain a slash')
@@ -43,12 +43,12 @@ const entry = z.object({
   modifiedAt: z.string(),
 })
 
-/** agentd's answer. */
+/** agentd's response. */
 export const listing = z.object({ entries: z.array(entry), truncated: z.boolean() })
 
 export const folder = listing.extend({ path: z.string() })
 
-/** agentd's answer to a write. */
+/** agentd's response to a write. */
 export const written = z.object({
   path: z.string(),
   size: z.number(),

@@ -14,7 +14,7 @@ const refuses = (text: string, status: number, maxBytes = 100) =>
   assert.throws(() => decodeBase64(text, maxBytes), { status })
 
 describe('base64', () => {
-  test('base64 is read in its canonical form', () => {
+  test('base64 is accepted in its canonical form', () => {
     for (const content of ['', 'a', 'ab', 'abc', 'abcd', '\0\xff']) {
       const bytes = Buffer.from(content, 'latin1')
       assert.deepEqual(decodeBase64(bytes.toString('base64'), 100), bytes)
@@ -28,7 +28,7 @@ describe('base64', () => {
     ['the URL alphabet', '_-8='],
     ['a space', 'YQ= ='],
     ['a line break', 'YWJj\nZGVm'],
-    ['bits that nobody reads', 'YR=='],
+    ['bits that are never read', 'YR=='],
     ['text after the padding', 'YQ==YQ=='],
     ['other characters', 'Y§=='],
   ] as const) {
@@ -42,7 +42,7 @@ describe('base64', () => {
   })
 })
 
-test('a workspace may have a share of the memory only, and has it again once it gave it back', () => {
+test('a workspace may use only its share of memory, and gets it back after release', () => {
   const memory = new UploadMemory(100, 50)
   memory.take('ours', 30)
   assert.throws(() => memory.take('ours', 21), { status: 429 })
@@ -52,7 +52,7 @@ test('a workspace may have a share of the memory only, and has it again once it 
   memory.take('ours', 50)
 })
 
-describe('a body', { timeout: 120_000 }, async () => {
+describe('upload bodies', { timeout: 120_000 }, async () => {
   const CONTENT_BYTES = 300_000
   const max = bodyLimit(CONTENT_BYTES)
   const memory = new UploadMemory(2 * max, Number.POSITIVE_INFINITY)
@@ -83,11 +83,11 @@ describe('a body', { timeout: 120_000 }, async () => {
     const response = await fetch(url, { method: 'POST', body, headers })
     return { status: response.status, error: ((await response.json()) as { error?: string }).error }
   }
-  /** A request whose body is under way. */
+  /** A request with an incomplete body. */
   const begin = (length: number) => {
     const sent = request(url, { method: 'POST', headers: { 'content-length': length } })
     const response = once(sent, 'response') as Promise<[IncomingMessage]>
-    // Some requests are never answered.
+    // Some requests never get a response.
     response.catch(() => {})
     return { sent, response }
   }
@@ -98,7 +98,7 @@ describe('a body', { timeout: 120_000 }, async () => {
     assert.equal((await post('x', { 'content-encoding': 'gzip' })).status, 415)
   })
 
-  test('a body that is too large, said or not, is answered while it is sent', async () => {
+  test('a body that is too large, declared or not, is refused during the upload', async () => {
     const { sent, response } = begin(100 * max)
     sent.write('"aaa')
     assert.equal((await response)[0].statusCode, 413)
@@ -112,7 +112,7 @@ describe('a body', { timeout: 120_000 }, async () => {
     assert.deepEqual(await post(`"${'a'.repeat(max)}"`), { status: 413, error: 'File too large' })
   })
 
-  test('a body counts until its work is done, and bodies beyond the bound are refused meanwhile', async () => {
+  test('a body counts until its work is done, and bodies over the limit are refused until then', async () => {
     const large = JSON.stringify({ hold: true, filler: 'a'.repeat(max - 100) })
     const first = post(large)
     const second = post(large)

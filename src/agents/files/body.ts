@@ -1,33 +1,36 @@
-/** The body of an upload: larger than any other JSON of the API, and in memory until the agent has it. */
+/** The body of an upload: larger than any other JSON of the API, and in memory until the agent has received it. */
 import type { IncomingMessage } from 'node:http'
 import { ApiError, badRequest, contractError, messages } from '../../errors.ts'
 import { refuseEncoded } from '../../http/request-headers.ts'
 
 const BODY_MS = 60_000
-/** For the file's name, and what little else there may be. */
+/** For the file's name and other small fields. */
 const ENVELOPE_BYTES = 65_536
 
-/** Most bytes of a JSON body with so many bytes of content; some clients escape slashes, so there is a little more. */
+/**
+ * Maximum bytes of a JSON body with this many bytes of content. Some clients escape slashes, so there is a small
+ * margin.
+ */
 export const bodyLimit = (contentBytes: number): number =>
   Math.ceil((base64Length(contentBytes) * 17) / 16) + ENVELOPE_BYTES
 
 const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
 
-/** Bounds the memory of all uploads of a process together: what is too much is refused, and does not queue. */
+/** Limits the memory of all uploads in a process together: uploads over the limit are refused, not queued. */
 export class UploadMemory {
   readonly #bytes: number
   readonly #share: number
   #taken = 0
-  /** The bytes that each workspace holds; one that holds none is not in the map. */
+  /** The bytes that each workspace holds; workspaces without any are not in the map. */
   readonly #shares = new Map<string, number>()
 
-  /** @param share of `bytes`, what one workspace may have. */
+  /** @param share the part of `bytes` that one workspace may use. */
   constructor(bytes: number, share: number) {
     this.#bytes = bytes
     this.#share = share
   }
 
-  /** @throws ApiError 429 when that is too much for the workspace, 503 `busy` with all the others. */
+  /** @throws ApiError 429 if that is too much for the workspace, 503 `busy` if it is too much in total. */
   take(workspaceId: string, bytes: number): void {
     const share = (this.#shares.get(workspaceId) ?? 0) + bytes
     const headers = { 'retry-after': '5' }
@@ -50,9 +53,9 @@ export class UploadMemory {
 }
 
 /**
- * Reads a JSON body and hands it to `work`; its bytes count against `memory` until that is done. A refusal leaves the
- * rest of the body to be discarded (`discardUnread`), so that the client sees its answer.
- * @throws ApiError 413 `File too large`, 408 when it takes too long, 415 when it is compressed, 400 when it is no JSON.
+ * Reads a JSON body and passes it to `work`; its bytes count against `memory` until `work` is done. After a refusal the
+ * rest of the body is discarded (`discardUnread`), so that the client sees the response.
+ * @throws ApiError 413 `File too large`, 408 if it takes too long, 415 if it is compressed, 400 if it is not JSON.
  */
 export async function withJsonBody<T>(
   req: IncomingMessage,
@@ -77,13 +80,13 @@ export async function withJsonBody<T>(
 
 export const tooLarge = () => contractError(413, 'too_large', messages.fileTooLarge)
 
-/** @param admit is told of each chunk, and ends the reading by throwing. */
+/** @param admit called with the size of each chunk; ends the reading by throwing. */
 function readBody(req: IncomingMessage, admit: (size: number) => void): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     const end = (settle: () => void) => {
       clearTimeout(late)
-      // Not destroyed, as leaving a loop over it would do: the answer goes out on its connection.
+      // Not destroyed, as leaving a loop over it would do: the response needs its connection.
       req.pause().off('data', take).off('end', complete).off('close', gone)
       settle()
     }
@@ -115,8 +118,8 @@ function parse(bytes: Buffer): unknown {
 }
 
 /**
- * Decodes base64 in its one canonical form: alphabet of RFC 4648 section 4, padding, no other bits set, no spaces.
- * @throws ApiError 400; 413 when there are more than `maxBytes`.
+ * Decodes base64 only in its canonical form: alphabet of RFC 4648 section 4, padding, no stray bits, no spaces.
+ * @throws ApiError 400; 413 for more than `maxBytes`.
  */
 export function decodeBase64(text: string, maxBytes: number): Buffer {
   if (text.length > base64Length(maxBytes)) throw tooLarge()

@@ -1,4 +1,4 @@
-/** Files between the API and an agent's disk. agentd keeps paths below the agent's root, links included. */
+/** Files between the API and an agent's disk. agentd confines paths to the agent's root, even through links. */
 import { extname, posix } from 'node:path'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -16,12 +16,12 @@ import { tooLarge } from './body.ts'
 const READ_MS = 120_000
 const WRITE_MS = 60_000
 const UPLOADS = `${AGENT_ROOT}/workspace/uploads`
-/** A folder of ten thousand entries with the longest names. */
+/** Enough for a folder of ten thousand entries with the longest names. */
 const LISTING_BYTES = 8_388_608
 
 const changedMeanwhile = (cause: AgentdError) =>
-  new ApiError(412, 'changed_meanwhile', 'The file was changed meanwhile', { cause })
-/** As a rule agentd names the field by itself. */
+  new ApiError(412, 'changed_meanwhile', 'The file was changed in the meantime', { cause })
+/** Usually agentd's message already names the field. */
 const wrongPath = (error: AgentdError) => badRequest(error.message.replace(/^(path: )?/, 'path: '))
 const answers: Answers = {
   not_found: () => notFound('There is no such file'),
@@ -36,14 +36,14 @@ const answers: Answers = {
 export interface Place {
   agentd: AgentdClient
   agent: Agent
-  /** Fires when the client has gone. */
+  /** Fires when the client has disconnected. */
   signal: AbortSignal
 }
 
 /**
- * Sends a file's bytes as the answer. An agent's pages have nothing to do on the API's origin: they are for storing,
- * and in a sandbox where a browser shows them all the same.
- * @throws ApiError 404, 400 for what is no file or out of reach, 413 for more than `maxBytes`; before the first byte.
+ * Sends a file's bytes as the response. An agent's pages have no place on the API's origin, so browsers are told to
+ * download files, and to sandbox any that they show.
+ * @throws ApiError 404, 400 if it is not a file or out of reach, 413 for more than `maxBytes`; before the first byte.
  */
 export async function sendFile(
   { agentd, agent, signal }: Place,
@@ -74,11 +74,11 @@ export async function sendFile(
     ...(!Number.isNaN(size) && { 'Content-Length': String(size) }),
   })
   res.type(extname(path) || 'application/octet-stream')
-  // The connection is cut where a part is missing: an answer that ends properly is the whole file.
+  // Cuts the connection if a part is missing: a response that ends properly is the whole file.
   await pipeline(file, atMost(maxBytes), res).catch(() => res.destroy())
 }
 
-/** Passes bytes on; fails at more than `maxBytes`, where agentd did not say how many there are. */
+/** Forwards bytes; fails above `maxBytes`, in case agentd did not state the size. */
 function atMost(maxBytes: number): Transform {
   let left = maxBytes
   return new Transform({
@@ -104,7 +104,8 @@ export function listFolder(
 }
 
 /**
- * Puts a file into the uploads of the agent's workspace, in place of one of that name: a repeat changes nothing.
+ * Puts a file into the uploads of the agent's workspace, and replaces a file with the same name, so repeats change
+ * nothing.
  * @returns its path.
  */
 export async function storeUpload(
@@ -120,9 +121,10 @@ export async function storeUpload(
 }
 
 /**
- * Puts a file in its place, whole or not at all; missing folders are made.
- * @param version that the caller saw, as `ETag` has it; empty where there must be none, undefined where it does not matter.
- * @throws ApiError 412 where there is another version; 413 for more than `maxBytes`.
+ * Writes a file, completely or not at all; creates missing folders.
+ * @param version that the caller saw, in `ETag` format; empty if the file must not exist, undefined if any version will
+ *   do.
+ * @throws ApiError 412 if the version differs; 413 for more than `maxBytes`.
  */
 export async function writeFile(
   { agentd, agent, signal }: Place,
@@ -138,7 +140,7 @@ export async function writeFile(
   const request = { method: 'PUT', path: `/v1/file?${query}`, body: content, timeoutMs: WRITE_MS, signal }
   return askAgent(agent, 'File could not be written', () => agentd.json(agent, request, written), {
     ...answers,
-    // agentd waits for a client that is slow. With a body that has come whole, the agent is.
+    // agentd also waits for a slow client. If the whole body has arrived, the agent is the slow one.
     timeout: (cause) =>
       content.readableEnded
         ? undefined
@@ -146,12 +148,12 @@ export async function writeFile(
   })
 }
 
-/** Removes a file, or a folder with all that is in it. @throws ApiError 404, 400 */
+/** Deletes a file, or a folder with its contents. @throws ApiError 404, 400 */
 export async function removeFile({ agentd, agent, signal }: Place, path: string): Promise<void> {
   const query = new URLSearchParams({ path })
   const request = { method: 'DELETE', path: `/v1/file?${query}`, timeoutMs: WRITE_MS, signal }
   await askAgent(agent, 'File could not be deleted', () => agentd.json(agent, request), answers)
 }
 
-/** How the API names a path: absolute. */
+/** The API's name for a path: absolute. */
 export const absolutePath = (path: string): string => posix.resolve(AGENT_ROOT, path)

@@ -11,7 +11,7 @@ import { passGit } from './pass.ts'
 
 const TAG = 'Git'
 const GIT = '/v0/agents/:agentId/git'
-/** `git clone` names its folder after the last part of the address: here the agent's id. */
+/** `git clone` names its folder after the last part of the URL: here the agent's id. */
 const SHORT = '/v0/agents/:agentId.git'
 
 const UPLOAD_PACK = 'git-upload-pack'
@@ -20,22 +20,22 @@ type GitService = typeof UPLOAD_PACK | typeof RECEIVE_PACK
 
 const PUSHED_MS = 20_000
 
-/** The agent's repository by git's smart HTTP (gitprotocol-http). */
+/** The agent's repository over git's smart HTTP (gitprotocol-http). */
 export function gitRoutes({ agentd, connections, operations }: AgentServices): Route[] {
   type Asked = Pick<Context<unknown, unknown, unknown>, 'principal' | 'req' | 'res' | 'signal'> & {
     agent: Agent
   }
 
-  /** @param more what passGit takes beside the exchange. */
+  /** @param more arguments of passGit after the exchange. */
   async function pass(
     { principal, agent, req, res, signal }: Asked,
     ...more: [path: string, contentType: string, beforeEnd?: () => Promise<void>]
   ): Promise<undefined> {
     const stopped = new AbortController()
     const forget = connections.add(agent, principal, SINCE_UNKNOWN, (code) => {
-      // On shutdown the server lets answers end.
+      // On shutdown the server lets responses finish.
       if (code !== CLOSE.goingAway)
-        stopped.abort(unauthorized('The token or key is no longer good', 'bad_token'))
+        stopped.abort(unauthorized('The token or key is no longer valid', 'bad_token'))
     })
     try {
       await passGit({ agentd, agent, req, res, signal: AbortSignal.any([signal, stopped.signal]) }, ...more)
@@ -44,7 +44,7 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
     }
   }
 
-  /** Enqueues the operation that takes a push over, also where the client has gone: agentd has recorded the push. */
+  /** Enqueues the operation that applies a push, even if the client has disconnected: agentd has recorded the push. */
   async function takePushed({ principal, agent, req }: Asked): Promise<void> {
     try {
       const { pushed } = await readRepository({ agentd, target: agent }, AbortSignal.timeout(PUSHED_MS))
@@ -52,8 +52,8 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       if (pushed === null) return
       await operations.start('agent.push', agent, { principal, prefer: { waitMs: 0 }, signal })
     } catch (error) {
-      // The next sync of the agent finds the push as well, a little later.
-      req.log.warn({ err: error, agentId: agent.agentId }, 'a push waits to be taken over')
+      // The agent's next sync also finds the push, a little later.
+      req.log.warn({ err: error, agentId: agent.agentId }, 'a push waits to be applied')
     }
   }
 
@@ -73,7 +73,7 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       stream: { mediaType: `application/x-${service}-request`, schema: z.string() },
       success: {
         status: 200,
-        description: 'As git speaks it.',
+        description: 'In git’s own format.',
         mediaType: `application/x-${service}-result`,
       },
       errors: [502, 504],
@@ -93,7 +93,7 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       aliases: [`${SHORT}/info/refs`],
       id: 'gitRefs',
       tag: TAG,
-      summary: 'What `git clone`, `git fetch` and `git push` ask first',
+      summary: 'The first request of `git clone`, `git fetch` and `git push`',
       description:
         '`git clone https://x:<gateway token>@<this host>/v0/agents/<agentId>.git`. A push also needs ' +
         '`org:agents:write`.',
@@ -104,27 +104,27 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       query: z.object({
         service: z
           .enum([UPLOAD_PACK, RECEIVE_PACK], `must be ${UPLOAD_PACK} or ${RECEIVE_PACK}`)
-          .describe('To read, or to push.'),
+          .describe('To fetch, or to push.'),
       }),
-      success: { status: 200, description: 'The branches, as git speaks it.', mediaType: '*/*' },
+      success: { status: 200, description: 'The branches, in git’s own format.', mediaType: '*/*' },
       errors: [502, 504],
       handle({ query: { service }, ...asked }) {
         if (service === RECEIVE_PACK) requireScope(asked.principal, ['org:agents:write'])
         return pass(asked, `/info/refs?service=${service}`, `application/x-${service}-advertisement`)
       },
     }),
-    exchange(UPLOAD_PACK, 'Send what a clone or a fetch lacks', 'Used by git itself.'),
+    exchange(UPLOAD_PACK, 'Send the objects that a clone or a fetch needs', 'Used by git itself.'),
     exchange(
       RECEIVE_PACK,
-      'Take a push to `main`',
-      'Used by git itself. What the agent has changed is committed first; a push that does not build on that is ' +
-        'refused, and so is one with a `manifest.json` that is not valid. After it the manifest is applied, then ' +
-        '`build` and `start` run: an operation `agent.push`.',
+      'Receive a push to `main`',
+      'Used by git itself. The agent’s own changes are committed first. A push is refused if it does not ' +
+        'build on them, or if its `manifest.json` is invalid. Afterwards an operation `agent.push` applies ' +
+        'the manifest and runs `build` and `start`.',
     ),
   ]
 }
 
-/** The JSON Schema of `manifest.json`. Editors read it where `$schema` names it. */
+/** The JSON Schema of `manifest.json`. Editors read it from the URL in `$schema`. */
 export function manifestRoutes(): Route[] {
   return [
     route({
@@ -134,7 +134,7 @@ export function manifestRoutes(): Route[] {
       tag: TAG,
       summary: 'The JSON Schema of manifest.json',
       description:
-        'A push is held against it. Beside it, no two entries of a list may have one name, path or CID.',
+        'Pushes are validated against it. In addition, no two entries of a list may share a name, path or CID.',
       scope: null,
       origins: 'any',
       success: { status: 200, description: 'The schema.', body: z.looseObject({}) },

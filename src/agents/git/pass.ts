@@ -1,4 +1,4 @@
-/** git between a client and an agent: packs go through as they come, in both directions, whatever their size. */
+/** Forwards git between a client and an agent: packs are streamed in both directions, whatever their size. */
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Request, Response } from 'express'
@@ -7,9 +7,9 @@ import type { Agent } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
 
-/** The longest silence: no byte moves for minutes while a repository of gigabytes is packed or unpacked. */
+/** The longest silence: packing or unpacking a repository of gigabytes may take minutes without a byte. */
 const IDLE_MS = 600_000
-/** The longest that a timer takes: an answer begins when the whole pack was sent, and that may take long. */
+/** The longest timer: a response begins only after the whole pack was sent, which may take long. */
 const NO_LIMIT_MS = 2 ** 31 - 1
 
 const FAILURE = 'The agent sent no valid answer'
@@ -17,7 +17,7 @@ const answers: Answers = {
   timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
   bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
 }
-/** The headers of a request that agentd needs; keys stay here. */
+/** The request headers that agentd needs; credentials are not forwarded. */
 const REQUEST_HEADERS = ['accept', 'content-type', 'content-length', 'content-encoding', 'git-protocol']
 
 export interface GitExchange {
@@ -25,16 +25,16 @@ export interface GitExchange {
   agent: Agent
   req: Request
   res: Response
-  /** Ends it: the client has gone, or its token is no longer good. */
+  /** Ends the exchange: the client has disconnected, or its token has become invalid. */
   signal: AbortSignal
 }
 
 /**
- * Passes a request on to the agent's git, and the answer back.
+ * Forwards a request to the agent's git, and returns the response.
  * @param path below `/v1/git`.
- * @param contentType of the answer, whatever agentd says: no browser may show it as a page.
- * @param beforeEnd called when the agent's answer is complete or cut off, before the client sees its end.
- * @throws ApiError 502, 503 or 504, as long as no answer has begun.
+ * @param contentType of the response, whatever agentd says, so that no browser shows it as a page.
+ * @param beforeEnd called when the agent's response is complete or cut off, before the client sees its end.
+ * @throws ApiError 502, 503 or 504, unless a response has begun.
  */
 export async function passGit(
   { agentd, agent, req, res, signal }: GitExchange,
@@ -43,7 +43,7 @@ export async function passGit(
   beforeEnd?: () => Promise<void>,
 ): Promise<void> {
   const idle = new AbortController()
-  const late = () => idle.abort(new ApiError(504, 'timeout', 'Nothing has moved for too long'))
+  const late = () => idle.abort(new ApiError(504, 'timeout', 'No data was transferred for too long'))
   const timer = setTimeout(late, IDLE_MS)
   const moving = () =>
     new Transform({
@@ -74,13 +74,13 @@ export async function passGit(
     await pipeline(response, moving(), res, { end: false, signal: ended }).catch(() => res.destroy())
   } finally {
     clearTimeout(timer)
-    // The whole answer may have reached the client before it went.
+    // The client may have received the whole response before it left.
     if (hasBegun || ended.aborted) await beforeEnd?.()
   }
   res.end()
 }
 
-/** The body, which ends in an error where the client's does. */
+/** The body; it ends in an error if the client's body does. */
 function forward(req: Request, moving: Transform): Transform {
   pipeline(req, moving).catch(() => {})
   return moving

@@ -4,8 +4,8 @@ import { type Route, route } from '../../http/route.ts'
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const
 
 /**
- * Issues are a closed beta: for accounts outside of the operator's own domain they are 404 (contract 4.3, 7.1).
- * Berth has none, so that every account is outside.
+ * Issues are a closed beta: they return 404 for accounts outside the operator's own domain (contract 4.3, 7.1). Berth
+ * has no such domain, so every account gets 404.
  */
 export function issueRoutes(): Route[] {
   return METHODS.map((method) =>
@@ -16,10 +16,10 @@ export function issueRoutes(): Route[] {
       id: `${method}Issues`,
       tag: 'Issues',
       summary: 'Closed beta',
-      description: 'Not open to any account: Berth has no issues.',
+      description: 'Not available to any account: Berth has no issues.',
       scope: 'any',
       callers: ['gateway', 'platform'],
-      // OpenAPI asks for a success; the document shows the 404 in its place.
+      // OpenAPI requires a success response; the document shows the 404 instead.
       success: { status: 404, description: 'Closed beta.' },
       errors: [400, 404],
       async handle() {

@@ -31,10 +31,10 @@ import { requireWalls } from './walls.ts'
 const TAG = 'Agents'
 const AGENTS = '/v0/agents'
 const AGENT = `${AGENTS}/:agentId`
-/** How long a new agent takes to start, with room. */
+/** How long a new agent takes to start, with a margin. */
 const CREATE_MS = 60_000
 
-/** Agents as such: made, listed, read, changed and deleted (contract 4.3). */
+/** Creates, lists, reads, changes and deletes agents (contract 4.3). */
 export function lifecycleRoutes(services: AgentServices): Route[] {
   const { pool, prisma, config, agentd, operations, workers } = services
   return [
@@ -45,16 +45,16 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Create an agent',
       description:
-        'Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is ' +
-        'then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the ' +
-        'answer is 500 with the agent, which is there, and can be restarted. An agent without a model is `running` as well: ' +
-        '`statusReason` says how to give it one.\n\n' +
-        'With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, ' +
-        'tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for ' +
-        'a template or a skill that is not there.\n\n' +
-        'Where agents could read the keys of Berth it is 403 `agents_not_walled`, unless the operator has accepted that.\n\n' +
-        'A name must not have control characters, line breaks, characters that turn the direction of text, or any ' +
-        'of < > " ` \\\\.',
+        'Waits up to 60 seconds for the agent to start (`Prefer` changes that), and returns the ' +
+        'agent in its current state: `running`, or still `starting`; the operation shows the ' +
+        'steps. If its gateway does not start, the response is 500 with the agent, which exists ' +
+        'and can be restarted. An agent without a model is also `running`: `statusReason` ' +
+        'explains how to give it one.\n\nWith `templateId` its first files come from a template. ' +
+        'What the template’s manifest asks for (skills, tasks, routes, a model) is set up once ' +
+        'the gateway runs. Secrets named in the manifest are not attached. 404 if the template or ' +
+        'a skill does not exist.\n\n403 `agents_not_walled` if agents could read Berth’s keys, ' +
+        'unless the operator has accepted that.\n\nA name must not have control characters, line ' +
+        'breaks, characters that change the text direction, or any of < > " ` \\\\.',
       scope: 'org:agents:write',
       callers: ['workspace'],
       body: newAgent,
@@ -92,7 +92,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       id: 'listAgents',
       tag: TAG,
       summary: 'List agents',
-      description: `The oldest first. ${PAGED_BY_HEADER}`,
+      description: `Oldest first. ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: z.object({ ...paging(1000, 1000) }),
@@ -116,7 +116,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       id: 'getAgent',
       tag: TAG,
       summary: 'Get an agent',
-      description: 'What it is, what is attached to it, and how its gateway and its disk are now.',
+      description: 'Its description, what is attached to it, and the current state of its gateway and disk.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The agent.', body: agentDetail },
@@ -148,13 +148,13 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       path: `${AGENT}/platform/metadata`,
       id: 'changeMetadata',
       tag: TAG,
-      summary: 'Change what an agent is called',
+      summary: 'Change how an agent is described',
       description:
-        'What is left out stays as it is, null removes it. The agent’s own environment has it after its next restart.',
+        'Omitted fields stay unchanged; null removes a value. The agent’s own environment changes with its next restart.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: metadataChange,
-      success: { status: 200, description: 'The agent as it is now.', body: metadataChanged },
+      success: { status: 200, description: 'The changed agent.', body: metadataChanged },
       async handle({ agent, principal, body }) {
         const changed = await changeMetadata({ pool, prisma }, agent, body)
         return { body: { success: true, agent: toRecord(changed, principal) } }
@@ -167,13 +167,13 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Delete an agent with its container and files',
       description:
-        'The agent is gone at once, and for good: its id is not given out again. The answer waits until its ' +
-        'container and volume are removed; 202 when that takes longer than 25 seconds.',
+        'The agent is gone at once and for good; its id is never reused. The response waits until its ' +
+        'container and volume are removed; 202 if that takes longer than 25 seconds.',
       scope: 'org:agents:write',
-      success: { status: 200, description: 'It is gone.', body: deleted },
+      success: { status: 200, description: 'The agent is deleted.', body: deleted },
       otherSuccess: {
         status: 202,
-        description: 'It is gone; its container is being removed.',
+        description: 'The agent is deleted; its container is being removed.',
         body: deleting,
       },
       operation: true,
@@ -196,11 +196,11 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       path: `${AGENT}/status`,
       id: 'getAgentStatus',
       tag: TAG,
-      summary: 'Get how an agent is',
-      description: 'Its gateway, its scripts and its disk, as they are now, and skills that it lacks.',
+      summary: 'Get the state of an agent',
+      description: 'The current state of its gateway, scripts and disk, and the skills that it lacks.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'How it is.', body: agentStatus },
+      success: { status: 200, description: 'Its state.', body: agentStatus },
       async handle({ agent, signal }) {
         const live = await fetchLiveStatus(agentd, agent, signal)
         const { run: _, ...gateway } = live?.gateway ?? { run: null }

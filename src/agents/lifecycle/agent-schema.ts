@@ -9,7 +9,7 @@ import { agentSecret } from '../secrets/secret-schema.ts'
 import { agentSkill, MAX_ATTACHED } from '../skills/skill-schema.ts'
 import { snapshot } from '../snapshots/snapshot-schema.ts'
 
-/** `PATCH /v0/agents/{agentId}/platform/metadata`: what is absent stays as it is. */
+/** `PATCH /v0/agents/{agentId}/platform/metadata`: absent fields stay unchanged. */
 export const metadataChange = names
   .partial()
   .refine(
@@ -30,25 +30,25 @@ export const newAgent = names
       .array(text(64))
       .max(100, 'must have at most 100 items')
       .default([])
-      .describe('Secrets of the workspace that the agent gets from its first start.'),
-    userName: optionalName(200).nullish().describe('The owner as the agent knows them.'),
+      .describe('Secrets of the workspace for the agent, from its first start.'),
+    userName: optionalName(200).nullish().describe('The owner’s name for the agent.'),
     userEmail: text(320).nullish(),
     skillCids: z
       .array(text(512))
       .max(MAX_ATTACHED, `must have at most ${MAX_ATTACHED} items`)
       .nullish()
-      .describe('Skills that the agent has from its first start: CIDs of the library, or slugs.'),
+      .describe('Skills for the agent from its first start: CIDs in the library, or slugs.'),
     templateId: text(255)
       .nullish()
       .describe(
-        'A template, by its id or slug: its files are what the agent begins with. What it says of description, vibe and ' +
-          'emoji holds where the body does not name them.',
+        'A template, by its id or slug, whose files the agent starts with. Its description, vibe and ' +
+          'emoji apply unless the body sets them.',
       ),
     channels: z
       .strictObject(channelChangeOf)
       .partial()
       .default({})
-      .describe('As the bodies of `configureChannel`, by channel.'),
+      .describe('Bodies of `configureChannel`, by channel.'),
   })
 export type NewAgent = z.output<typeof newAgent>
 
@@ -57,7 +57,7 @@ export const notStarted = z.object({ error: z.string(), agent: agentRecord })
 
 export const agentList = z.object({
   agents: z.array(agentRecord),
-  agentLimit: z.number().nullable().describe('Agents that the plan allows; null where it has no limit.'),
+  agentLimit: z.number().nullable().describe('Agents that the plan allows; null for no limit.'),
   timeCredits: z.null(),
 })
 
@@ -70,21 +70,21 @@ const disk = z
     hardLimit: z
       .boolean()
       .describe(
-        'Whether the file system refuses what goes over the limit. Otherwise it is counted every ten seconds or so, and an ' +
-          'agent that goes over it is stopped.',
+        'Whether the file system enforces the limit. If not, Berth measures about every ten seconds, and ' +
+          'stops an agent that exceeds the limit.',
       ),
   })
   .nullable()
-  .describe('Its workspace, the state of its engine and its home together. Null while it cannot be reached.')
+  .describe('Its workspace, engine state and home together. Null while the agent cannot be reached.')
 
 export const agentDetail = z.object({
   agent: agentRecord,
-  processStatus: processStatus.describe('Of the gateway, as it is now.'),
-  processId: z.string().nullable().describe('Of the gateway, as its system numbers it.'),
+  processStatus: processStatus.describe('Current state of the gateway.'),
+  processId: z.string().nullable().describe('The gateway’s process id in its system.'),
   disk,
   skills: z.array(agentSkill),
   secrets: z.array(agentSecret),
-  snapshots: z.array(snapshot).describe('The newest 10, the newest first.'),
+  snapshots: z.array(snapshot).describe('The newest 10 snapshots, newest first.'),
   portForwarding: mappingList.shape.mappings,
 })
 
@@ -94,13 +94,13 @@ export const agentStatus = z.object({
   statusReason: agentRecord.shape.statusReason,
   engine: z.string(),
   agentVersion: z.string(),
-  reachable: z.boolean().describe('Whether the agent’s supervisor answered.'),
-  startedAt: z.string().nullable().describe('Since when the supervisor runs.'),
+  reachable: z.boolean().describe('Whether the agent’s supervisor responded.'),
+  startedAt: z.string().nullable().describe('When the supervisor started.'),
   gateway: gatewayStatus.omit({ run: true }).nullable(),
-  scripts: scriptStates.nullable().describe('Null until the agent was up once.'),
+  scripts: scriptStates.nullable().describe('Null until the agent has started once.'),
   skillProblems: z
     .array(z.object({ name: z.string(), message: z.string() }))
-    .describe('Skills that the agent does not have as they are attached, when they were last written to it.'),
+    .describe('Attached skills that the agent did not have correctly when they were last written to it.'),
   disk,
 })
 
@@ -126,7 +126,7 @@ export const launching = launched.extend({ operation: startedOperation })
 export const engines = z.object({ engines: z.array(z.object({ id: z.string(), label: z.string() })) })
 const perEngine = z.record(z.string(), z.array(z.string()))
 export const allVersions = z.object({
-  availableVersions: z.array(z.string()).describe('The newest first.'),
+  availableVersions: z.array(z.string()).describe('Newest first.'),
   availableVersionsPerEngine: perEngine,
 })
 export const agentVersions = allVersions.extend({ engine: z.string(), currentVersion: z.string() })

@@ -11,8 +11,8 @@ import { forgetArchived } from '../templates/submit.ts'
 import type { MetadataChange } from './agent-schema.ts'
 
 /**
- * Changes the given fields; null removes a value. The agent itself learns of them at its next restart.
- * @throws ApiError 404 when the agent was deleted meanwhile.
+ * Changes the given fields; null removes a value. The agent itself sees the changes after its next restart.
+ * @throws ApiError 404 if the agent was deleted.
  */
 export async function changeMetadata(
   { pool, prisma }: Pick<AgentServices, 'pool' | 'prisma'>,
@@ -30,13 +30,13 @@ export async function changeMetadata(
 
 /**
  * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, its secrets, skills and custom
- * domains are free, and the content of its snapshots is released. Its operations are cancelled, and another one removes its
- * container and volume.
- * @returns the operation's id. @throws ApiError 404 when it was deleted already.
+ * domains are free, and the content of its snapshots is released. Cancels its operations, and enqueues another that
+ * removes its container and volume.
+ * @returns the operation's id. @throws ApiError 404 if it was already deleted.
  */
 export function deleteAgent(prisma: PrismaClient, agent: Agent): Promise<string> {
   return inTransaction(prisma, async (tx) => {
-    // The agent's row is locked before its operations', as by every writer.
+    // Every writer locks the agent's row before its operations' rows.
     if (!(await lockAgentToDelete.first(tx, agent.id))) throw notFound(messages.noAgent)
     await cancel(tx, { workspaceId: agent.workspaceId, subject: `agent:${agent.id}` })
     const operationId = await enqueue(tx, 'agent.delete', agent)
@@ -48,7 +48,7 @@ export function deleteAgent(prisma: PrismaClient, agent: Agent): Promise<string>
     await tx.notedTaskRun.deleteMany(ofAgent)
     await removeSnapshots(tx, agent)
     await forgetArchived(tx, agent.workspaceId)
-    // The agent's custom domains are free for others at once, its subdomains for the workspace's other agents.
+    // Frees the agent's custom domains for everyone, its subdomains for the workspace's other agents.
     await tx.domain.deleteMany(ofAgent)
     await tx.agentRoute.deleteMany(ofAgent)
     await notifyAgent(tx, agent)

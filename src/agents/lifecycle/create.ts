@@ -1,4 +1,4 @@
-/** Making an agent: its row, what is attached to it, and the operation that provisions it, in one transaction. */
+/** Creates an agent: its row, its attachments, and the operation that provisions it, in one transaction. */
 
 import { uuidv7 } from 'uuidv7'
 import { lock } from '../../db/advisory-locks.ts'
@@ -25,11 +25,11 @@ export interface Created {
 }
 
 /**
- * Makes an agent of the caller's workspace. One create of a workspace runs at a time: so none gets past the limit,
- * and a repeat with the same idempotency key finds what the first one made.
- * @throws ApiError 403 at the plan's limit; 400 for channels without what they need; 404 or 409 for secrets and skills
- *   that cannot be attached; 404 for a template that is not there or was archived, and when what the key made was
- *   deleted; 422 for a known key with another request.
+ * Creates an agent in the caller's workspace. Creations in one workspace run one at a time, so that none exceeds the
+ * limit, and a repeat with the same idempotency key finds the first result.
+ * @throws ApiError 403 at the plan's limit. 400 for incomplete channels. 404 or 409 for secrets and skills that cannot
+ *   be attached. 404 for a template that does not exist or was archived, or if the agent created under the key was
+ *   deleted. 422 if the key was used for another request.
  */
 export async function createAgent(
   { prisma, encryption }: Pick<AgentServices, 'prisma' | 'encryption'>,
@@ -44,7 +44,7 @@ export async function createAgent(
     const repeated = idempotencyKey && (await findCreated(tx, caller, idempotencyKey, request))
     if (repeated) return repeated
     await requireRoom(tx, caller)
-    // The template stays locked until the agent is there: whoever archives it then sees that it is needed.
+    // Locks the template until the agent exists, so that archiving it then notices that it is needed.
     const template =
       input.templateId == null
         ? undefined
@@ -87,7 +87,7 @@ async function insertAgent(
     workspaceId,
     userId,
     ...{ description, vibe: defaultVibe, emoji: defaultEmoji },
-    // The values of the request, also where they are null, go before the template's.
+    // Values of the request, including nulls, take precedence over the template's.
     ...givenNames(input),
     name,
     userName,
@@ -106,7 +106,7 @@ async function insertAgent(
 }
 
 /**
- * The agent that an earlier request under this key made. @throws ApiError 404 when that was deleted, 422 for another
+ * The agent created by an earlier request under this key. @throws ApiError 404 if it was deleted, 422 for another
  * request.
  */
 async function findCreated(

@@ -1,4 +1,4 @@
-/** Reading agents: lists of rows, and one agent with what its agentd says of it now. */
+/** Reads agents: lists of rows, and single agents with their current status from agentd. */
 import type { AgentStatus } from '../../../agentd/protocol.ts'
 import type { Queryable } from '../../db/pool.ts'
 import { listAgentRows } from '../../db/statements/agents.ts'
@@ -6,10 +6,10 @@ import type { Agent, AgentStatusName } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { readStatus } from '../agentd-status.ts'
 
-/** A reader waits no longer for an agent that does not answer. */
+/** How long a reader waits for an agent that does not respond. */
 const LIVE_MS = 2000
 
-/** A page of a workspace's agents, the oldest first. @param options.after only agents younger than the one with this id. */
+/** A page of a workspace's agents, oldest first. @param options.after returns only agents created after this one. */
 export async function listAgents(
   db: Queryable,
   workspaceId: string,
@@ -19,8 +19,8 @@ export async function listAgents(
 }
 
 /**
- * The state of an agent as agentd has it; undefined where it cannot be reached, or its answer does not parse.
- * @param timeoutMs longer where no reader waits for it.
+ * The state of an agent as agentd reports it; undefined if agentd cannot be reached, or if its response does not parse.
+ * @param timeoutMs longer if no reader waits for it.
  */
 export async function fetchLiveStatus(
   agentd: AgentdClient,
@@ -32,7 +32,7 @@ export async function fetchLiveStatus(
   return readStatus(agentd, agent, { timeoutMs, signal }).catch(() => undefined)
 }
 
-/** How the gateway is, in the words that agents have for it: one that comes up cannot be asked yet. */
+/** The gateway's status in the terms used for agents. A starting gateway cannot be asked yet. */
 export function processStatus(
   live: AgentStatus | undefined,
   { status }: Pick<Agent, 'status'>,

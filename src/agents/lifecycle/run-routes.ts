@@ -20,11 +20,11 @@ import {
 
 const TAG = 'Agents'
 const AGENT = '/v0/agents/:agentId'
-/** The status of a failure that is not 500, by the operation's error code. */
+/** Statuses other than 500 for failures, by the operation's error code. */
 const STATUSES = { invalid_version: 400 }
 const ENGINES = [{ id: 'openclaw', label: 'OpenClaw' }]
 
-/** Running an agent's engine: restarts, versions, scripts. */
+/** Routes for an agent's engine: restarts, versions, scripts. */
 export function runRoutes({ pool, config, operations }: AgentServices): Route[] {
   const versions = async () => (await knownVersions(pool, config)).available
 
@@ -35,14 +35,14 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
   }
 
   /**
-   * @param version undefined for the one that the agent has.
-   * @throws ApiError 400 for a version that is not available, or cannot run: a restart would only end the agent.
+   * @param version undefined for the agent's current version.
+   * @throws ApiError 400 for a version that is unavailable or cannot run: a restart would only stop the agent.
    */
   async function requireVersion(agent: Agent, version: string | undefined): Promise<void> {
     const { available, obstacles } = await knownVersions(pool, config)
     const obstacle = obstacles.get(version ?? agent.engineVersion)
     if (!obstacle && (version === undefined || available.includes(version))) return
-    const detail = obstacle ?? `known are ${available.join(', ')}`
+    const detail = obstacle ?? `available: ${available.join(', ')}`
     throw contractError(400, 'invalid_version', messages.invalidVersion, detail)
   }
 
@@ -52,17 +52,17 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       path: `${AGENT}/restart`,
       id: 'restartAgent',
       tag: TAG,
-      summary: 'Restart an agent, also on another version of its engine',
+      summary: 'Restart an agent, optionally on another version of its engine',
       description:
-        'Its gateway is started again with its secrets, channels and settings as they are now, and its `start` ' +
-        'script after it. Where another `version` cannot run the agent (an older one may not read what a newer one ' +
-        'wrote) the answer is 400 with the reason in `Error-Detail`, and the agent runs on the version that it had.',
+        'Restarts the gateway with its current secrets, channels and settings, then runs the `start` script. If ' +
+        'another `version` cannot run the agent (an older one may not read a newer one’s files), the response is 400 ' +
+        'with the reason in `Error-Detail`, and the agent continues on its old version.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: restartBody,
       invalidBody: messages.invalidVersion,
-      success: { status: 200, description: 'It runs again.', body: restarted },
-      otherSuccess: { status: 202, description: 'It is being restarted.', body: restarting },
+      success: { status: 200, description: 'The agent runs again.', body: restarted },
+      otherSuccess: { status: 202, description: 'The agent is restarting.', body: restarting },
       operation: true,
       async handle({ agent, body, ...asked }) {
         const version = body?.version ?? undefined
@@ -90,11 +90,11 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       id: 'retryScripts',
       tag: TAG,
       summary: 'Run the scripts of an agent again',
-      description: '`build`, then `start`. The answer does not wait for their end: the status shows them.',
+      description: '`build`, then `start`. The response does not wait for them to finish; the agent’s status shows their results.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'They run.', body: launched },
-      otherSuccess: { status: 202, description: 'They wait for what is under way.', body: launching },
+      success: { status: 200, description: 'The scripts are running.', body: launched },
+      otherSuccess: { status: 202, description: 'The scripts wait for work in progress.', body: launching },
       operation: true,
       async handle({ agent, ...asked }) {
         const started = await operations.start('agent.scripts', agent, asked)
@@ -109,7 +109,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       path: `${AGENT}/available-agent-versions`,
       id: 'listAgentVersions',
       tag: TAG,
-      summary: 'List the versions on which an agent can be restarted',
+      summary: 'List the versions that an agent can restart on',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The versions.', body: agentVersions },
@@ -130,7 +130,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       path: `${AGENT}/update`,
       id: 'getAgentUpdate',
       tag: TAG,
-      summary: 'Ask whether there is a newer version for an agent',
+      summary: 'Check for a newer version of an agent’s engine',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The versions.', body: update },
@@ -146,20 +146,20 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       id: 'updateAgent',
       tag: TAG,
       summary: 'Restart an agent on the newest version',
-      description: 'The same as a restart with that `version`; another one where `tag` names it.',
+      description: 'The same as a restart with that `version`; `tag` can name another version.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: updateBody,
       invalidBody: messages.invalidVersion,
-      success: { status: 200, description: 'It runs on that version.', body: updated },
-      otherSuccess: { status: 202, description: 'It is being restarted.', body: updating },
+      success: { status: 200, description: 'The agent runs on that version.', body: updated },
+      otherSuccess: { status: 202, description: 'The agent is restarting.', body: updating },
       operation: true,
       async handle({ agent, body, ...asked }) {
         const tag = body?.tag ?? 'latest'
         const newVersion = tag === 'latest' ? await newestFor(agent) : tag
         const isOwn = tag === 'latest' && newVersion === agent.engineVersion
         await requireVersion(agent, isOwn ? undefined : newVersion)
-        // `latest` may be another version when the request is repeated.
+        // `latest` may mean another version when the request is repeated.
         const request = `update ${agent.agentId} ${tag}`
         const input = { version: newVersion }
         const started = await operations.start('agent.restart', agent, { input, ...asked, request })

@@ -3,8 +3,8 @@ import type { WorkerStatus } from '../../operations/worker-status.ts'
 import { NOT_WALLED, WALLS } from '../../sandboxes/walls.ts'
 
 /**
- * Refuses new agents while a live worker reports that they could read Berth's keys. Its runtime refuses them as well, which
- * counts where the worker has reported nothing yet.
+ * Refuses new agents while a live worker reports that agents could read Berth's keys. The worker's runtime refuses them
+ * too, in case the worker has reported nothing yet.
  * @throws ApiError 403 `agents_not_walled`.
  */
 export async function requireWalls(workers: WorkerStatus): Promise<void> {

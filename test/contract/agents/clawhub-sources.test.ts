@@ -169,7 +169,7 @@ describe('the upstream hub', () => {
       [makeZip([md, { name: '../../x', content: 'x' }]), /refused: it is no good zip/],
       [
         makeZip([md, { name: 'link', content: '/etc/passwd', mode: 0o120777 }]),
-        /refused: link is no plain file/,
+        /refused: link is not a regular file/,
       ],
       [
         makeZip([md, { name: '.git/config', content: 'x' }]),

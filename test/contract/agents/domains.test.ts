@@ -106,7 +106,7 @@ describe('subdomains', () => {
        SELECT $1 || n, workspace_id FROM subdomain_holder, generate_series(1, 99) n WHERE subdomain = $1`,
       [former],
     )
-    const refusal = 'subdomain: this workspace keeps 100 names that it does not use: take one of those'
+    const refusal = 'subdomain: this workspace has 100 unused names: take one of those'
     assertError(await agent.add({ subdomain: subdomain() }), 400, refusal)
     assert.equal((await agent.add({ subdomain: former })).status, 200)
     assert.equal((await agent.add({ subdomain: subdomain() })).status, 200)

@@ -214,7 +214,7 @@ describe('versions of a config', () => {
     assert.equal(written.status, 200, JSON.stringify(written.body))
     assert.notEqual(etag(written), seen)
     assert.equal(etag(await api.get(CONFIG)), etag(written), 'for the next write by the same writer')
-    assertError(await put(value, seen), 412, 'The config was changed meanwhile')
+    assertError(await put(value, seen), 412, 'The config was changed in the meantime')
     assert.equal((await config()).logging.level, 'debug')
     const now = etag(await api.get(CONFIG))
     const both = await Promise.all(

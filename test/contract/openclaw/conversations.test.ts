@@ -135,7 +135,7 @@ describe('a conversation', () => {
     )
     gone.abort()
     const again = await shared.post(`${ALL}/${id}/messages`, { text: 'hello' })
-    assertError(again, 409, 'The agent still replies here: wait for the end, or stop it')
+    assertError(again, 409, 'The agent is still replying here: wait for the end, or stop it')
     assert.equal((await read(id)).isReplying, true)
     const following = eventsOf(await ask(id, 'events'))
     const stopped = await shared.post(`${ALL}/${id}/stop`, {})

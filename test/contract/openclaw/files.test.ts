@@ -121,7 +121,7 @@ describe('writing a file', () => {
     assertError(
       await write(path, 'mine again', { 'if-match': version }),
       412,
-      'The file was changed meanwhile',
+      'The file was changed in the meantime',
     )
     assert.equal((await read(path)).body, 'theirs')
     assert.equal((await write(path, 'both', { 'if-match': await etag(path) })).status, 200)
@@ -138,7 +138,7 @@ describe('writing a file', () => {
   it('writing a new file is refused if it exists', async () => {
     const path = 'workspace/written/d.txt'
     assert.equal((await write(path, 'new', { 'if-none-match': '*' })).status, 200)
-    assertError(await write(path, 'again', { 'if-none-match': '*' }), 412, 'The file was changed meanwhile')
+    assertError(await write(path, 'again', { 'if-none-match': '*' }), 412, 'The file was changed in the meantime')
     assert.equal((await read(path)).body, 'new')
   })
   it('writing a file is limited to the largest size', async () => {
