@@ -111,7 +111,7 @@ const BAD: [what: unknown, errors: string[]][] = [
     ['skills[0]: has cid and clawhub_slug, of which only one can be'],
   ],
   [{ ...base, skills: [{ cid: 'x' }] }, ['skills[0].cid: must be a CID']],
-  [{ ...base, skills: [{ cid: CID }, { cid: CID }] }, ['skills[1].cid: is that of skills[0] as well']],
+  [{ ...base, skills: [{ cid: CID }, { cid: CID }] }, ['skills[1].cid: is the same as in skills[0]']],
   [{ ...base, routes: times(11, (i) => ({ port: 3000, path: `/${i}` })) }, ['routes exceeds maximum of 10']],
   [
     {
@@ -140,7 +140,7 @@ const BAD: [what: unknown, errors: string[]][] = [
         { port: 3001, path: '/a' },
       ],
     },
-    ['routes[1].path: is that of routes[0] as well'],
+    ['routes[1].path: is the same as in routes[0]'],
   ],
   [{ ...base, routes: { '/app': 3000 } }, ['routes: must be a list']],
   [{ ...base, tasks: times(21, () => ({})) }, ['tasks exceeds maximum of 20']],

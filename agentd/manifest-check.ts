@@ -105,7 +105,7 @@ function* repeated<T>(list: string, field: string & keyof T, items: T[] = []): G
     if (value === undefined) continue
     const before = first.get(value)
     if (before === undefined) first.set(value, index)
-    else yield `${list}[${index}].${field}: is that of ${list}[${before}] as well`
+    else yield `${list}[${index}].${field}: is the same as in ${list}[${before}]`
   }
 }
 

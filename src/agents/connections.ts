@@ -96,7 +96,7 @@ export class AgentConnections {
     return this.#keep({ agentId, end }, { grounds, since })
   }
 
-  /** Ends all connections, and accepts no more. Resolves when they are gone, or soon after. */
+  /** Ends all connections, and refuses new ones. Resolves when they are gone, or soon after. */
   async close(): Promise<void> {
     this.#closed = true
     for (const { end } of this.#open) end(CLOSE.goingAway, 'Berth is stopping')

@@ -1,11 +1,11 @@
-/** Has an agent's engine hold still while its home is copied: OpenClaw's own `gateway.suspend.*`. */
+/** Suspends an agent's engine while its home is copied, with OpenClaw's own `gateway.suspend.*`. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
 import { whenReady } from './engine-call.ts'
 
-/** How long an engine that works may take until it has ended what it does. */
+/** How long a busy engine may take to finish its current work. */
 const WAIT_MS = 20_000
 const POLL_MS = 1000
 const CALL_MS = 10_000
@@ -15,20 +15,21 @@ const answer = z.object({
   payload: z.object({
     status: z.string(),
     suspensionId: z.string().optional(),
-    /** True when the engine held still until it was asked to go on. */
+    /** True if the engine stayed suspended until it was asked to resume. */
     resumed: z.boolean().optional(),
   }),
 })
 
 export interface Suspension {
-  /** Has the engine go on. @returns whether it held still until now. Never rejects. */
+  /** Resumes the engine. @returns whether it stayed suspended until now. Never rejects. */
   resume(): Promise<boolean>
 }
 
 /**
- * Suspends an agent's engine: it takes no new work, and what it keeps does not change. It goes on by itself after two
- * minutes, also where this process is killed. No renewal: agentd ends a gateway that is not ready for longer.
- * @returns undefined where it still works after 20 seconds, does not run, or does not answer.
+ * Suspends an agent's engine: it accepts no new work, and its data does not change. It resumes by itself after two
+ * minutes, even if this process is killed. The suspension is never extended, because agentd ends a gateway that is not
+ * ready for longer.
+ * @returns undefined if it is still working after 20 seconds, does not run, or does not respond.
  * @throws the signal's reason.
  */
 export async function suspendEngine(

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { loadConfig } from '../config.ts'
 import { agentsApiUrl, agentUrls, originOf } from './urls.ts'
 
-describe('the URLs of an agent', () => {
+describe('agent URLs', () => {
   const cases: [env: Record<string, string>, baseUrl: string, wsUrl: string][] = [
     [{}, 'http://x0000001.agents.localhost:3000', 'ws://x0000001.agents.localhost:3000'],
     [
@@ -24,11 +24,11 @@ describe('the URLs of an agent', () => {
     ],
   ]
   for (const [env, baseUrl, wsUrl] of cases)
-    it(`the URLs of an agent have the scheme and port of ${JSON.stringify(env)}`, () => {
+    it(`agent URLs have the scheme and port of ${JSON.stringify(env)}`, () => {
       assert.deepEqual(agentUrls(loadConfig(env), 'x0000001'), { baseUrl, wsUrl })
     })
 
-  it("the URLs of an agent begin with the agent's id, where the API's own is on their domain", () => {
+  it("agent URLs begin with the agent's id if the API's own host is on their domain", () => {
     const config = loadConfig({ PUBLIC_URL: 'https://berth.example', BERTH_AGENT_DOMAIN: 'agents.example' })
     const api = new URL(agentsApiUrl(config))
     assert.equal(api.href, 'https://agents.example/')
@@ -36,13 +36,13 @@ describe('the URLs of an agent', () => {
   })
 })
 
-describe('the address of Berth', () => {
+describe("Berth's URL", () => {
   for (const [env, origin] of [
     [{}, 'http://localhost:3000'],
     [{ HOST: '0.0.0.0', PORT: '80' }, 'http://localhost'],
     [{ HOST: '::1' }, 'http://[::1]:3000'],
     [{ PUBLIC_URL: 'https://berth.example/' }, 'https://berth.example'],
   ] as const)
-    it(`the address of Berth is ${origin} with ${JSON.stringify(env)}`, () =>
+    it(`Berth's URL is ${origin} with ${JSON.stringify(env)}`, () =>
       assert.equal(originOf(loadConfig(env)), origin))
 })

@@ -31,7 +31,7 @@ export const newAgent = names
       .max(100, 'must have at most 100 items')
       .default([])
       .describe('Secrets of the workspace for the agent, from its first start.'),
-    userName: optionalName(200).nullish().describe('The owner’s name for the agent.'),
+    userName: optionalName(200).nullish().describe('The owner’s name, as the agent knows it.'),
     userEmail: text(320).nullish(),
     skillCids: z
       .array(text(512))

@@ -7,7 +7,7 @@ import { formatLine, logLine, logLines, SHOWN_LINES } from '../agentd-status.ts'
 import { jsonLines } from '../agentd-stream.ts'
 import { askAgent } from '../engine-call.ts'
 
-/** A hundred of the longest lines. */
+/** Enough for a hundred of the longest lines. */
 const MAX_BYTES = 4_194_304
 const LINE_BYTES = 65_536
 const FAILURE = 'Failed to read logs'
@@ -19,10 +19,10 @@ const followQuery = z.object({
     .min(0)
     .max(KEPT_LINES)
     .default(SHOWN_LINES)
-    .describe('How many of the last lines come first.'),
+    .describe('How many of the last lines to send first.'),
 })
 
-/** The log of an agent, and following it; the agent's own host has it as a WebSocket as well. */
+/** Reads and follows an agent's log, which the agent's own host also offers as a WebSocket. */
 export function logRoutes({ agentd }: AgentServices): Route[] {
   return [
     agentRoute({
@@ -32,9 +32,9 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       tag: 'Agents',
       summary: "Read the end of an agent's log",
       description:
-        `The last ${SHOWN_LINES} lines of the gateway, of the scripts and of the supervisor. They outlive restarts of the ` +
+        `The last ${SHOWN_LINES} lines of the gateway, the scripts and the supervisor. They outlive restarts of the ` +
         "gateway and the sandbox, but not a supervisor that is killed. On the agent's own host, a WebSocket at " +
-        '`/v0/logs` sends them and then each new one: `{"timestamp", "level", "source", "message"}`.',
+        '`/v0/logs` sends them and then each new line: `{"timestamp", "level", "source", "message"}`.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The lines, as one text.', body: z.object({ logs: z.string() }) },
@@ -54,13 +54,13 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       tag: 'Agents',
       summary: "Follow an agent's log, as server-sent events",
       description:
-        'Events `line`: the last lines, then each new one. A reader that is too slow loses some, and is told how many. The ' +
-        'stream ends when the sandbox does: open it again.',
+        'Events `line`: the last lines, then each new one. A slow reader loses some lines, and learns how ' +
+        'many. The stream ends with the sandbox; then read it again.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       bound: 'eventStreams',
       query: followQuery,
-      success: { status: 200, description: 'The lines as they come.', mediaType: 'text/event-stream' },
+      success: { status: 200, description: 'The lines, streamed.', mediaType: 'text/event-stream' },
       errors: [503],
       async handle({ agent, query, res, signal }) {
         const path = `/v1/logs/stream?lines=${query.lines}`
@@ -69,7 +69,7 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
         try {
           for await (const line of jsonLines(lines, LINE_BYTES, logLine)) await events.send('line', line)
         } catch {
-          // The status is sent; the client sees that the stream has ended, and reads it anew.
+          // The status has been sent; the client sees the end of the stream, and reads again.
         } finally {
           lines.destroy()
           events.end()

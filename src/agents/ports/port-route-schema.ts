@@ -1,14 +1,14 @@
-/** Path routes of an agent's own host: what they may be. */
+/** The rules for path routes of an agent's own host. */
 import { z } from 'zod'
 import { AGENTD_PORT, GATEWAY_PORT } from '../../../agentd/protocol.ts'
 
 const MAX_ROUTES = 10
 const MAX_PREFIX = 200
-/** Paths that the host answers itself, whatever routes there are. */
+/** Paths that the host always handles itself. */
 const RESERVED_PREFIXES = ['/v0', '/chat', '/config']
 const RESERVED_PORTS: readonly number[] = [GATEWAY_PORT, AGENTD_PORT]
 
-/** A port of an agent that may be reached from outside: neither a system's, nor one that Berth itself uses there. */
+/** A port of an agent that may be exposed: neither a system port, nor one that Berth uses itself. */
 export const agentPort = z
   .int('must be a whole number')
   .min(1025, 'must be from 1025 to 65535')
@@ -21,7 +21,7 @@ const SEGMENTS = /^\/(?:[\w-]+(?:\/[\w-]+)*)?$/
 const pathPrefix = z
   .string()
   .max(MAX_PREFIX, `must have at most ${MAX_PREFIX} characters`)
-  // `/app/` means what `/app` does.
+  // `/app/` means the same as `/app`.
   .overwrite((prefix) => prefix.replace(/(?<=[\w-])\/$/, ''))
   .refine(
     (prefix) => SEGMENTS.test(prefix),
@@ -29,12 +29,12 @@ const pathPrefix = z
   )
   .refine((prefix) => !isReserved(prefix), `${RESERVED_PREFIXES.join(', ')} are reserved`)
   .meta({ format: 'path-prefix' })
-  .describe('Whole segments of a path, such as `/app`; `/` alone is everything.')
+  .describe('Whole segments of a path, such as `/app`; `/` matches everything.')
 
 const isReserved = (prefix: string) =>
   RESERVED_PREFIXES.some((reserved) => prefix === reserved || prefix.startsWith(`${reserved}/`))
 
-/** Absent `protected` is false: the command line leaves false out. */
+/** An absent `protected` means false: the command line omits false. */
 const mapping = z.object({
   port: agentPort,
   pathPrefix,
@@ -42,7 +42,7 @@ const mapping = z.object({
     .boolean()
     .nullish()
     .transform((value) => value ?? false)
-    .describe('Whether it takes the gateway token.'),
+    .describe('Whether it requires the gateway token.'),
 })
 
 /** A path of an agent's own host that leads to one of its ports. */
@@ -61,13 +61,13 @@ const mappings = z
       const before = first.get(pathPrefix)
       if (before === undefined) first.set(pathPrefix, index)
       else {
-        const message = `is that of mappings[${before}] as well`
+        const message = `is the same as in mappings[${before}]`
         context.addIssue({ code: 'custom', path: [index, 'pathPrefix'], message })
       }
     }
   })
 
-/** The body of `PUT A/port-forwarding`. The Go CLI says null to take all of them away. */
+/** The body of `PUT A/port-forwarding`. The Go CLI sends null to remove all routes. */
 export const newMappings = z.object({ mappings: mappings.nullable().transform((given) => given ?? []) })
 
 const mappingRecord = z.object({ port: z.int(), pathPrefix: z.string(), protected: z.boolean() })

@@ -30,17 +30,17 @@ export function portRoutes({ prisma }: AgentServices): Route[] {
       tag: TAG,
       summary: 'Replace all path routes',
       description:
-        'At most 10. A path below `pathPrefix` of the agent’s own host goes to `port`, without the prefix, which is ' +
-        'in `X-Forwarded-Prefix`; of several prefixes the longest counts. Since that host answers the API as well, ' +
-        'what comes from a port runs in a sandbox there, and sets no cookies; a browser that opens a page is led to ' +
-        '`<agentId>.<BERTH_APP_DOMAIN>`, which has the same routes and nothing else. `protected`: only with the ' +
-        'gateway token, in a header, `?token=` or a cookie.',
+        'At most 10. Paths below `pathPrefix` of the agent’s own host go to `port`, without the prefix, ' +
+        'which is sent in `X-Forwarded-Prefix`; the longest matching prefix wins. Because that host also ' +
+        'serves the API, a port’s responses run in a sandbox there and set no cookies. Browsers that open ' +
+        'a page are redirected to `<agentId>.<BERTH_APP_DOMAIN>`, which has the same routes and nothing ' +
+        'else. `protected` requires the gateway token, in a header, `?token=` or a cookie.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: newMappings,
       success: {
         status: 200,
-        description: 'The routes as they are now.',
+        description: 'The new routes.',
         body: mappingList.extend({ success: z.literal(true) }),
       },
       async handle({ agent, body }) {

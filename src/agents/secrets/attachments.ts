@@ -1,4 +1,4 @@
-/** Secrets of an agent: attached to it, and given to its gateway at its next start. */
+/** Secrets of an agent: attached to it, and passed to its gateway at the next start. */
 import { inTransaction, type PrismaClient, type Transaction } from '../../db/prisma.ts'
 import { badRequest, contractError, messages, notFound } from '../../errors.ts'
 import { enqueue } from '../../operations/enqueue.ts'
@@ -8,12 +8,12 @@ import type { AgentSecret } from './secret-schema.ts'
 import { noSecret } from './secret-service.ts'
 
 /**
- * Together with {@link MAX_VALUE_BYTES} of each, less than the 2 MiB that Linux gives the arguments and the
- * environment of a program.
+ * Multiplied by {@link MAX_VALUE_BYTES}, this is less than the 2 MiB that Linux allows for a program's arguments and
+ * environment.
  */
 const MAX_ATTACHED = 50
 
-/** The secrets of an agent, by name. `synced`: the gateway runs, and was started with the value as it is now. */
+/** The secrets of an agent, by name. `synced`: the gateway runs, and was started with the current value. */
 export async function attachedSecrets(
   prisma: PrismaClient,
   agent: Pick<Agent, 'id' | 'status' | 'appliedSecretVersions'>,
@@ -34,12 +34,11 @@ export async function attachedSecrets(
 
 /**
  * Attaches secrets of its workspace to an agent: all of them, or none.
- * @param tx keeps other changes of this agent's secrets waiting.
- * @param ids those that are attached already stay so.
- * @returns how many different ones `ids` has, and whether the agent got a credential of a model provider of which
- *   it had none.
- * @throws ApiError 404 for an agent or a secret that is not there, 409 for two credentials of one provider, 400 for
- *   more than {@link MAX_ATTACHED}.
+ * @param tx makes other changes of this agent's secrets wait.
+ * @param ids including secrets that are already attached, which stay so.
+ * @returns the number of distinct `ids`, and whether the agent got its first credential of a model provider.
+ * @throws ApiError 404 if the agent or a secret does not exist, 409 for two credentials of one provider, 400 for more
+ *   than {@link MAX_ATTACHED}.
  */
 export async function attachSecrets(
   tx: Transaction,
@@ -49,7 +48,7 @@ export async function attachSecrets(
   const wanted = [...new Set(ids.map((id) => id.toLowerCase()))]
   if (wanted.length === 0) return { attached: 0, newProvider: false }
   await lockAgent(tx, agent)
-  // Locked as a reference would lock them: none is deleted before the commit.
+  // Locks the secrets as a reference would, so that none is deleted before the commit.
   const found = await tx.$queryRaw<{ id: string; name: string }[]>`
     SELECT id, name FROM secret WHERE workspace_id = ${agent.workspaceId}::uuid AND id::text = ANY(${wanted})
     ORDER BY name FOR KEY SHARE`
@@ -70,9 +69,9 @@ export async function attachSecrets(
 }
 
 /**
- * Attaches secrets to an agent that is there, as {@link attachSecrets} does. A gateway gets to know them at its next
- * start; for the credential of a new model provider, it is started again.
- * @returns the operation that does so, once it is committed.
+ * Attaches secrets to an existing agent, as {@link attachSecrets} does. The gateway gets them at its next start; the
+ * first credential of a model provider restarts it at once.
+ * @returns the operation for that restart, once committed.
  */
 export function attachToAgent(
   prisma: PrismaClient,
@@ -86,7 +85,7 @@ export function attachToAgent(
   })
 }
 
-/** Detaches a secret from an agent. @throws ApiError 404 when it was not attached. */
+/** Detaches a secret from an agent. @throws ApiError 404 if it was not attached. */
 export async function detachSecret(
   prisma: PrismaClient,
   agent: Pick<Agent, 'id'>,

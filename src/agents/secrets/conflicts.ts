@@ -1,10 +1,10 @@
 /**
- * Which names are credentials of model providers. The engine takes the first that is set of those of a provider, in
- * an order of its own, so that a second one would be used, or not, without anybody noticing (contract 7.1: 409).
+ * The names that are credentials of model providers. The engine uses the first credential of a provider that is set, in
+ * its own order. A second one could silently take effect or not (contract 7.1: 409).
  *
- * The names are those that OpenClaw 2026.9.6 knows (its plugins' manifests, and help/environment in its docs), and
- * those of the two vendors' own command lines, which share a credential with it. Not here: lists such as
- * `OPENAI_API_KEYS`, which the engine uses together with a single key, and keys for usage reports alone.
+ * The names come from OpenClaw 2026.9.6 (its plugins' manifests, and help/environment in its docs), and from the two
+ * vendors' own command lines, which share a credential with it. Not included: lists such as `OPENAI_API_KEYS`, which
+ * the engine uses together with a single key, and keys that only serve usage reports.
  */
 const PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   alibaba: ['DASHSCOPE_API_KEY', 'MODELSTUDIO_API_KEY', 'QWEN_API_KEY'],
@@ -66,15 +66,15 @@ const BY_NAME = new Map(
   Object.entries(PROVIDERS).flatMap(([provider, names]) => names.map((name) => [name, provider] as const)),
 )
 
-/** The providers that have more than one credential, for the documents: provider → names. */
+/** Providers with more than one credential, for the documentation: provider → names. */
 export const conflictTable = Object.entries(PROVIDERS).filter(([, names]) => names.length > 1)
 
-/** The provider whose credential a secret of this name is; undefined for any other secret. */
+/** The provider that a secret's name is a credential of; undefined for any other secret. */
 export function providerOf(name: string): string | undefined {
   return BY_NAME.get(name)
 }
 
-/** The first two names that are credentials of one provider, in words; undefined when there are none. */
+/** Names the first two credentials of one provider; undefined if there are none. */
 export function describeConflict(names: readonly string[]): string | undefined {
   const first = new Map<string, string>()
   for (const name of names) {

@@ -1,4 +1,4 @@
-/** The names of secrets, and which of them an agent cannot have together. */
+/** The names of secrets, and the names that an agent cannot have together. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -8,8 +8,8 @@ import { nameFault } from './secret-schema.ts'
 
 const envName = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,30}$/)
 
-describe('the name of a secret', () => {
-  it('the name of a secret is that of an environment variable', () => {
+describe('secret names', () => {
+  it('a secret name must be a valid environment variable name', () => {
     for (const name of ['A', '_', 'A1_B2', 'GOOGLE_API_KEY', 'NODE_ENV', 'X'.repeat(128)])
       assert.equal(nameFault(name), undefined, name)
     for (const name of ['a', '1A', 'A-B', 'A B', 'A=B', 'Ä', '', 'A\n', '\nA', 'X'.repeat(129)])
@@ -19,13 +19,13 @@ describe('the name of a secret', () => {
         JSON.stringify(name),
       )
   })
-  it('the name of a secret is none of those that the sandbox needs', () => {
+  it('a secret name that the sandbox needs is reserved', () => {
     for (const reserved of RESERVED_NAMES) {
       const name = reserved.replace('*', 'X')
       assert.equal(nameFault(name), `name: ${name} is reserved, the agent's own programs need it`)
     }
   })
-  it('the name of a secret loads no code into a program [report: env names]', () => {
+  it('a secret name that loads code into programs is reserved [report: env names]', () => {
     for (const name of [
       ...['GIT_SSH_COMMAND', 'GIT_SSH', 'GIT_EXTERNAL_DIFF', 'GIT_CONFIG_COUNT', 'GIT_ASKPASS', 'GIT_PAGER'],
       ...[
@@ -59,11 +59,11 @@ describe('the name of a secret', () => {
     ])
       assert.equal(nameFault(name), `name: ${name} is reserved, the agent's own programs need it`)
   })
-  it('the name of a secret has no small letters, which npm reads as well [report: env names]', () => {
+  it('a secret name has no lower-case letters, which npm reads too [report: env names]', () => {
     for (const name of ['npm_config_script_shell', 'Npm_Config_Registry', 'npm_config_node_options'])
       assert.match(nameFault(name) ?? '', /^name must be a valid environment variable name: capital letters/)
   })
-  it('common names of credentials are free [report: env names]', () => {
+  it('common credential names are allowed [report: env names]', () => {
     for (const name of [
       'GIT_TOKEN',
       'GIT_AUTHOR_NAME',
@@ -74,7 +74,7 @@ describe('the name of a secret', () => {
     ])
       assert.equal(nameFault(name), undefined, name)
   })
-  it('the name of a secret may be anything else', () => {
+  it('any other secret name is allowed', () => {
     const known = RESERVED_NAMES.map((name) => name.replace('*', ''))
     fc.assert(
       fc.property(envName, (name) => {
@@ -94,7 +94,7 @@ describe('credentials', () => {
   )
   const others = fc.array(envName.filter((name) => providerOf(name) === undefined))
 
-  it('credentials of one provider conflict, whatever stands around them', () => {
+  it('credentials of one provider conflict, in any order and company', () => {
     fc.assert(
       fc.property(two, others, others, ({ provider, names }, before, between) => {
         const [first = '', second = ''] = names
@@ -107,12 +107,12 @@ describe('credentials', () => {
     assert.equal(describeConflict(conflictTable.map(([, names]) => names[0] ?? '')), undefined)
     assert.equal(describeConflict([]), undefined)
   })
-  it('credentials belong to one provider each, and could be attached at all', () => {
+  it('each credential belongs to one provider, and can be attached', () => {
     const names = conflictTable.flatMap(([, names]) => names)
     assert.equal(new Set(names).size, names.length)
     for (const name of names) assert.equal(nameFault(name), undefined, name)
   })
-  it('credentials of the best known providers are known', () => {
+  it('the credentials of the best-known providers are listed', () => {
     for (const pair of [
       ['OPENAI_API_KEY', 'CODEX_API_KEY'],
       ['ANTHROPIC_API_KEY', 'ANTHROPIC_OAUTH_TOKEN'],

@@ -1,6 +1,6 @@
-/** Names that no secret may have: the sandbox, the engine or Berth itself sets them, or would break by them. */
+/** Names that no secret may have: the sandbox, the engine or Berth sets them, or would break if they were set. */
 
-/** In words, for the documents: prefixes end with `*`. */
+/** As listed in the documentation: prefixes end with `*`. */
 export const RESERVED_NAMES = [
   // The process and its shell.
   'BASHOPTS',
@@ -35,7 +35,7 @@ export const RESERVED_NAMES = [
   'OPENSSL_CONF',
   'OPENSSL_ENGINES',
   'OPENSSL_MODULES',
-  // Into Node and its package managers. npm ignores case; names of secrets have capital letters only.
+  // Node and its package managers. npm ignores case; names of secrets have only capital letters.
   'BUN_OPTIONS',
   'NODE_COMPILE_CACHE',
   'NODE_EXTRA_CA_CERTS',
@@ -51,7 +51,7 @@ export const RESERVED_NAMES = [
   'YARN_PLUGINS',
   'YARN_RC_FILENAME',
   'YARN_YARN_PATH',
-  // Into other languages and their tools.
+  // Other languages and their tools.
   'BUNDLE_GEMFILE',
   'CARGO_BUILD_*',
   'CARGO_HOME',
@@ -129,14 +129,14 @@ export const RESERVED_NAMES = [
   'VIMINIT',
   'VISUAL',
   'WGETRC',
-  // The way out, which the operator decides.
+  // Outbound access, which the operator controls.
   'ALL_PROXY',
   'HTTPS_PROXY',
   'HTTP_PROXY',
   'NO_PROXY',
   'SSL_CERT_DIR',
   'SSL_CERT_FILE',
-  // The repository that agentd keeps, and the commands that git runs.
+  // The repository that agentd manages, and the commands that git runs.
   'GIT_ALTERNATE_OBJECT_DIRECTORIES',
   'GIT_ASKPASS',
   'GIT_COMMON_DIR',

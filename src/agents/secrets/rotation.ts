@@ -1,15 +1,16 @@
 /**
- * All that SECRETS_KEY encrypts is encrypted anew when it changes: secrets, variables, the tokens of channels, and what signs
- * for webhooks. */
+ * Re-encrypts everything that SECRETS_KEY encrypts when the key changes: secrets, variables, channel tokens, and the
+ * signing secrets of webhooks.
+ */
 import { eachRow, type PrismaClient } from '../../db/prisma.ts'
 import type { Encryption } from '../../lib/encryption.ts'
 import type { Channel } from '../channels/channel-schema.ts'
 import { channelContext } from '../channels/channel-store.ts'
 
 export interface Rotation {
-  /** Values that had the previous key. */
+  /** Number of values that had the previous key. */
   renewed: number
-  /** Values that have the current key now. */
+  /** Number of values that have the current key now. */
   readable: number
   /** Values that neither key decrypts, as `secret NAME of workspace ID` or `tokens of telegram of agent ID`. */
   unreadable: string[]
@@ -17,19 +18,19 @@ export interface Rotation {
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** An encrypted value of a row. */
+/** An encrypted value in a row. */
 interface Encrypted {
   name: string
   workspaceId: string
   context: string
   ciphertext: Bytes
-  /** Replaces it, unless the row has another value by now. */
+  /** Replaces the value, unless the row has changed. */
   replace(ciphertext: Bytes): Promise<unknown>
 }
 
 /**
- * Encrypts with SECRETS_KEY all that SECRETS_KEY_PREVIOUS encrypted. It may be interrupted and run again. All rows are
- * read until there is none to renew: a process that has only the previous key may have written one meanwhile.
+ * Re-encrypts with SECRETS_KEY everything that SECRETS_KEY_PREVIOUS encrypted. It may be interrupted and run again.
+ * Reads all rows until none is left to renew: a process that only has the previous key may write one during a pass.
  */
 export async function rotateSecrets(prisma: PrismaClient, encryption: Encryption): Promise<Rotation> {
   let renewed = 0

@@ -26,7 +26,7 @@ const params = z.object({ id: pathId })
 
 const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
 
-/** The secrets of a workspace, and those that its agents get (contract 4.3). */
+/** The secrets of a workspace, and those of its agents (contract 4.3). */
 export function secretRoutes({ prisma, encryption, operations }: AgentServices): Route[] {
   return [
     route({
@@ -35,7 +35,7 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       id: 'listSecrets',
       tag: TAG,
       summary: 'List the secrets of the workspace',
-      description: 'Every one, the newest first, with the agents that have it.',
+      description: 'All secrets, newest first, with the agents that use them.',
       scope: 'org:agents:read',
       callers: ['workspace'],
       success: { status: 200, description: 'The secrets, without their values.', body: secretList },
@@ -51,11 +51,11 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       tag: TAG,
       summary: 'Add a secret to the workspace',
       description:
-        'It is stored encrypted, and is an environment variable of the agents that it is attached to. ' +
-        `400 for a name that the agents’ own programs need, 403 ${code([messages.secretLimit])}, ` +
-        `409 ${code([messages.duplicateSecret])}, 503 ${code([messages.secretsNotConfigured])} where the operator wants ` +
-        'none to be stored.\n\n' +
-        `**Reserved names** (\`*\` stands for any rest): ${code(RESERVED_NAMES)}.`,
+        'Stored encrypted, and passed as an environment variable to the agents that it is attached to. 400 ' +
+        `for a name that the agents’ own programs need, 403 ${code([messages.secretLimit])}, 409 ` +
+        `${code([messages.duplicateSecret])}, 503 ${code([messages.secretsNotConfigured])} if the operator ` +
+        'has not configured secrets.\n\n**Reserved names** (`*` stands for any rest): ' +
+        `${code(RESERVED_NAMES)}.`,
       scope: 'org:agents:write',
       callers: ['workspace'],
       body: newSecret,
@@ -72,8 +72,8 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       path: `${SECRETS}/:id`,
       id: 'updateSecret',
       tag: TAG,
-      summary: 'Give a secret another value',
-      description: 'Agents get it with their next restart; until then it is not `synced` in them.',
+      summary: 'Change the value of a secret',
+      description: 'Agents get the new value with their next restart; until then the secret is not `synced` in them.',
       scope: 'org:agents:write',
       params,
       body: secretChange,
@@ -89,7 +89,7 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       path: `${SECRETS}/:id`,
       id: 'deleteSecret',
       tag: TAG,
-      summary: 'Delete a secret that no agent has',
+      summary: 'Delete a secret that no agent uses',
       description: '409 while it is attached; `Error-Detail` names the agents.',
       scope: 'org:agents:write',
       params,
@@ -110,7 +110,7 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       callers: ['gateway', 'platform', 'workspace'],
       success: {
         status: 200,
-        description: 'The secrets that are attached to it, by name.',
+        description: 'The attached secrets, by name.',
         body: z.object({ secrets: z.array(agentSecret) }),
       },
       async handle({ agent }) {
@@ -124,17 +124,17 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       tag: TAG,
       summary: 'Attach secrets to an agent',
       description:
-        'All of them or none. The agent gets them with its next restart. The credential of a model provider of ' +
-        'which it had none restarts it at once: then the answer has that `operation`, and its id is in ' +
-        `\`Operation-Id\`.\n\n**${messages.conflictingSecrets}** (409): an agent can have one credential of a provider. ` +
-        `${conflictTable.map(([provider, names]) => `*${provider}*: ${code(names)}`).join('; ')}.`,
-      // No token of the agent may do this by default: its secrets are what its owner gave it.
+        'All of them or none. The agent gets them with its next restart. The first credential of a model provider ' +
+        'restarts it at once: then the response contains that `operation`, and its id is in ' +
+        `\`Operation-Id\`.\n\n**${messages.conflictingSecrets}** (409): an agent can have one credential per ` +
+        `provider. ${conflictTable.map(([provider, names]) => `*${provider}*: ${code(names)}`).join('; ')}.`,
+      // Closed to the agent's own tokens by default: its owner decides which secrets it gets.
       scope: 'org:agents:write',
       callers: ['widened'],
       body: attachment,
       success: {
         status: 200,
-        description: 'How many of the given secrets are attached now: all.',
+        description: 'How many of the given secrets are attached now, which is all of them.',
         body: z.object({
           success,
           attached: z.number().int(),

@@ -4,12 +4,12 @@ import { isReserved } from './reserved.ts'
 
 const MAX_NAME = 128
 const NAME = new RegExp(`^[A-Z_][A-Z0-9_]{0,${MAX_NAME - 1}}$`)
-/** With its name it stays below the 128 KiB that Linux gives one variable. */
+/** Together with its name it stays below the 128 KiB that Linux allows for one variable. */
 const MAX_VALUE_BYTES = 32_768
 
 const secretType = z
   .enum(['secret', 'variable'], 'must be secret or variable')
-  .describe('The value of a variable is shown, that of a secret never.')
+  .describe('The value of a variable is shown; the value of a secret is never shown.')
 
 /** A secret of the workspace. */
 export const secretRecord = z.object({
@@ -21,7 +21,7 @@ export const secretRecord = z.object({
     .string()
     .nullable()
     .optional()
-    .describe('Of variables only; null where it was encrypted with another SECRETS_KEY.'),
+    .describe('Only for variables; null if it was encrypted with another SECRETS_KEY.'),
   createdAt: z.string(),
   updatedAt: z.string(),
 })
@@ -36,16 +36,16 @@ export type ListedSecret = z.output<typeof listedSecret>
 
 export const secretList = z.object({
   secrets: z.array(listedSecret),
-  secretLimit: z.number().nullable().describe('Secrets that the plan allows; null where it has no limit.'),
+  secretLimit: z.number().nullable().describe('Secrets that the plan allows; null for no limit.'),
 })
 
-/** A secret as an agent has it. */
+/** A secret of an agent. */
 export const agentSecret = z.object({
   id: z.string(),
   name: z.string(),
   createdAt: z.string(),
   updatedAt: z.string(),
-  synced: z.boolean().describe('Whether the running gateway has the value as it is now.'),
+  synced: z.boolean().describe('Whether the running gateway has the current value.'),
 })
 export type AgentSecret = z.output<typeof agentSecret>
 
@@ -59,13 +59,13 @@ export const newSecret = z.object({
   name: z
     .string()
     .min(1, 'must not be empty')
-    .meta({ pattern: NAME.source, description: 'The environment variable that it becomes in agents.' }),
+    .meta({ pattern: NAME.source, description: 'The name of the environment variable in agents.' }),
   value,
   type: secretType.default('secret'),
 })
 export type NewSecret = z.output<typeof newSecret>
 
-/** Why a secret cannot have this name, in the words of the public service. */
+/** Why a secret cannot have this name, worded as in the public service. */
 export function nameFault(name: string): string | undefined {
   if (!NAME.test(name))
     return `name must be a valid environment variable name: capital letters, digits and _, no digit first, at most ${MAX_NAME}`

@@ -1,4 +1,4 @@
-/** The secrets of a workspace, by name, their values encrypted. */
+/** The secrets of a workspace, by name, with encrypted values. */
 import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../../db/prisma.ts'
@@ -15,7 +15,7 @@ const COLUMNS = { id: true, userId: true, name: true, type: true, createdAt: tru
 /** A secret without its value. */
 type Row = Prisma.SecretGetPayload<{ select: typeof COLUMNS }>
 
-/** Every secret of a workspace, the newest first, with the agents that have it. */
+/** All secrets of a workspace, newest first, with the agents that use them. */
 export async function listSecrets(
   prisma: PrismaClient,
   encryption: Encryption,
@@ -36,7 +36,7 @@ export async function listSecrets(
   }))
 }
 
-/** A value that no longer opens must not hide all the others. */
+/** A value that no longer decrypts must not hide the others. */
 function decryptOrNull(
   encryption: Encryption,
   workspaceId: string,
@@ -52,7 +52,7 @@ function decryptOrNull(
 
 /**
  * Adds a secret to the caller's workspace.
- * @throws ApiError 503 without a key to encrypt with, 409 for a name that is there, 403 at the plan's limit.
+ * @throws ApiError 503 without a key to encrypt with, 409 for an existing name, 403 at the plan's limit.
  */
 export async function createSecret(
   prisma: PrismaClient,
@@ -79,8 +79,8 @@ const duplicate = (name: string) =>
   contractError(409, 'duplicate_secret', messages.duplicateSecret, `name: there is a secret ${name} already`)
 
 /**
- * Keeps others who add to the workspace waiting, so that none gets past the limit. A name that is there is not one
- * more: it is left to the index, also at the limit.
+ * Makes other additions to the workspace wait, so that none exceeds the limit. An existing name does not count as an
+ * addition: the index rejects it, even at the limit.
  */
 async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, name: string): Promise<void> {
   const [plan] = await tx.$queryRaw<{ limit: number | null }[]>`
@@ -93,7 +93,9 @@ async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, na
     throw forbidden(messages.secretLimit, 'secret_limit')
 }
 
-/** Gives a secret another value. @throws ApiError 503 without a key to encrypt with, 404 when it is not there. */
+/**
+ * Changes the value of a secret. @throws ApiError 503 without a key to encrypt with, 404 if the secret does not exist.
+ */
 export async function updateSecret(
   prisma: PrismaClient,
   encryption: Encryption,
@@ -112,7 +114,7 @@ export async function updateSecret(
   return toRecord(changed, () => value)
 }
 
-/** Deletes a secret that no agent has. @throws ApiError 404 when it is not there, 409 while it is attached. */
+/** Deletes a secret that no agent uses. @throws ApiError 404 if it does not exist, 409 while it is attached. */
 export async function deleteSecret(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
   try {
     const { count } = await prisma.secret.deleteMany({ where: { workspaceId, id } })
@@ -132,7 +134,7 @@ export function requireKey(encryption: Encryption): void {
   if (!encryption.configured) throw new ApiError(503, 'secrets_not_configured', messages.secretsNotConfigured)
 }
 
-/** @param open its value, which only variables show. */
+/** @param open returns the value; called only for variables. */
 function toRecord({ type, createdAt, updatedAt, ...secret }: Row, open: () => string | null): SecretRecord {
   const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
   return type === 'variable'

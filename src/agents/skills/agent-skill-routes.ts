@@ -25,7 +25,7 @@ const TAG = 'Skills'
 const AGENT = '/v0/agents/:agentId'
 const ATTACHED = `${AGENT}/skills`
 const params = z.object({ agentId: z.string(), skillId: pathId })
-const LATER = 'It is done for Berth; the agent gets it when what it does now has ended.'
+const LATER = 'Berth has recorded the change; the agent gets it when its current work has ended.'
 const WRITTEN = {
   done: 'The agent has it',
   atStart: 'The agent has it when it starts',
@@ -40,7 +40,7 @@ const REMOVED = {
 /** The skills of an agent (contract 4.3). */
 export function agentSkillRoutes(services: AgentServices): Route[] {
   const { pool, agentd } = services
-  /** Undefined where the agent does not answer. */
+  /** Undefined if the agent does not respond. */
   const foldersOf = (agent: Agent, signal: AbortSignal) =>
     readSkillFolders(agentd, agent, signal).catch(() => undefined)
   return [
@@ -51,7 +51,7 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       id: 'listAgentSkills',
       tag: TAG,
       summary: 'List the skills of an agent',
-      description: 'By name. Beside these, every agent has `@berth/platform`, by which it speaks to Berth.',
+      description: 'By name. In addition, every agent has `@berth/platform`, which it uses to talk to Berth.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The skills.', body: z.object({ skills: z.array(agentSkill) }) },
@@ -66,24 +66,24 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Attach skills to an agent',
       description:
-        'All of them or none. A slug of the hub that is not in the library is installed first, unless it is the agent ' +
-        'that asks. The agent finds the ' +
-        `folder below \`skills\`, and its engine sees it without a restart. An agent has at most ${MAX_ATTACHED}: ` +
-        '400; what is not in the library: 404.\n\n' +
-        '**Skill version conflict** (409): another version of the skill is attached, or the agent has a folder of ' +
-        'that name which it made or changed. In the latter case the skill is attached, the folder stays, and ' +
-        '`POST …/skills/{skillId}/update` with a `resolution` says what becomes of it. Conflicts of other skills are ' +
-        'in `skillProblems` of the agent’s status.',
+        'All of them or none. Hub slugs that the library lacks are installed first, unless ' +
+        'the agent itself asks. The folder appears below `skills`, and the engine sees ' +
+        `it without a restart. 400 for more than ${MAX_ATTACHED} skills; 404 for a skill ` +
+        'that is not in the library.\n\n**Skill version conflict** (409): another version ' +
+        'of the skill is attached, or the agent has created or changed a folder of that ' +
+        'name. In the latter case the skill is attached, the folder stays, and `POST ' +
+        '…/skills/{skillId}/update` with a `resolution` decides what happens to it. ' +
+        '`skillProblems` in the agent’s status lists conflicts of other skills.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: attachment,
-      success: { status: 200, description: 'They are attached.', body: attached },
+      success: { status: 200, description: 'The skills are attached.', body: attached },
       otherSuccess: { status: 202, description: LATER, body: attached },
       errors: [409, 507],
       operation: true,
       async handle({ principal, agent, body, signal, ...options }) {
         const { skillCids } = body
-        // An agent may act on a stranger's words: its token adds nothing to the workspace's library.
+        // An agent may follow a stranger's instructions, so its token adds nothing to the workspace's library.
         if (!principal.agent) await installMissing(services, agent, skillCids, signal)
         const change = {
           make: (tx: Transaction) => attachSkills(tx, agent, skillCids),
@@ -106,11 +106,11 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       id: 'detachSkill',
       tag: TAG,
       summary: 'Detach a skill from an agent',
-      description: 'Its folder goes, with what the agent changed in it; the library keeps the skill.',
+      description: 'Deletes its folder, including the agent’s changes in it; the library keeps the skill.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,
-      success: { status: 200, description: 'It is detached.', body: applied },
+      success: { status: 200, description: 'The skill is detached.', body: applied },
       otherSuccess: { status: 202, description: LATER, body: applied },
       operation: true,
       async handle({ agent, params, ...options }) {
@@ -146,15 +146,15 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Give an agent another version of a skill',
       description:
-        'Without a body the agent gets the newest version in the library, and never a lower one than it has. To go back, ' +
-        'name an older one.\n\n' +
-        '**Skill version conflict** (409): `expectedSkillCid` is not the version that is attached, or the agent has ' +
-        'changed its folder, and `resolution` does not say what becomes of that. Nothing is changed then.',
+        'Without a body the agent gets the newest version in the library, but never a lower one than it ' +
+        'has. To go back, name an older version.\n\n**Skill version conflict** (409): `expectedSkillCid` ' +
+        'is not the attached version, or the agent has changed the folder and `resolution` does not say ' +
+        'what to do with it. Nothing changes then.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,
       body: skillUpdate,
-      success: { status: 200, description: 'The skill as it is attached now.', body: updated },
+      success: { status: 200, description: 'The skill as attached now.', body: updated },
       otherSuccess: { status: 202, description: LATER, body: updated },
       errors: [409],
       operation: true,

@@ -1,4 +1,4 @@
-/** A change of an agent's skills, and the operation that brings it into the agent. */
+/** Changes an agent's skills, and starts the operation that brings the change into the agent. */
 
 import { inTransaction, type Transaction } from '../../db/prisma.ts'
 import { ApiError, messages, unavailable } from '../../errors.ts'
@@ -11,9 +11,9 @@ import { SKILL_CONFLICT } from './skill-folders.ts'
 import type { Resolution } from './skill-schema.ts'
 
 interface Applied<T> {
-  /** The result of `change`. */
+  /** The result of `make`. */
   changed: T
-  /** 202 where the wait ended before the operation did. */
+  /** 202 if the wait ended before the operation did. */
   status: 200 | 202
   headers: Record<string, string>
   message: string
@@ -21,27 +21,27 @@ interface Applied<T> {
 }
 
 interface Change<T> {
-  /** With the agent's row locked; where it throws, nothing is changed. */
+  /** Runs with the agent's row locked; if it throws, nothing is changed. */
   make(tx: Transaction): Promise<T>
-  /** The answer to a repeat under the same Idempotency-Key, which changes nothing. */
+  /** The response to a repeat under the same Idempotency-Key, which changes nothing. */
   current(tx: Transaction): Promise<T>
-  /** The names of the skills that the request changes. The answer tells only their problems. */
+  /** The names of the skills that the request changes. The response reports only their problems. */
   names(changed: T): string[]
-  /** For the folders of these skills, where the agent has changed them. */
+  /** For the folders of these skills, if the agent has changed them. */
   resolution?: Resolution | undefined
-  /** Messages for clients: done, done at the agent's start, and while Berth waits for the agent. */
+  /** Messages for clients: done, done at the agent's start, and waiting for the agent. */
   messages: Record<'done' | 'atStart' | 'waiting', string>
-  /** Tells a repeat from another request under the same key. */
+  /** Distinguishes a repeat from another request under the same key. */
   request: string
 }
 
 type Options = Asked & { idempotencyKey: string | undefined }
 
 /**
- * Changes which skills an agent has, and waits until the agent has it so. An agent that is away is not waited for: it
- * gets its skills when it starts.
- * @throws ApiError 409 if a folder of the agent's stands in the way of a skill that the request changes: the change
- *   stays, and an update resolves it; 422 if the key named another request.
+ * Changes an agent's skills, and waits until the agent has them. Does not wait for an unavailable agent, which gets its
+ * skills when it starts.
+ * @throws ApiError 409 if a folder of the agent blocks a skill that the request changes: the change stays, and an
+ *   update resolves it; 422 if the key was used for another request.
  */
 export async function applyChange<T>(
   { prisma, operations }: Pick<AgentServices, 'prisma' | 'operations'>,

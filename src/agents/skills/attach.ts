@@ -1,4 +1,7 @@
-/** Skills of an agent. The rows say which ones it should have; `workers/agents/skills.ts` makes the agent's folders so. */
+/**
+ * Skills of an agent. The rows define which skills it should have; `workers/agents/skills.ts` updates the agent's
+ * folders accordingly.
+ */
 import type { Queryable } from '../../db/pool.ts'
 import type { Transaction } from '../../db/prisma.ts'
 import { attachedSkillRows, lockVersions } from '../../db/statements/skills.ts'
@@ -12,7 +15,7 @@ export const noSkill = (detail?: string) =>
     detail ? `There is no such skill in the library: ${detail}` : 'There is no such skill in the library',
   )
 
-/** An agent's copy of a skill is another one than the request goes out from (contract 7.1). */
+/** An agent's copy of a skill differs from the version that the request assumes (contract 7.1). */
 export const versionConflict = (detail: string) =>
   new ApiError(409, 'skill_version_conflict', `Skill version conflict: ${detail}`)
 
@@ -21,22 +24,23 @@ interface Found {
   skillId: string
   versionId: string
   name: string
-  /** The caller named this very version, by its CID. */
+  /** True if the caller named exactly this version, by its CID. */
   exact: boolean
 }
 
-/** The skills that are attached to an agent, by name. */
+/** The skills attached to an agent, by name. */
 export const attachedSkills = async (db: Queryable, agent: Pick<Agent, 'id'>): Promise<AgentSkill[]> =>
   (await attachedSkillRows.run(db, agent.id)).rows
 
 /**
- * Attaches skills of its workspace's library to an agent: all of them, or none. What a slug names that is not in the
- * library must be installed before, see `installMissing` of `../clawhub/install.ts`.
- * @param tx keeps other changes of this agent's skills waiting.
- * @param asked CIDs (that version), or slugs and names (the newest one). What is attached already stays as it is.
+ * Attaches skills of its workspace's library to an agent: all of them, or none. Skills named by a slug must already be
+ * in the library, see `installMissing` of `../clawhub/install.ts`.
+ * @param tx makes other changes of this agent's skills wait.
+ * @param asked CIDs (that version), or slugs and names (the newest version). Skills that are already attached stay
+ *   unchanged.
  * @returns the names of the skills in `asked`, each once.
- * @throws ApiError 404 for an agent or a skill that is not there, 400 for more than {@link MAX_ATTACHED} and for what
- *   is no CID, slug or name, 409 for another version of a skill that is attached.
+ * @throws ApiError 404 if the agent or a skill does not exist; 400 for more than {@link MAX_ATTACHED}, or for an
+ *   invalid CID, slug or name; 409 if another version of a skill is attached.
  */
 export async function attachSkills(
   tx: Transaction,
@@ -66,7 +70,7 @@ export async function attachSkills(
   return [...new Set(found.map(({ name }) => name))]
 }
 
-/** A skill of an agent. @throws ApiError 404 when it is not attached. */
+/** A skill of an agent. @throws ApiError 404 if it is not attached. */
 export async function requireAttached(
   db: Queryable,
   agent: Pick<Agent, 'id'>,
@@ -80,7 +84,7 @@ export async function requireAttached(
 /**
  * Detaches a skill from an agent.
  * @returns its name.
- * @throws ApiError 404 when it was not attached.
+ * @throws ApiError 404 if it was not attached.
  */
 export async function detachSkill(
   tx: Transaction,
@@ -93,10 +97,10 @@ export async function detachSkill(
   return name
 }
 
-/** How a skill is looked for: a slug or a name as it is, a CID in its one form. @throws ApiError 400 */
+/** The search key for a skill: a slug or name verbatim, a CID in canonical form. @throws ApiError 400 */
 function toKey(asked: string): string {
   if (asked.startsWith('@')) {
-    if (!SKILL_NAME.test(asked)) throw badRequest(`skillCids: ${asked} is no slug`)
+    if (!SKILL_NAME.test(asked)) throw badRequest(`skillCids: ${asked} is not a slug`)
     return asked
   }
   try {
@@ -107,7 +111,7 @@ function toKey(asked: string): string {
   }
 }
 
-/** The versions that keys name, in their order; none is deleted before the commit. @throws ApiError 404 */
+/** The versions for the keys, in the same order; none can be deleted before the commit. @throws ApiError 404 */
 async function findVersions(tx: Transaction, workspaceId: string, keys: string[]): Promise<Found[]> {
   const { rows } = await lockVersions.run(tx, workspaceId, keys)
   return keys.map((asked) => {

@@ -1,4 +1,4 @@
-/** The folders of skills on IPFS: which network has one for whom, and what is in it. */
+/** The folders of skills on IPFS: the network where a workspace can read a skill, and its content. */
 import { CID } from 'multiformats/cid'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { readFolder } from '../../storage/folder.ts'
@@ -15,11 +15,11 @@ export interface SkillContent {
 }
 
 /**
- * The folder that a CID names for a workspace: on the public network, or on the private one where the workspace
- * keeps it itself. CIDs are no secrets: another workspace's private content must not be had by naming it.
+ * The folder behind a CID for a workspace: on the public network, or on the private one if the workspace itself keeps
+ * it. CIDs are not secret, so naming one must not give access to another workspace's private content.
  * @param cid in its canonical form.
- * @returns undefined where it is not here.
- * @throws BadSkill where it is no skill; StorageError `unavailable`.
+ * @returns undefined if it is not stored here.
+ * @throws BadSkill if it is not a skill; StorageError `unavailable`.
  */
 export async function findContent(
   { prisma, storages }: { prisma: PrismaClient; storages: Storages },
@@ -38,9 +38,9 @@ export async function findContent(
 }
 
 /**
- * The files of a skill that are in a node's own blocks, unchecked.
- * @returns undefined where a block is not here.
- * @throws BadSkill where it is no folder, or one with links or too much in it; StorageError `unavailable`.
+ * The files of a skill from a node's own blocks, unchecked.
+ * @returns undefined if a block is missing.
+ * @throws BadSkill if it is not a folder, contains links, or exceeds the limits; StorageError `unavailable`.
  */
 export async function readSkill(
   storages: Storages,
@@ -57,7 +57,7 @@ export async function readSkill(
     if (error.code === 'not_found') return undefined
     if (error.code === 'invalid_object')
       throw new BadSkill(
-        `it is no folder of files: ${error.message.replace(/^Not a folder to unpack: /, '')}`,
+        `it is not a folder of files: ${error.message.replace(/^Not a folder to unpack: /, '')}`,
       )
     if (error.code === 'too_large')
       throw new BadSkill(`it has more than ${MAX_FILES} files, or more than ${MAX_BYTES} bytes`)

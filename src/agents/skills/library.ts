@@ -19,7 +19,7 @@ import type { EnvVar, SkillRecord, VersionRecord } from './skill-schema.ts'
 export type Owner = Pick<Principal, 'workspaceId' | 'userId'>
 type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages'>
 
-/** A page of the skills of a workspace, the newest first. */
+/** A page of the skills of a workspace, newest first. */
 export async function listSkills(
   db: Queryable,
   workspaceId: string,
@@ -38,7 +38,7 @@ export function findSkill(
   return findSkillRow.first(db, workspaceId, skillId, cid, slug)
 }
 
-/** The versions of a skill, the newest first. */
+/** The versions of a skill, newest first. */
 export async function listVersions(
   db: Queryable,
   skillId: string,
@@ -56,7 +56,7 @@ const toVersion = (row: Prisma.SkillVersionGetPayload<object>): VersionRecord =>
   createdAt: row.createdAt.toISOString(),
 })
 
-/** A folder on IPFS, by its canonical CID, that was read and is a skill. */
+/** A folder on IPFS, by its canonical CID, that was read and validated as a skill. */
 export interface NewContent {
   cid: string
   network: Network
@@ -65,8 +65,8 @@ export interface NewContent {
 }
 
 /**
- * Adds a skill to the library of a workspace. A skill that has this content already is answered as it is.
- * @throws ApiError 409 where the name is another skill's, 400 for a file that is not of this content.
+ * Adds a skill to the library of a workspace. If a skill already has this content, returns that skill unchanged.
+ * @throws ApiError 409 if another skill has the name, 400 for a file that does not have this content.
  */
 export async function addSkill(
   services: Services,
@@ -83,7 +83,7 @@ export async function addSkill(
   await added.catch(async (error) => {
     const isName = isUniqueViolation(error, 'skill_name')
     if (!isName && !isUniqueViolation(error, 'skill_version_cid')) throw error
-    // Two requests that add the same: the one that came later finds what the first one made.
+    // Two requests added the same skill: the later one finds the earlier result.
     if (await findSkill(services.pool, owner.workspaceId, content)) return
     if (isName) throw nameTaken(skill.name)
     throw error
@@ -114,7 +114,7 @@ export async function addVersion(
   const { workspaceId } = owner
   const { cid, version } = content
   await inTransaction(services.prisma, async (tx) => {
-    // Locked, so that two requests do not add the same version number.
+    // Locks the skill, so that two requests do not add the same version number.
     const isThere = await tx.$executeRaw`
       SELECT FROM skill WHERE id = ${skillId}::uuid AND workspace_id = ${workspaceId}::uuid FOR NO KEY UPDATE`
     if (!isThere) throw noSkill()
@@ -124,7 +124,7 @@ export async function addVersion(
     })
     const same = found.find((one) => one.cid === cid)
     if (same && same.skillId !== skillId)
-      throw new ApiError(409, 'duplicate_skill', `skillCid: is in the library already, as ${same.skill.name}`)
+      throw new ApiError(409, 'duplicate_skill', `skillCid: is already in the library, as ${same.skill.name}`)
     if (same) return
     if (found.length > 0)
       throw new ApiError(409, 'duplicate_version', `version: there is another version ${version}`)
@@ -154,7 +154,7 @@ async function insertVersion(
     orderBy: { id: 'desc' },
     select: { id: true },
   })
-  if (fileId && !file) throw badRequest('fileId: is no file of the workspace with this content')
+  if (fileId && !file) throw badRequest('fileId: is not a file of the workspace with this content')
   const fileOfContent = file?.id ?? null
   const last = await tx.skillVersion.findFirst({
     where: { skillId },
@@ -169,9 +169,9 @@ async function insertVersion(
 }
 
 /**
- * Deletes a skill with all its versions, and has their content released.
- * @returns false when it is not there.
- * @throws ApiError 409 while an agent has it.
+ * Deletes a skill with all its versions, and releases their content.
+ * @returns false if it does not exist.
+ * @throws ApiError 409 while an agent uses it.
  */
 export async function deleteSkill(
   prisma: PrismaClient,

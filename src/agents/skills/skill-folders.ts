@@ -1,12 +1,14 @@
-/** The folders of skills in an agent, as its agentd has them. It is untrusted: its answer is checked, and bounded. */
+/**
+ * The folders of skills in an agent, as its agentd reports them. The response is untrusted: it is checked and bounded.
+ */
 import { z } from 'zod'
 import type { SkillFolder } from '../../../agentd/protocol.ts'
 import type { AgentdClient, AgentdTarget } from '../agentd-client.ts'
 import { SKILL_NAME } from './skill-schema.ts'
 
-/** Hashing what the agent has put there takes time. */
+/** Long, because agentd hashes whatever the agent has put there. */
 const READ_MS = 30_000
-/** The code of an operation that ended because the agent has a folder that would be lost. */
+/** The code of an operation that ended because a folder of the agent would be lost. */
 export const SKILL_CONFLICT = 'skill_version_conflict'
 
 const answer = z.object({

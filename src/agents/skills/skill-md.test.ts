@@ -14,7 +14,7 @@ describe('the front matter of SKILL.md', () => {
       version: '1.0.0',
     })
   })
-  it('the front matter may have any line ends and a byte order mark [report: skill files]', () => {
+  it('the front matter may have any line endings and a byte order mark [report: skill files]', () => {
     const expected = { name: 'a', description: 'x', version: null }
     for (const text of [
       '---\r\nname: a\r\ndescription: x\r\n---\r\nBody.',
@@ -24,10 +24,10 @@ describe('the front matter of SKILL.md', () => {
     ])
       assert.deepEqual(read(text), expected, JSON.stringify(text))
   })
-  it('a number is the text that the engine reads it as [report: skill files]', () => {
+  it('a number is read as text, as the engine does [report: skill files]', () => {
     assert.equal(read('---\nname: 2048\ndescription: true\n---\n').name, '2048')
   })
-  it('a file without front matter or with one that does not end is refused', () => {
+  it('a file with missing or unterminated front matter is refused', () => {
     for (const text of [
       '',
       '---',

@@ -1,23 +1,23 @@
-/** The front matter of SKILL.md: YAML between two lines of `---`, written by anybody. */
+/** The front matter of SKILL.md: YAML between two lines of `---`, from an untrusted author. */
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { visibleText } from '../../http/shapes.ts'
 import { SEMVER } from './skill-schema.ts'
 
-/** Most bytes of the front matter: a larger one would have too many keys to compare with each other. */
+/** Maximum bytes of the front matter: larger ones would have too many keys to compare with each other. */
 const MAX_BYTES = 16_384
-/** A line that begins or ends the front matter: elsewhere in a line `---` is text. */
+/** A line that begins or ends the front matter. Elsewhere in a line `---` is text. */
 const FENCE = /^---[^\S\n]*$/
 
 export interface SkillMd {
   name: string
   description: string
-  /** Semantic version, where it names one. */
+  /** Semantic version, if it names one. */
   version: string | null
 }
 
 const semver = z.string().max(64).regex(SEMVER).nullable().catch(null)
-/** The engine takes numbers and `true` for the texts that they are. */
+/** The engine reads numbers and `true` as text. */
 const words = (max: number) =>
   z.preprocess(
     (value) => (typeof value === 'number' || typeof value === 'boolean' ? String(value) : value),
@@ -38,7 +38,7 @@ export class BadSkill extends Error {
   override name = 'BadSkill'
 }
 
-/** Reads the front matter. @throws BadSkill where it is not there, no YAML, or lacks `name` or `description`. */
+/** Parses the front matter. @throws BadSkill if it is missing, is not YAML, or lacks `name` or `description`. */
 export function readSkillMd(bytes: Uint8Array): SkillMd {
   const head = Buffer.from(bytes.subarray(0, MAX_BYTES + 10)).toString('utf8')
   const yaml = frontMatter(head)
@@ -63,10 +63,10 @@ function frontMatter(head: string): string | undefined {
 
 function parseYaml(yaml: string): unknown {
   try {
-    // Aliases of aliases grow without end; nesting without end throws.
+    // Rejects aliases, which could expand endlessly; endless nesting throws.
     return parse(yaml, { maxAliasCount: 0, logLevel: 'error' })
   } catch (error) {
     const [reason = ''] = (error as Error).message.split('\n')
-    throw new BadSkill(`SKILL.md: its front matter is no YAML: ${reason.slice(0, 200)}`)
+    throw new BadSkill(`SKILL.md: its front matter is not YAML: ${reason.slice(0, 200)}`)
   }
 }

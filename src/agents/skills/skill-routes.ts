@@ -32,14 +32,14 @@ const params = z.object({
 const page = z.object({ ...paging(1000, 1000) })
 const retrieving = z.object({ success, message: z.string(), operation: startedOperation })
 const CONTENT =
-  'The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and ' +
-  '8 MiB, without links. It is found on the public network, or on the private one where it is a file of this ' +
-  'workspace. What is not here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions ' +
-  '(scope `org:files:write`): where that takes longer than 25 seconds the answer is 202 with the pin’s operation, and ' +
-  'the request is to be repeated when it has ended. Berth keeps the content as long as the skill.'
+  'The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 ' +
+  'MiB, without links. It is read from the public network, or from the private one if it is a file of this ' +
+  'workspace. Content that is not stored here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under ' +
+  'its conditions (scope `org:files:write`). If that takes longer than 25 seconds, the response is 202 with the ' +
+  'pin’s operation; repeat the request when it has ended. Berth keeps the content as long as the skill.'
 const NEWEST =
-  'The newest version is the highest release by Semantic Versioning: a lower one that is published later is not. ' +
-  'Prereleases count if there is no release, and versions without a number if no version has one.'
+  'The newest version is the highest release by Semantic Versioning, even if a lower one is published ' +
+  'later. Prereleases count if there is no release, and versions without a number if no version has one.'
 
 /** The library of a workspace (contract 4.3). */
 export function skillRoutes(services: AgentServices): Route[] {
@@ -53,8 +53,9 @@ export function skillRoutes(services: AgentServices): Route[] {
   }
 
   /**
-   * The skill of a CID, retrieved where its content is not here; the pin's operation where that takes longer.
-   * @throws ApiError 400 where the content is no skill, or cannot be had.
+   * The skill behind a CID, retrieved first if its content is not stored here; the pin's operation if that takes
+   * longer.
+   * @throws ApiError 400 if the content is not a skill, or cannot be retrieved.
    */
   async function obtain(
     caller: Principal,
@@ -91,7 +92,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       id: 'listSkills',
       tag: TAG,
       summary: 'List the skills in the library',
-      description: `The newest first. ${PAGED_BY_HEADER}`,
+      description: `Newest first. ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: page,
@@ -117,8 +118,8 @@ export function skillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Add a skill to the library',
       description:
-        `${CONTENT}\n\nA CID that is in the library finds that skill, as it is. 409 where another skill has the name: ` +
-        'it gets a version instead.',
+        `${CONTENT}\n\nFor a CID that is already in the library, returns that skill unchanged. 409 if ` +
+        'another skill has the name: add a version to it instead.',
       scope: 'org:agents:write',
       body: newSkill,
       success: { status: 200, description: 'The skill.', body: z.object({ success, skill: skillRecord }) },
@@ -145,7 +146,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       id: 'listSkillVersions',
       tag: TAG,
       summary: 'List the versions of a skill',
-      description: `The newest first: the one that agents get. ${NEWEST} ${PAGED_BY_HEADER}`,
+      description: `Newest first; agents get the first one. ${NEWEST} ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       params,
@@ -174,8 +175,8 @@ export function skillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Add a version to a skill',
       description:
-        `${CONTENT}\n\n${NEWEST} Agents that have the skill get the newest version by an update. A CID that the ` +
-        'skill has finds that version. 409 where the version’s number is taken, or the content is another skill’s.',
+        `${CONTENT}\n\n${NEWEST} Agents that use the skill get it through an update. For a CID that the skill ` +
+        'already has, returns that version. 409 if the version’s number is taken, or the content is another skill’s.',
       scope: 'org:agents:write',
       params,
       body: newVersion,
@@ -205,13 +206,13 @@ export function skillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Delete a skill from the library',
       description:
-        'With all its versions; their content is released. 409 while an agent has it; `Error-Detail` names the agents. ' +
-        'One that is not there is no error.',
+        'Also deletes all its versions and releases their content. 409 while an agent uses it; ' +
+        '`Error-Detail` names the agents. A skill that does not exist is not an error.',
       scope: 'org:agents:write',
       params,
       success: {
         status: 200,
-        description: 'It is not in the library.',
+        description: 'The skill is not in the library.',
         body: z.object({ success, message: z.string(), wasInLibrary: z.boolean() }),
       },
       errors: [409],
@@ -226,6 +227,6 @@ export function skillRoutes(services: AgentServices): Route[] {
   ]
 }
 
-/** @throws ApiError 400 for what is neither an id nor a CID. */
+/** @throws ApiError 400 if it is neither an id nor a CID. */
 const nameOf = (named: string) =>
   isUuid(named) ? { skillId: named.toLowerCase() } : { cid: canonicalCid(parseCid(named, 'skillId')) }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
 import { startedOperation } from '../agent-route.ts'
 
-/** An agent has at most this many (contract 8). */
+/** Maximum number of skills per agent (contract 8). */
 export const MAX_ATTACHED = 10
 const MAX_ENV_VARS = 50
 const MAX_VERSION = 64
@@ -14,10 +14,10 @@ export const SKILL_NAME = /^(@[A-Za-z0-9_-]{1,64}\/)?[A-Za-z0-9_-]{1,64}$/
 export const SEMVER =
   /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*))*)?(\+[\dA-Za-z-]+(\.[\dA-Za-z-]+)*)?$/
 
-const skillId = z.string().describe('Of the skill in the library; stays the same with all its versions.')
+const skillId = z.string().describe('The skill’s id in the library, the same for all its versions.')
 const skillCid = z.string().describe('Its folder on IPFS, as CIDv1.')
-const version = z.string().nullable().describe('Semantic version, where the skill names one.')
-const slug = z.string().nullable().describe('`@owner/name` where it came from the hub.')
+const version = z.string().nullable().describe('Semantic version, if the skill names one.')
+const slug = z.string().nullable().describe('`@owner/name` if it came from the hub.')
 
 const envVar = z.object({
   name: text(128).regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable'),
@@ -25,7 +25,7 @@ const envVar = z.object({
 })
 export type EnvVar = z.output<typeof envVar>
 
-/** A skill in the library of a workspace; `skillCid`, `version` and `fileId` of its newest version. */
+/** A skill in the library of a workspace; `skillCid`, `version` and `fileId` describe its newest version. */
 export const skillRecord = z.object({
   skillId,
   skillCid,
@@ -52,11 +52,11 @@ export const versionRecord = z.object({
 })
 export type VersionRecord = z.output<typeof versionRecord>
 
-/** A skill as an agent has it. */
+/** A skill of an agent. */
 export const agentSkill = z.object({
   agentId: z.string(),
   skillId,
-  skillCid: skillCid.describe('The version that is attached.'),
+  skillCid: skillCid.describe('The attached version.'),
   attachedAt: z.string(),
   name: z.string(),
   description: z.string().nullable(),
@@ -74,14 +74,14 @@ export const newSkill = z.object({
   name: text(130)
     .regex(SKILL_NAME, 'must have letters, digits, - and _ only, at most 64; or be @owner/name of such')
     .describe('Its folder in agents.'),
-  description: text(10_000).optional().describe('That of SKILL.md where it is not given.'),
+  description: text(10_000).optional().describe('Taken from SKILL.md if not given.'),
   envVars: z.array(envVar).max(MAX_ENV_VARS, `must have at most ${MAX_ENV_VARS} items`).default([]),
   fileId: fileId.optional().describe('A file of the workspace with this content.'),
 })
 
 export const newVersion = z.object({
   skillCid: cidText,
-  version: versionText.optional().describe('That of SKILL.md where it is not given.'),
+  version: versionText.optional().describe('Taken from SKILL.md if not given.'),
   fileId: fileId.optional(),
 })
 
@@ -96,18 +96,18 @@ export const attachment = z.object({
 const resolution = z
   .enum(['replace', 'keep'], 'must be replace or keep')
   .describe(
-    '`replace`: what the agent changed in the folder is lost. `keep`: the folder stays as the agent has it, and ' +
-      'counts as this version.',
+    '`replace`: the agent’s changes in the folder are lost. `keep`: the folder stays as the agent has ' +
+      'it, and counts as this version.',
   )
 export type Resolution = z.output<typeof resolution>
 
 export const skillUpdate = z
   .object({
-    version: versionText.optional().describe('The version to have; the newest where neither is given.'),
-    skillCid: cidText.optional().describe('The same by its CID.'),
+    version: versionText.optional().describe('The wanted version; the newest if neither is given.'),
+    skillCid: cidText.optional().describe('The wanted version by its CID.'),
     expectedSkillCid: cidText
       .optional()
-      .describe('The version that the caller thinks is attached: 409 where it is another one.'),
+      .describe('The version that the caller believes is attached: 409 if another one is.'),
     resolution: resolution.optional(),
   })
   .refine(({ version, skillCid }) => version === undefined || skillCid === undefined, {
@@ -123,7 +123,7 @@ export const skillUpdates = z.object({
     z.object({
       skillId,
       name: z.string(),
-      skillCid: z.string().describe('The version that is attached.'),
+      skillCid: z.string().describe('The attached version.'),
       version,
       latestSkillCid: z.string(),
       latestVersion: version,
@@ -132,8 +132,8 @@ export const skillUpdates = z.object({
         .enum(['same', 'modified', 'other', 'missing'])
         .nullable()
         .describe(
-          'How its folder in the agent is: `modified`, the agent has changed it; `other`, it is another version or ' +
-            'of another origin, in conflict; `missing`. Null while the agent does not answer.',
+          'State of its folder in the agent: `modified`, the agent has changed it; `other`, it is another version ' +
+            'or has another origin, in conflict; `missing`. Null while the agent does not respond.',
         ),
     }),
   ),
@@ -142,9 +142,9 @@ export const skillUpdates = z.object({
 const success = z.literal(true)
 const operation = startedOperation
   .optional()
-  .describe('The operation, where the answer did not wait for its end.')
+  .describe('The operation, if the response did not wait for its end.')
 export const applied = z.object({ success, message: z.string(), operation })
 export const attached = applied.extend({
-  attached: z.number().int().describe('How many of the given skills are attached now: all.'),
+  attached: z.number().int().describe('How many of the given skills are attached now, which is all of them.'),
 })
 export const updated = applied.extend({ skill: agentSkill })

@@ -1,4 +1,4 @@
-/** The version of a skill that an agent has: whether there is a newer one, and changing it. */
+/** The version of a skill that an agent has: checks for newer ones, and changes it. */
 import type { z } from 'zod'
 import type { SkillFolder } from '../../../agentd/protocol.ts'
 import type { Queryable } from '../../db/pool.ts'
@@ -13,8 +13,8 @@ import type { AgentSkill, SkillUpdate, skillUpdates } from './skill-schema.ts'
 type Update = z.output<typeof skillUpdates>['updates'][number]
 
 /**
- * The skills of an agent beside the newest versions in the library.
- * @param folders as they are in the agent; undefined while it does not answer.
+ * Compares the skills of an agent with the newest versions in the library.
+ * @param folders the agent's current folders; undefined while it does not respond.
  */
 export async function findUpdates(
   db: Queryable,
@@ -28,7 +28,7 @@ export async function findUpdates(
   }))
 }
 
-/** How the folder of a skill is, beside the version that is attached. */
+/** Compares the folder of a skill with the attached version. */
 function folderState(
   { name, skillCid }: { name: string; skillCid: string },
   folders: SkillFolder[],
@@ -44,10 +44,11 @@ function folderState(
 
 /**
  * Gives an agent the version of a skill that `update` names. If it names none, the agent gets the newest one, unless it
- * has a higher one already, as a prerelease.
- * @param folders as they are in the agent; undefined while it does not answer: then a conflict shows when it starts.
- * @throws ApiError 404 where the skill is not attached, or has no such version; 409 where another version is attached
- *   than the caller expects, or the agent has changed its folder and `update` does not say what becomes of that.
+ * already has a higher one, such as a prerelease.
+ * @param folders the agent's current folders; undefined while it does not respond, in which case a conflict appears
+ *   when it starts.
+ * @throws ApiError 404 if the skill is not attached, or has no such version. 409 if another version is attached than
+ *   the caller expects, or if the agent has changed its folder and `update` does not say what to do with it.
  */
 export async function changeVersion(
   tx: Transaction,
@@ -66,13 +67,13 @@ export async function changeVersion(
   if (folders && !update.resolution) {
     const state = folderState(before, folders)
     const isChanged = state === 'modified' || state === 'other'
-    // A folder that is already as it is to become loses nothing.
+    // A folder that already has the target content loses nothing.
     const isDone = folders.some(
       ({ name, cid, state }) => name === before.name && cid === target.cid && state === 'same',
     )
     if (isChanged && !isDone)
       throw versionConflict(
-        `the agent has changed ${name}; say by "resolution" whether to replace or to keep its folder`,
+        `the agent has changed ${name}; set "resolution" to replace or to keep its folder`,
       )
   }
   const where = { agentId: agent.id, skillId }

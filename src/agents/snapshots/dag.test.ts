@@ -11,8 +11,8 @@ const change = (path: string): TreeChange => ({
   isNew: true,
 })
 
-describe('the tree of changes', () => {
-  it('the tree of changes has a folder once, whatever is in it', async () => {
+describe('snapshot trees', () => {
+  it('a snapshot tree lists each folder once, whatever it contains', async () => {
     async function* all() {
       for (let i = 0; i < 1000; i++) yield change(`a/b/${i}`)
     }
@@ -20,14 +20,14 @@ describe('the tree of changes', () => {
     assert.equal(files.length, 1000)
     assert.equal(root.get('a')?.folder?.get('b')?.folder?.size, 1000)
   })
-  it('the tree of changes is bounded in memory also where each file has folders of its own', async () => {
+  it('memory for a snapshot tree is bounded even if each file has its own folders', async () => {
     let given = 0
     async function* all() {
-      // A snapshot may change 250,000 files; each of these makes two hundred names.
+      // A snapshot may change 250,000 files; each of these creates two hundred names.
       for (; given < 250_000; given++) yield change(`${given}${'/a'.repeat(198)}`)
     }
     await assert.rejects(collectChanges(all()), { code: 'too_large' })
-    // 300 bytes or so each: more would be gigabytes.
-    assert.ok(given * 199 < 1_000_000, `${given} files with ${given * 199} names were taken`)
+    // About 300 bytes each: more names would take gigabytes.
+    assert.ok(given * 199 < 1_000_000, `${given} files with ${given * 199} names were accepted`)
   })
 })

@@ -1,7 +1,7 @@
 /**
- * The tree of a commit as UnixFS, built from the snapshot before it and what has changed since: only blobs that
- * changed are read, and only directories that lead to them are written. The CID is that of a full import of the
- * same files (`unixfs-v1-2025`, as `ipfs add -r` makes it), where the CID before it was.
+ * Builds a commit's tree as UnixFS from the previous snapshot and the changes since: reads only changed blobs, and
+ * writes only directories that lead to them. The CID equals that of a full import of the same files (`unixfs-v1-2025`,
+ * as `ipfs add -r` creates it), provided that the previous CID did.
  */
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
@@ -16,23 +16,28 @@ import { decodeUnixFs } from '../../storage/unixfs-node.ts'
 import { type Entry, writeDirectory, writeFile, writeSymlink } from '../../storage/unixfs-write.ts'
 
 export interface SnapshotSource {
-  /** The snapshot that `changes` are against; null where they are all the files. Berth has it pinned. */
+  /** The snapshot that `changes` are relative to; null if they are all the files. Berth has it pinned. */
   base: CID | null
   changes: AsyncIterable<TreeChange>
-  /** Reads up to 1000 blobs, in any order. Each is read to its end before the next one is asked for. */
+  /** Reads up to 1000 blobs, in any order. The caller reads each to its end before asking for the next. */
   read: (blobs: string[]) => AsyncIterable<{ blob: string; content: AsyncIterable<Uint8Array> }>
   signal: AbortSignal
 }
 
-/** Blobs that are asked for at a time. */
+/** Number of blobs requested at a time. */
 const BATCH = 1000
-/** A symbolic link leads no further on Linux (PATH_MAX). */
+/** Maximum target length of a symbolic link on Linux (PATH_MAX). */
 const TARGET_BYTES = 4095
-/** Memory that changes may take: more than half a million paths of the usual length. */
+/** Memory limit for changes: more than half a million paths of typical length. */
 const BYTES_LIMIT = 256 * 1024 * 1024
-/** Bytes of memory for a name in the tree beside its path, of a file and of each folder that only it is in. */
+/**
+ * Memory per name in the tree in addition to its path: for a file, and for each folder that contains only this file.
+ */
 const NAME_BYTES = 300
-/** Folders above a file. Whoever reads a DAG bounds its depth too, shards and the levels of files included. */
+/**
+ * Maximum number of folders above a file. Readers of a DAG also bound its depth, including shards and the levels of
+ * files.
+ */
 const DEPTH_LIMIT = 200
 
 interface ChangedFile {
@@ -42,7 +47,7 @@ interface ChangedFile {
   entry?: Entry
 }
 
-/** The changes at a name: of the file, within the folder, or both where one became the other. */
+/** The changes at a name: of the file, within the folder, or both if one replaced the other. */
 interface Change {
   file?: ChangedFile | 'removed'
   folder?: ChangedFolder
@@ -52,9 +57,9 @@ type ChangedFolder = Map<string, Change>
 
 /**
  * Stores a snapshot and pins it.
- * @returns its CID, and how many blocks of how many bytes were put for it.
- * @throws StorageError as `Storage.build`; also `invalid_object` for a name that no file can have or a blob that is
- *   not given, and `too_large`. What the sources throw passes as it is.
+ * @returns its CID, and the number and bytes of the blocks put for it.
+ * @throws StorageError as `Storage.build`; also `invalid_object` for an invalid file name or a missing blob, and
+ *   `too_large`. Errors of the sources pass unchanged.
  */
 export async function buildSnapshot(
   storage: Storage,
@@ -72,7 +77,7 @@ export async function buildSnapshot(
       total.bytes += block.bytes.length
       await putBlock(block)
     }
-    // A directory of the base that comes out as it was need not be put again.
+    // A base directory that comes out unchanged need not be put again.
     const read: ReadBlock = (cid) => {
       known.add(`${cid}`)
       return storage.block(cid, { signal })
@@ -87,8 +92,8 @@ export async function buildSnapshot(
 }
 
 /**
- * Changes as a tree of folders.
- * @throws StorageError `invalid_object` for a path that no file can have, `too_large`, or what `changes` throws.
+ * Converts changes to a tree of folders.
+ * @throws StorageError `invalid_object` for an invalid path, `too_large`, or errors of `changes`.
  */
 export async function collectChanges(
   changes: AsyncIterable<TreeChange>,
@@ -101,7 +106,7 @@ export async function collectChanges(
     bytes += NAME_BYTES * Math.max(made, 1) + 2 * change.path.length
     if (bytes > BYTES_LIMIT) throw new StorageError('too_large', 'There are too many changes')
     if ('removed' in change) {
-      // git names both the folder and the file that took its place, in an order of its own.
+      // git names both the folder and the file that replaced it, in its own order.
       place.file ??= 'removed'
       continue
     }
@@ -112,10 +117,10 @@ export async function collectChanges(
   return { root, files }
 }
 
-/** The place of a path, and how many names were not there before. */
+/** The place of a path, and the number of new names on the way. */
 function placeOf(root: ChangedFolder, path: string): { place: Change; made: number } {
   const names = path.split('/')
-  if (names.length > DEPTH_LIMIT) throw new StorageError('invalid_object', 'A file is nested too deep')
+  if (names.length > DEPTH_LIMIT) throw new StorageError('invalid_object', 'A file is nested too deeply')
   let folder = root
   let place: Change = {}
   let made = 0
@@ -132,10 +137,10 @@ function placeOf(root: ChangedFolder, path: string): { place: Change; made: numb
   return { place, made }
 }
 
-/** Writes the content of all changed files, each blob once, and notes it in them. */
+/** Writes the content of all changed files, each blob once, and records it in them. */
 async function writeBlobs(files: ChangedFile[], source: SnapshotSource, put: PutBlock): Promise<void> {
   const { signal } = source
-  // A target is another node than a file of the same content.
+  // A link's target is stored as another node than a file with the same content.
   for (const isSymlink of [false, true]) {
     const byBlob = Map.groupBy(
       files.filter((file) => file.isSymlink === isSymlink),
@@ -160,8 +165,8 @@ async function writeBlobs(files: ChangedFile[], source: SnapshotSource, put: Put
 const tooLongLink = () => new StorageError('invalid_object', 'A symbolic link is too long')
 
 /**
- * The entries of a directory after its changes; none of them is an empty directory, as git has none.
- * @param base The directory before; null where there was none.
+ * The entries of a directory after its changes. Like git, it contains no empty directories.
+ * @param base the previous directory; null if there was none.
  */
 async function applyChanges(
   changes: ChangedFolder,
@@ -177,7 +182,7 @@ async function applyChanges(
   for (const [name, { file, folder }] of changes) {
     signal.throwIfAborted()
     if (file && file !== 'removed') {
-      // A file in the place of a folder ends all that was in the folder.
+      // A file that replaces a folder removes its contents.
       entries.set(name, written(file))
       continue
     }

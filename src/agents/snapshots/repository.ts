@@ -1,4 +1,4 @@
-/** An agent's repository, over its agentd. What that answers is untrusted: every answer is checked, and bounded. */
+/** Accesses an agent's repository through its agentd. Its responses are untrusted: each is checked and bounded. */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
@@ -12,21 +12,21 @@ import { type AgentdClient, AgentdError, type AgentdRequest, type AgentdTarget }
 import { jsonLines, readWithin } from '../agentd-stream.ts'
 
 const STATUS_MS = 20_000
-/** Committing hashes all that has changed: the first time everything. */
+/** Committing hashes all changed files; the first commit hashes everything. */
 const COMMIT_MS = 300_000
 const TEXT_MS = 60_000
 const CHECKOUT_MS = 300_000
-/** A message of a commit may be as long as its author likes; longer ones are not taken. */
+/** Authors may write commit messages of any length; longer ones are refused. */
 const COMMIT_BYTES = 2_097_152
 /** A path has at most 4096 bytes, each of which may take six in JSON. */
 const LINE_BYTES = 32_768
 const MAX_PATH_BYTES = 4096
 
-/** The agent of the repository, and how the caller reaches it. */
+/** The agent that owns the repository, and how to reach it. */
 export interface RepositoryAccess {
   agentd: AgentdClient
   target: AgentdTarget
-  /** The epoch of the operation: agentd refuses a lower one than it has seen. */
+  /** The epoch of the operation: agentd refuses epochs lower than the highest it has seen. */
   epoch: number
   signal: AbortSignal
 }
@@ -56,7 +56,7 @@ const change = z.union([
   }),
 ])
 
-/** The parts of a workspace that git's trees lack, as agentd said: see `Extras` there. */
+/** The parts of a workspace that git's trees lack, as agentd reports them: see `Extras` there. */
 const extras = z.object({
   folders: z.array(path),
   modes: z.array(z.object({ path, mode: z.number().int().min(0).max(0o777) })),
@@ -66,7 +66,7 @@ const extras = z.object({
 export type Extras = z.output<typeof extras>
 const extrasResult = z.object({ lost: z.array(text) })
 
-/** An agentd of the version before gives no reasons and extras. */
+/** An agentd of the previous version returns no reasons and extras. */
 const committed = z.object({
   commit: hash,
   tree: hash,
@@ -81,7 +81,7 @@ const committed = z.object({
     .default([]),
   extras: extras.optional(),
 })
-/** A commit as agentd made or found it; `object` is what git stores of it, without its header. */
+/** A commit that agentd created or found; `object` is git's stored form, without its header. */
 export interface CheckedCommit {
   commit: string
   tree: string
@@ -92,7 +92,7 @@ export interface CheckedCommit {
   extras: Extras | undefined
 }
 
-/** How the repository is now. @throws AgentdError */
+/** The current state of the repository. @throws AgentdError */
 export async function readRepository(
   { agentd, target }: Pick<RepositoryAccess, 'agentd' | 'target'>,
   signal: AbortSignal,
@@ -100,20 +100,20 @@ export async function readRepository(
   return agentd.json(target, { path: '/v1/repository', timeoutMs: STATUS_MS, signal }, repositoryStatus)
 }
 
-/** Commits what has changed. @throws AgentdError, also for a commit that is not what its id says. */
+/** Commits all changes. @throws AgentdError, including for a commit that does not match its id. */
 export async function commitAll(access: RepositoryAccess, request: CommitRequest): Promise<CheckedCommit> {
   const limits = { timeoutMs: COMMIT_MS, maxBytes: COMMIT_BYTES }
   const call = { method: 'POST', path: '/v1/repository/commit', json: request, ...limits }
   const { commit, tree, object: base64, ...rest } = await ask(access, call, committed)
   const object = Buffer.from(base64, 'base64')
   if (commitHash(object) !== commit || treeOf(object) !== tree)
-    throw new AgentdError('bad_answer', 'agentd answered a commit that is another one than it says')
+    throw new AgentdError('bad_answer', 'agentd returned a commit that does not match its id')
   return { commit, tree, object, leftOut: leftOutLines(rest), extras: rest.extras }
 }
 
 const UNKNOWN_REASON = 'it holds a secret or cannot be kept'
 
-/** A line for each path, and one for the paths that a rule of `.gitignore` excludes. */
+/** A line for each path, and one for each rule of `.gitignore` that excludes paths. */
 function leftOutLines({
   leftOut,
   reasons,
@@ -134,13 +134,13 @@ function leftOutLines({
 export const commitHash = (object: Buffer): string =>
   createHash('sha1').update(`commit ${object.length}\0`).update(object).digest('hex')
 
-/** The tree of a commit; undefined for what is no commit. */
+/** The tree of a commit; undefined if it is not a commit. */
 export const treeOf = (object: Buffer): string | undefined =>
   /^tree ([0-9a-f]{40})\n/.exec(object.toString('latin1', 0, 46))?.[1]
 
 /**
  * The changes from one commit to another; everything without `from`.
- * @throws AgentdError `not_found` where one of the commits is not there.
+ * @throws AgentdError `not_found` if one of the commits does not exist.
  */
 export async function* readChanges(
   { agentd, target, signal }: RepositoryAccess,
@@ -155,10 +155,10 @@ export async function* readChanges(
   yield* jsonLines(readWithin(response), LINE_BYTES, change)
 }
 
-/** Where a text is read, which needs no epoch: nothing changes by it. */
+/** For reading, which changes nothing and needs no epoch. */
 type Reading = Omit<RepositoryAccess, 'epoch'>
 
-/** A text of the repository, at most `max` bytes of it. */
+/** A text of the repository, cut after `max` bytes. */
 interface Cut {
   text: string
   truncated: boolean
@@ -173,7 +173,7 @@ export function readDiff(
   return readText(access, `/v1/repository/diff?${query}`, max)
 }
 
-/** The files of a commit, a line `<size> <path>` each. @throws AgentdError */
+/** The files of a commit, one line `<size> <path>` each. @throws AgentdError */
 export function readFiles(access: Reading, { commit, max }: { commit: string; max: number }): Promise<Cut> {
   return readText(access, `/v1/repository/files?${new URLSearchParams({ commit, max: `${max}` })}`, max)
 }
@@ -183,7 +183,7 @@ async function readText({ agentd, target, signal }: Reading, path: string, max: 
   return { text: storable(body.toString('utf8')), truncated: headers.truncated === 'true' }
 }
 
-/** Makes the working tree that of a commit. @throws AgentdError `not_found` where the commit is not there. */
+/** Resets the working tree to a commit. @throws AgentdError `not_found` if the commit does not exist. */
 export async function resetTo(access: RepositoryAccess, commit: string): Promise<void> {
   await ask(access, {
     method: 'POST',
@@ -193,7 +193,7 @@ export async function resetTo(access: RepositoryAccess, commit: string): Promise
   })
 }
 
-/** Extras as they are in the database. */
+/** Parses extras stored in the database. */
 export const readExtras = (stored: unknown): Extras | null => extras.safeParse(stored).data ?? null
 
 /**
@@ -205,7 +205,7 @@ export async function restoreExtras(access: RepositoryAccess, wanted: Extras): P
   return (await ask(access, request, extrasResult)).lost
 }
 
-/** Makes the objects of one commit out of a git-fast-import stream. @throws AgentdError */
+/** Creates the objects of one commit from a git-fast-import stream. @throws AgentdError */
 export async function importStream(
   access: RepositoryAccess,
   stream: Readable,
@@ -214,7 +214,7 @@ export async function importStream(
   return ask(access, { method: 'PUT', path: '/v1/repository/import', body: stream, timeoutMs }, imported)
 }
 
-/** Makes a commit whose tree is there. @throws AgentdError */
+/** Creates a commit whose tree exists. @throws AgentdError */
 export async function adoptCommit(access: RepositoryAccess, object: Buffer): Promise<void> {
   await ask(access, {
     method: 'POST',
@@ -223,7 +223,7 @@ export async function adoptCommit(access: RepositoryAccess, object: Buffer): Pro
   })
 }
 
-/** Sends a fenced request. */
+/** Sends a request with the epoch. */
 function ask<T>(
   { agentd, target, epoch, signal }: RepositoryAccess,
   request: AgentdRequest,
@@ -232,7 +232,7 @@ function ask<T>(
   return agentd.json(target, { ...request, epoch, signal }, shape)
 }
 
-/** A text as PostgreSQL can store it. */
+/** Converts a text into one that PostgreSQL can store. */
 function storable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed()
 }

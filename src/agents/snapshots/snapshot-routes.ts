@@ -27,7 +27,7 @@ const NETWORK_SETTING = 'BERTH_SNAPSHOT_NETWORK'
 export function snapshotRoutes({ pool, prisma, config, agentd, operations }: AgentServices): Route[] {
   const isConfigured = config.BERTH_SNAPSHOT_NETWORK !== 'none'
 
-  /** @throws ApiError 400 where the settings say that there are no snapshots. */
+  /** @throws ApiError 400 if the settings disable snapshots. */
   function requireStorage(): void {
     if (isConfigured) return
     throw contractError(
@@ -46,8 +46,8 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       tag: TAG,
       summary: 'List the snapshots of an agent',
       description:
-        `The newest first. ${PAGED_BY_HEADER} A reset adds the snapshot to which it went once more: the first one is how ` +
-        'the workspace is.',
+        `Newest first. ${PAGED_BY_HEADER} A reset adds its target snapshot again, so the first entry ` +
+        'shows the workspace.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       query: z.object({ ...paging(SHOWN, 100) }),
@@ -69,8 +69,8 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       tag: TAG,
       summary: 'Compare two snapshots of an agent',
       description:
-        'What is other in `to` than in `from`, whichever is the older one. The agent compares them in its repository, so it has ' +
-        'to run; 409 where that does not have one of them any more, as behind a restore.',
+        'The changes from `from` to `to`, whichever is older. The agent compares them in its repository, ' +
+        'so it has to run; 409 if the repository no longer has one of them, for example after a restore.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       bound: 'agentFiles',
@@ -96,10 +96,10 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       path: `${SNAPSHOTS}/sync`,
       id: 'getSyncStatus',
       tag: TAG,
-      summary: 'Ask whether snapshots are taken, and when the last one was',
+      summary: 'Check whether snapshots are enabled, and when the last one was taken',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'How it is.', body: syncStatus },
+      success: { status: 200, description: 'The state of snapshots.', body: syncStatus },
       async handle({ agent }) {
         const { agentId, lastSync } = agent
         const status = { agentId, configured: isConfigured, lastSync }
@@ -122,15 +122,15 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       tag: TAG,
       summary: 'Save the workspace of an agent as a snapshot now',
       description:
-        'Commits what has changed, and pins the tree of the commit on IPFS. `leftOut` lists what is not in it: files that ' +
-        '`.gitignore` excludes, that have the name or the content of a key or the value of a secret, or that git cannot ' +
-        'keep. A line with the exact path of a file in `.gitignore`, such as `!/workspace/tests/key.pem`, lets in a file ' +
-        'that only looks like a key. If nothing has changed there is no new snapshot. 503 if IPFS or the agent cannot be ' +
-        'reached.',
+        'Commits the changes, and pins the commit’s tree on IPFS. `leftOut` lists files that are not in ' +
+        'it: files that `.gitignore` excludes, that have the name or content of a key or the value of a ' +
+        'secret, or that git cannot store. A line with a file’s exact path in `.gitignore`, such as ' +
+        '`!/workspace/tests/key.pem`, includes a file that only looks like a key. Without changes there is ' +
+        'no new snapshot. 503 if IPFS or the agent cannot be reached.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'It is saved.', body: synced },
-      otherSuccess: { status: 202, description: 'It is being saved.', body: syncing },
+      success: { status: 200, description: 'The workspace is saved.', body: synced },
+      otherSuccess: { status: 202, description: 'The workspace is being saved.', body: syncing },
       operation: true,
       async handle({ agent, ...asked }) {
         requireStorage()
@@ -152,16 +152,16 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       path: `${SNAPSHOTS}/reset`,
       id: 'resetAgent',
       tag: TAG,
-      summary: 'Put a snapshot in the place of the workspace of an agent',
+      summary: 'Reset the workspace of an agent to a snapshot',
       description:
-        'Only one of its own history. What the workspace is now is saved as a snapshot first; what is ignored stays. ' +
-        'Then `build` and `start` run; the gateway goes on. 503 where IPFS or the agent cannot be reached.',
+        'Only to a snapshot of its own history. Saves the current workspace as a snapshot first; ignored files stay. ' +
+        'Then `build` and `start` run; the gateway keeps running. 503 if IPFS or the agent is unreachable.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: resetBody,
       invalidBody: messages.invalidSnapshotCid,
-      success: { status: 200, description: 'The workspace is the snapshot’s.', body: reset },
-      otherSuccess: { status: 202, description: 'It is being reset.', body: resetting },
+      success: { status: 200, description: 'The workspace matches the snapshot.', body: reset },
+      otherSuccess: { status: 202, description: 'The workspace is being reset.', body: resetting },
       errors: [404],
       operation: true,
       async handle({ agent, body: { snapshotCid }, ...asked }) {
@@ -188,11 +188,11 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
 }
 
 const commitGone = (cause: Error) =>
-  new ApiError(409, 'snapshot_gone', 'The repository of the agent does not have both snapshots any more', {
+  new ApiError(409, 'snapshot_gone', 'The repository of the agent no longer has both snapshots', {
     cause,
   })
 
-/** Statuses of failures that are not 500, by the operation's code. */
+/** Statuses other than 500 for failures, by the operation's code. */
 const STATUSES: Record<string, number> = {
   storage_not_configured: 400,
   snapshot_not_found: 404,

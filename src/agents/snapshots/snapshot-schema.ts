@@ -10,8 +10,8 @@ export const snapshot = z.object({
   snapshotCid: z.string().describe('A folder on IPFS: the tree of the commit.'),
   userId: z.string(),
   commitSha: z.string().nullable().describe('The commit in the agent’s git repository.'),
-  changeSummary: z.string().nullable().describe('What is other than in the one before, for people.'),
-  contentDiff: z.string().nullable().describe('Unified, against the one before; at most 64 KiB.'),
+  changeSummary: z.string().nullable().describe('A readable summary of the changes since the previous snapshot.'),
+  contentDiff: z.string().nullable().describe('Unified diff against the previous snapshot, at most 64 KiB.'),
   createdAt: z.string(),
 })
 export type SnapshotRecord = z.output<typeof snapshot>
@@ -21,7 +21,7 @@ export const snapshotList = z.object({ agentId: z.string(), snapshots: z.array(s
 export const syncStatus = z.object({
   agentId: z.string(),
   configured: z.boolean().describe('Whether snapshots are taken.'),
-  missing: z.array(z.string()).optional().describe('The settings for want of which they are not.'),
+  missing: z.array(z.string()).optional().describe('The missing settings, if snapshots are not configured.'),
   lastSync: z.string().nullable(),
   message: z.string(),
 })
@@ -30,13 +30,13 @@ export const synced = z.object({
   success: z.literal(true),
   message: z.string(),
   lastSync: z.string(),
-  snapshotCid: z.string().describe('The newest snapshot: a new one, or the one that there was.'),
+  snapshotCid: z.string().describe('The newest snapshot, whether new or existing.'),
   commitSha: z.string(),
-  changeSummary: z.string().nullable().describe('Null where nothing had changed.'),
+  changeSummary: z.string().nullable().describe('Null if nothing had changed.'),
   leftOut: z
     .array(z.string())
     .describe('Files that are not in the snapshot, each with the reason: `<path>: <reason>`.'),
-  details: z.string().optional().describe('The same in one text.'),
+  details: z.string().optional().describe('The same as one text.'),
 })
 export const syncing = z.object({
   success: z.literal(true),
@@ -55,15 +55,15 @@ const ofHistory = cid
       return z.NEVER
     }
   })
-  .describe('Of the history of this agent; any version and base.')
+  .describe('A snapshot of this agent’s history; any CID version and base.')
 
 export const diffQuery = z.object({ from: ofHistory, to: ofHistory })
 export const diff = z.object({
   agentId: z.string(),
   from: z.string(),
   to: z.string(),
-  diff: z.string().describe('Unified, as git has it; empty where both are the same. At most 256 KiB.'),
-  truncated: z.boolean().describe('Whether there is more of it.'),
+  diff: z.string().describe('Unified diff in git’s format; empty if both are the same. At most 256 KiB.'),
+  truncated: z.boolean().describe('True if the diff was cut.'),
 })
 
 export const resetBody = z.object({ snapshotCid: ofHistory })
@@ -76,6 +76,6 @@ export const reset = z.object({
   lost: z
     .array(z.string())
     .optional()
-    .describe('Empty folders and permissions that could not be brought back, and why.'),
+    .describe('Empty folders and permissions that could not be restored, and why.'),
 })
 export const resetting = reset.extend({ operation: startedOperation })

@@ -1,6 +1,6 @@
 /**
- * The history of an agent's workspace: rows of `snapshot`, each of which keeps its content on IPFS. The newest one is
- * how the workspace is; a reset adds the one to which it went once more.
+ * The history of an agent's workspace: rows of `snapshot`, each of which keeps its content on IPFS. The newest matches
+ * the workspace; a reset adds its target snapshot again.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { UUID, uuidv7 } from 'uuidv7'
@@ -13,21 +13,21 @@ import type { Agent } from '../agent.ts'
 import { type Extras, readExtras } from './repository.ts'
 import type { SnapshotRecord } from './snapshot-schema.ts'
 
-/** Snapshots that a history shows where nobody asks for more. */
+/** Number of snapshots in a history by default. */
 export const SHOWN = 10
 
-/** A snapshot that is to be written. */
+/** The data of a snapshot to be written. */
 export interface Content {
   network: Network
   /** CIDv1 in base32. */
   cid: string
   commitSha: string
-  /** The commit as git stores it, without its header. */
+  /** The commit in git's stored form, without its header. */
   commitObject: Buffer
   treeSha: string
-  /** Paths of files that are executable. */
+  /** Paths of executable files. */
   executables: string[]
-  /** The parts of the workspace that the tree lacks; null if they are not known. */
+  /** The parts of the workspace that the tree lacks; null if unknown. */
   extras: Extras | null
 }
 
@@ -35,7 +35,7 @@ export interface StoredSnapshot extends Content {
   id: string
 }
 
-/** The difference from the snapshot before; null where it is not known. */
+/** The difference from the previous snapshot; null if unknown. */
 export interface Difference {
   changeSummary: string | null
   contentDiff: string | null
@@ -82,7 +82,7 @@ async function findNewest(
   }
 }
 
-/** The newest {@link SHOWN} snapshots, the newest first. */
+/** The newest {@link SHOWN} snapshots, newest first. */
 export async function listSnapshots(
   prisma: PrismaClient,
   agent: Pick<Agent, 'id' | 'agentId'>,
@@ -91,7 +91,7 @@ export async function listSnapshots(
   return rows.map(({ id: _, ...snapshot }) => snapshot)
 }
 
-/** A page of a history, the newest first. @param page.before only snapshots older than the one with this id. */
+/** A page of a history, newest first. @param page.before returns only snapshots older than this id. */
 export async function readPage(
   prisma: PrismaClient,
   { id: agentRow, agentId }: Pick<Agent, 'id' | 'agentId'>,
@@ -115,7 +115,7 @@ export async function readPage(
   }))
 }
 
-/** Adds a snapshot to the history, as the newest. Its content is held, and the agent's row locked, by the caller. */
+/** Adds a snapshot to the history, as the newest. The caller keeps its content pinned, and the agent's row locked. */
 export async function insertSnapshot(
   tx: Prisma.TransactionClient,
   agent: Pick<Agent, 'id' | 'workspaceId' | 'userId'>,
@@ -153,7 +153,7 @@ export async function noteExtras(
   await tx.snapshot.update({ where: { id: newest.id }, data: { extras } })
 }
 
-/** An id above another one, also where a clock was set back meanwhile: the order of ids is that of the history. */
+/** An id higher than another one, even if a clock was set back: ids order the history. */
 export function idAfter(previous: string | undefined): string {
   const id = uuidv7()
   if (!previous || id > previous) return id
@@ -162,9 +162,8 @@ export function idAfter(previous: string | undefined): string {
 }
 
 /**
- * Removes from a history what its policy does not keep, and has the content released; that of which another row is left
- * is kept by whoever releases it. The policy keeps the newest `keep`
- * snapshots, and beside them the last one of each of the last `keepDays` days, in UTC.
+ * Removes snapshots that the policy does not keep from a history, and releases their content; content with another row
+ * stays. The policy keeps the newest `keep` snapshots, plus the last one of each of the last `keepDays` days, in UTC.
  */
 export async function pruneSnapshots(
   db: Queryable,
@@ -174,12 +173,12 @@ export async function pruneSnapshots(
   await releaseContent(db, (await pruneHistory.run(db, id, keep, keepDays)).rows)
 }
 
-/** Removes a whole history, and has its content released. */
+/** Removes a whole history, and releases its content. */
 export async function removeSnapshots(db: Queryable, { id }: Row): Promise<void> {
   await releaseContent(db, (await removeHistory.run(db, id)).rows)
 }
 
-/** Why the last sync of an agent failed, for people; undefined where it did not, or there was none. */
+/** Why the last sync of an agent failed, for people; undefined if it succeeded, or if there was none. */
 export async function lastFailure(
   db: Queryable,
   { agentId }: Pick<Agent, 'agentId'>,

@@ -1,4 +1,4 @@
-/** Scheduled tasks of an agent: jobs of the engine's own cron. */
+/** Scheduled tasks of an agent, which are jobs of the engine's own cron. */
 import { z } from 'zod'
 import { contractError, messages, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
@@ -7,11 +7,13 @@ import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
 import { type Job, job, jobs, type newTask, runs, started, type taskChanges } from './task-schema.ts'
 
 const MAX_TASKS = 20
-/** A turn that takes longer is cancelled, where its task does not say. */
+/** A longer turn is cancelled, unless its task sets another limit. */
 const TURN_SECONDS = 300
-/** The engine lists at most so many at a time. */
+/** The engine lists at most this many at a time. */
 const PAGE = 200
-/** The engine and its plugins declare jobs of their own, and make them again when they are gone: they are no tasks of clients. */
+/**
+ * The engine and its plugins declare their own jobs and recreate them when they are gone. These are not clients' tasks.
+ */
 const isTask = ({ declarationKey }: Job) => declarationKey === undefined
 
 export class Tasks {
@@ -21,7 +23,7 @@ export class Tasks {
     this.#agentd = agentd
   }
 
-  /** Oldest first. @param failure what is answered where that fails. */
+  /** Oldest first. @param failure the message if that fails. */
   async list(
     agent: Agent,
     includeDisabled: boolean,
@@ -39,7 +41,7 @@ export class Tasks {
     return found
   }
 
-  /** @throws ApiError 400 for what the engine refuses, and for one task too many. */
+  /** @throws ApiError 400 if the engine refuses the task, or if it is one too many. */
   async create(agent: Agent, task: z.output<typeof newTask>): Promise<Job> {
     const failure = messages.createTaskFailed
     if ((await this.list(agent, true, failure)).length >= MAX_TASKS) throw tooMany()
@@ -48,14 +50,14 @@ export class Tasks {
         ? { sessionTarget: 'isolated', ...task, payload: { timeoutSeconds: TURN_SECONDS, ...task.payload } }
         : { sessionTarget: 'main', ...task }
     const created = await this.#call(agent, 'cron.add', params, job, failure)
-    // Other tasks may have been made meanwhile: of those that came last, each goes by itself.
+    // Concurrent requests may have created other tasks: each of those over the limit removes its own.
     const rank = (await this.list(agent, true, failure)).findIndex(({ id }) => id === created.id)
     if (rank < MAX_TASKS) return created
     await this.#call(agent, 'cron.remove', { id: created.id }, z.unknown(), failure)
     throw tooMany()
   }
 
-  /** @throws ApiError 404; 400 for what the engine refuses. */
+  /** @throws ApiError 404; 400 if the engine refuses the change. */
   async update(agent: Agent, id: string, patch: Partial<z.output<typeof taskChanges>>): Promise<Job> {
     await this.find(agent, id)
     return this.#call(agent, 'cron.update', { id, patch }, job)
@@ -67,7 +69,7 @@ export class Tasks {
     await this.#call(agent, 'cron.remove', { id }, z.unknown())
   }
 
-  /** Starts it now, whatever its schedule says; the engine runs it in the background. @throws ApiError 404 */
+  /** Starts it now, whatever its schedule; the engine runs it in the background. @throws ApiError 404 */
   async run(agent: Agent, id: string): Promise<z.output<typeof started>> {
     await this.find(agent, id)
     return this.#call(agent, 'cron.run', { id, mode: 'force' }, started)

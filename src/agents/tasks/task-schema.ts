@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { limit, oneOrMore, text, visibleText } from '../../http/shapes.ts'
 
 const MIN_EVERY_MS = 60_000
-/** Far more than anybody waits, and a number that all understand. */
+/** Longer than anybody waits, and a number that every program handles. */
 const MAX_MS = 10 * 365 * 86_400_000
 
 const staggerMs = z.number().int().min(0).max(MAX_MS).optional()
@@ -11,7 +11,7 @@ const at = z.object({
   kind: z.literal('at'),
   at: z.iso
     .datetime({ offset: true, local: true, error: 'must be an ISO 8601 time' })
-    .describe('Once, at this time; UTC where it does not say.'),
+    .describe('Once, at this time; UTC unless it has an offset.'),
 })
 const every = z.object({
   kind: z.literal('every'),
@@ -28,7 +28,7 @@ const cron = z.object({
   staggerMs,
 })
 
-/** Clients call the text of a payload by either name. */
+/** Clients use either name for the text of a payload. */
 const words = { text: text(100_000).optional(), message: text(100_000).optional() }
 
 const payload = z
@@ -72,10 +72,10 @@ const fields = {
   sessionTarget: z
     .enum(['main', 'isolated'])
     .describe(
-      '`main` takes system events, `isolated` turns of the agent; unless told, what the payload needs.',
+      '`main` accepts system events, `isolated` turns of the agent; by default the one that the payload needs.',
     ),
   wakeMode: z.enum(['now', 'next-heartbeat']),
-  delivery: delivery.describe('Where the result goes: nowhere unless told.'),
+  delivery: delivery.describe('Where the result is sent; nowhere by default.'),
 }
 
 /** `POST A/tasks` (contract 4.3): name, schedule and payload are required. */
@@ -88,7 +88,7 @@ export const newTask = z.object({
   delivery: fields.delivery.default({ mode: 'none' }),
 })
 
-/** `PUT A/tasks/{jobId}`: any part; what is absent stays. */
+/** `PUT A/tasks/{jobId}`: absent fields stay unchanged. */
 export const taskChanges = z
   .object(fields)
   .partial()
@@ -106,18 +106,18 @@ export const taskQuery = z.object({
   includeDisabled: z
     .enum(['true', 'false'], 'must be true or false')
     .optional()
-    .describe('Whether tasks that are switched off are listed as well.'),
+    .describe('Whether to include disabled tasks.'),
 })
 
 export const runQuery = z.object({ limit: limit(50, 200) })
 
-/** A job as the engine has it; what it says more is passed on. */
+/** A job in the engine's format; additional fields are passed on. */
 export const job = z.looseObject({
   id: z.string(),
   name: z.string(),
   enabled: z.boolean(),
   createdAtMs: z.number(),
-  /** Only on what the engine keeps for itself. */
+  /** Only on the engine's own jobs. */
   declarationKey: z.string().optional(),
 })
 export type Job = z.output<typeof job>

@@ -8,7 +8,7 @@ import { PROFILE } from '../../storage/unixfs-write.ts'
 import { describeTemplate } from './describe.ts'
 import type { Template } from './template.ts'
 
-/** The version with which the bundled templates were tried. */
+/** The version that the bundled templates were tested with. */
 const ENGINE_VERSION = '2026.9.6'
 const FOLDER = join(import.meta.dirname, 'bundled')
 
@@ -19,7 +19,7 @@ export interface BundledTemplate extends Template {
 
 let loaded: Promise<BundledTemplate[]> | undefined
 
-/** All of them, by slug. They are read once; a failure is not kept. */
+/** All of them, by slug. Reads them once, and retries after a failure. */
 export function bundledTemplates(): Promise<BundledTemplate[]> {
   loaded ??= load().catch((error) => {
     loaded = undefined
@@ -74,13 +74,13 @@ async function readFiles(folder: string): Promise<BundledTemplate['files']> {
   )
 }
 
-/** An id that stays the same wherever Berth runs, and as long as the slug does. */
+/** An id that depends only on the slug, so that it is the same in every Berth. */
 function idOf(slug: string): string {
   const number = BigInt(`0x${createHash('sha256').update(slug).digest('hex')}`)
   return `t${number.toString(36).slice(0, 7)}`
 }
 
-/** The CID that an upload of these files would have. Nothing is stored: Berth has the files. */
+/** The CID that an upload of these files would have. Stores nothing, because Berth has the files. */
 async function cidOf(files: BundledTemplate['files']): Promise<string> {
   const source = files.map(({ path, text }) => ({ path, content: Buffer.from(text) }))
   const nowhere = { put: async (cid: CID) => cid }

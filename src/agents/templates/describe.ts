@@ -2,26 +2,26 @@
 import { checkManifest, type Manifest } from '../../../agentd/manifest-check.ts'
 import type { TemplateDetails } from './template.ts'
 
-/** Longer READMEs are cut: lists carry them. */
+/** Longer READMEs are cut, because lists contain them. */
 const README_CHARACTERS = 10_000
 
-/** The files of a template that say what it is; null where one is missing. */
+/** The files of a template that describe it; null if one is missing. */
 export interface TemplateTexts {
   manifest: string | null
   readme: string | null
-  /** The template has a folder `workspace`. */
+  /** True if the template has a folder `workspace`. */
   hasWorkspace: boolean
 }
 
 export interface Described {
   manifest: Manifest
-  /** Undefined where the manifest names none. */
+  /** Undefined if the manifest names none. */
   slug: string | undefined
   name: string
   details: Omit<TemplateDetails, 'openclawVersion' | 'version' | 'commitSha' | 'git'>
 }
 
-/** @returns what the template is, or what is wrong with it, one line each. */
+/** @returns the template's description, or its faults, one line each. */
 export function describeTemplate(texts: TemplateTexts): Described | { errors: string[] } {
   const errors = [
     ...(texts.readme === null ? ['README.md is missing'] : []),

@@ -1,4 +1,4 @@
-/** Reading the snapshot of an agent as what may become a template. */
+/** Reads an agent's snapshot as a potential template. */
 
 import { CID } from 'multiformats/cid'
 import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
@@ -12,13 +12,13 @@ import { describeTemplate } from './describe.ts'
 import { MAX_PATHS, type TemplateSource } from './source.ts'
 
 export const README_BYTES = 1_048_576
-/** For a whole snapshot. */
+/** Time limit for a whole snapshot. */
 const READ_MS = 30_000
 
 /**
- * Reads what a snapshot of an agent says of itself as a template.
+ * Reads a snapshot's own description as a template.
  * @param cid CIDv1 in base32; undefined for the newest snapshot.
- * @throws ApiError 404 `Snapshot not found` where it is not in the agent's history; StorageError.
+ * @throws ApiError 404 `Snapshot not found` if it is not in the agent's history; StorageError.
  */
 export async function inspectSnapshot(
   { prisma, storages }: Pick<AgentServices, 'prisma' | 'storages'>,
@@ -33,7 +33,7 @@ export async function inspectSnapshot(
     root: CID.parse(snapshot.cid),
     signal: AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]),
   }
-  // The root must be here at all: else every file would be missing.
+  // The root must exist here; otherwise every file would seem to be missing.
   await source.storage.resolve(source.root, { signal: source.signal })
   const [manifest, readme, workspace] = await Promise.all([
     readText(source, 'manifest.json', MANIFEST_BYTES),
@@ -72,12 +72,12 @@ function lookUp({ storage, root, signal }: Source, path: string) {
   })
 }
 
-/** A text file, cut after `maxBytes` and made one that PostgreSQL can hold; null where there is none. */
+/** A text file, cut after `maxBytes` and made storable for PostgreSQL; null if there is none. */
 async function readText(source: Source, path: string, maxBytes: number): Promise<string | null> {
   if ((await lookUp(source, path))?.type !== 'file') return null
   const { storage, root, signal } = source
   const chunks: Uint8Array[] = []
-  // A byte more than the bound: a file that is too large must not pass as its beginning.
+  // One byte more than the limit, so that a file that is too large does not pass as its beginning.
   for await (const chunk of storage.cat(root, { path, length: maxBytes + 1, signal })) chunks.push(chunk)
   return Buffer.concat(chunks).toString('utf8').replaceAll('\0', '').toWellFormed()
 }

@@ -1,4 +1,4 @@
-/** Making, changing and archiving the templates of a workspace. */
+/** Creates, changes and archives the templates of a workspace. */
 
 import { CID } from 'multiformats/cid'
 import { isUniqueViolation } from '../../db/database-errors.ts'
@@ -20,9 +20,9 @@ import { requireTemplate } from './template-store.ts'
 type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages'>
 
 /**
- * Makes a template. The body's fields win over the manifest's.
+ * Creates a template. The body's fields take precedence over the manifest's.
  * @throws ApiError 400 for a source that cannot be a template, or without a description; 409 for a slug that another
- *   template of the workspace has, or one that ships with Berth; StorageError.
+ *   template of the workspace or a template that ships with Berth has; StorageError.
  */
 export async function makeTemplate(
   services: Services,
@@ -33,7 +33,7 @@ export async function makeTemplate(
   const described = requireFit(source.described)
   const name = given.name ?? given.nameOverride ?? described.name
   const slug = given.slug ?? given.slugOverride ?? described.slug ?? slugOf(name)
-  if (!slug) throw badRequest('slug: must be given, since none can be made of the name')
+  if (!slug) throw badRequest('slug: must be given, since none can be derived from the name')
   const { engineVersion: openclawVersion, commitSha, git } = source
   const details = merge({ ...described.details, openclawVersion, version: 1, commitSha, git }, given)
   if (!details.description) throw badRequest('description: must be given, since the manifest has none')
@@ -48,8 +48,8 @@ export async function makeTemplate(
 }
 
 /**
- * Changes a template of the workspace. New files renew all columns that follow from them; the texts for people stay
- * where the body does not change them.
+ * Changes a template of the workspace. New files update all columns derived from them; texts for people stay unless the
+ * body changes them.
  * @throws ApiError as {@link makeTemplate}; 403 for one that ships with Berth, 404.
  */
 export async function changeTemplate(
@@ -85,8 +85,8 @@ export async function changeTemplate(
 }
 
 /**
- * Archives a template of the workspace: nobody finds it any more, its slug is free, and agents that were made from it
- * go on. Archived templates that no agent needs any more are forgotten.
+ * Archives a template of the workspace: it is no longer found, its slug is free, and agents made from it keep running.
+ * Also deletes archived templates that no agent needs.
  * @throws ApiError 403 for one that ships with Berth, 404.
  */
 export async function archiveTemplate(
@@ -104,8 +104,8 @@ export async function archiveTemplate(
 }
 
 /**
- * Forgets the archived templates of a workspace that no agent was made from which is still there, and has their content
- * released. No agent can be made from these any more, so none comes to need one meanwhile.
+ * Deletes the archived templates of a workspace that have no remaining agents, and releases their content. Archived
+ * templates cannot be used for new agents, so none becomes needed in between.
  */
 export async function forgetArchived(db: Queryable, workspaceId: string): Promise<void> {
   const { rows } = await deleteArchived.run(db, workspaceId)
@@ -113,7 +113,7 @@ export async function forgetArchived(db: Queryable, workspaceId: string): Promis
   await releaseContent(db, released)
 }
 
-/** @throws ApiError 400 with the first fault; all of them are in `Error-Detail`. */
+/** @throws ApiError 400 with the first fault; `Error-Detail` lists all of them. */
 function requireFit(described: Described | { errors: string[] }): Described {
   if (!('errors' in described)) return described
   const { errors } = described
@@ -121,8 +121,8 @@ function requireFit(described: Described | { errors: string[] }): Described {
 }
 
 /**
- * Has the files of the source stored, and runs a change in a transaction.
- * @throws ApiError 409 where it comes to a slug that is taken.
+ * Stores the files of the source, and runs a change in a transaction.
+ * @throws ApiError 409 if a slug is taken.
  */
 async function write(
   { pool, prisma }: Services,
@@ -138,7 +138,7 @@ async function write(
       crashPoint('before-commit')
     })
   } catch (error) {
-    // No row keeps the stored content then, unless another one had the same.
+    // Then no row keeps the stored content, unless another row has the same content.
     if (folder && source?.git) await releaseContent(pool, [{ workspaceId, ...folder }])
     throw isUniqueViolation(error, 'template_slug') ? taken() : error
   }
@@ -152,7 +152,7 @@ interface Written {
 
 type OwnTemplate = Template & { stored: NonNullable<Template['stored']> }
 
-/** A template of the workspace's own, which nobody else changes until the end of the transaction. */
+/** A template that the workspace owns, locked until the end of the transaction. */
 async function lockOwn(tx: Transaction, workspaceId: string, id: string): Promise<OwnTemplate> {
   const template = await requireTemplate(tx, workspaceId, id, 'id', 'change')
   const { stored } = template
@@ -160,7 +160,7 @@ async function lockOwn(tx: Transaction, workspaceId: string, id: string): Promis
   return { ...template, stored }
 }
 
-/** Puts the texts of a request's body over those of a template. */
+/** Applies the texts of a request's body over those of a template. */
 function merge(details: TemplateDetails, given: NewTemplate | TemplateChange): TemplateDetails {
   const { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl } = given
   const texts = { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl }
@@ -170,7 +170,7 @@ function merge(details: TemplateDetails, given: NewTemplate | TemplateChange): T
   }
 }
 
-/** Columns that follow from the files of a template. */
+/** The columns derived from the files of a template. */
 function renew(
   before: TemplateDetails,
   { details }: Described,
@@ -191,7 +191,7 @@ function renew(
   }
 }
 
-/** Half characters of a manifest would be refused by PostgreSQL. */
+/** PostgreSQL would reject a manifest's unpaired surrogates. */
 const toJson = (details: TemplateDetails): TemplateDetails =>
   JSON.parse(
     JSON.stringify(details, (_, value) => (typeof value === 'string' ? value.toWellFormed() : value)),

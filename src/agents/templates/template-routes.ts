@@ -34,13 +34,13 @@ import { categoriesOf, listCategories, listTemplates, placeOf, requireTemplate }
 
 const TAG = 'Templates'
 const TEMPLATES = '/v0/templates'
-/** Most names in a list of branches or tags. */
+/** Maximum number of names in a list of branches or tags. */
 const MAX_REFS = 1000
 const REPOSITORY =
-  'A repository is read while the client waits, for at most a minute: one commit, without its history, submodules and ' +
-  'LFS; at most 1000 files and 32 MiB, and no link that leads out of it. It has to be public, on https, and on the ' +
-  'internet; 400 says why one cannot be read, 502 and 504 that its server failed or was too slow, 429 that too many ' +
-  'are being read.'
+  'Reading a repository takes at most a minute, during which the client waits. Only one commit is read, ' +
+  'without its history, submodules and LFS; at most 1000 files and 32 MiB, and no link that leads out of ' +
+  'it. The repository has to be public, on https and on the internet. 400 explains why it cannot be read; ' +
+  '502 and 504, that its server failed or was too slow; 429, that too many are being read.'
 const byId = z.object({ templateId: z.string() })
 
 type Asked = Pick<Context<unknown, unknown, Validation>, 'principal' | 'body' | 'req' | 'signal'>
@@ -55,7 +55,7 @@ export function templateRoutes(services: AgentServices): Route[] {
     bounds,
   })
 
-  /** The snapshot that a body names, for who may make templates of that agent. */
+  /** The snapshot that a body names, for callers who may create templates from that agent. */
   const ofAgent = async (
     principal: Principal,
     { agentId, snapshotCid }: { agentId: string; snapshotCid?: string | undefined },
@@ -66,7 +66,7 @@ export function templateRoutes(services: AgentServices): Route[] {
     return inspectSnapshot(services, agent, cid, signal)
   }
 
-  /** The source of a template that a body names; undefined where it names none. */
+  /** The source of a template that a body names; undefined if it names none. */
   const inspect = async (
     { principal, body, req, signal }: Asked,
     before?: GitOrigin | null,
@@ -85,9 +85,9 @@ export function templateRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'List templates',
       description:
-        'Those that ship with Berth, then the workspace’s own, by slug; the templates of other workspaces are not ' +
-        `seen. ${PAGED_BY_HEADER} ` +
-        '`featured` are those that ship with Berth; `submittedBy=me` are those that the caller made.',
+        'First those that ship with Berth, then the workspace’s own, by slug. Templates of other ' +
+        `workspaces are not included. ${PAGED_BY_HEADER} \`featured\` selects those that ship with Berth; ` +
+        '`submittedBy=me` selects those that the caller created.',
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: templateQuery,
@@ -113,7 +113,7 @@ export function templateRoutes(services: AgentServices): Route[] {
       path: '/v0/public-templates',
       id: 'listPublicTemplates',
       tag: TAG,
-      summary: 'List what ships with Berth, without a key',
+      summary: 'List the templates that ship with Berth, without a key',
       scope: null,
       origins: 'any',
       success: { status: 200, description: 'The templates.', body: templateList },
@@ -159,16 +159,16 @@ export function templateRoutes(services: AgentServices): Route[] {
       path: TEMPLATES,
       id: 'createTemplate',
       tag: TAG,
-      summary: 'Make a template of an agent’s snapshot, or of a public repository',
+      summary: 'Create a template from an agent’s snapshot, or from a public repository',
       description:
-        'Of a snapshot (`agentId`), or of the newest commit of a branch (`gitUrl`). It ' +
-        'has `manifest.json`, `README.md` and `workspace/`; the manifest says what the body does not: its ' +
-        '`template` has slug, category and tags, its `agent` name and description. Agents of this workspace can be ' +
-        'made from the template at once. Its files are those of the snapshot, all of them: what nobody else in the ' +
-        'workspace shall see is to be removed first.\n\n' +
-        `${REPOSITORY}\n\n` +
-        '400 `Validation failed: …` has the first fault, and `Error-Detail` all of them. A slug is taken within the ' +
-        'workspace: 409 where a template of its own, or one that ships with Berth, has it.',
+        'From a snapshot (`agentId`), or from the newest commit of a branch (`gitUrl`). ' +
+        'The source contains `manifest.json`, `README.md` and `workspace/`. The manifest ' +
+        'supplies fields that the body omits: its `template` has slug, category and ' +
+        'tags, its `agent` name and description. Agents of this workspace can use the ' +
+        'template at once. It contains all files of the source: remove anything first ' +
+        `that others in the workspace must not see.\n\n${REPOSITORY}\n\n400 \`Validation ` +
+        'failed: …` names the first fault, and `Error-Detail` all of them. 409 if ' +
+        'another template of the workspace, or one that ships with Berth, has the slug.',
       scope: 'org:agents:write',
       callers: ['workspace'],
       body: newTemplate,
@@ -186,10 +186,10 @@ export function templateRoutes(services: AgentServices): Route[] {
       id: 'validateTemplate',
       tag: TAG,
       summary: 'Check whether a snapshot or a public repository can be a template',
-      description: `\`errors\` has all that keeps it from being one. ${REPOSITORY}`,
+      description: `\`errors\` lists every obstacle. ${REPOSITORY}`,
       scope: 'org:agents:read',
       body: validation,
-      success: { status: 200, description: 'What is in it, and what is wrong with it.', body: validated },
+      success: { status: 200, description: 'Its contents, and its faults.', body: validated },
       errors: [404, 502, 504],
       async handle(asked) {
         const source = (await inspect(asked)) as TemplateSource
@@ -250,10 +250,10 @@ export function templateRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Change a template, or give it new files',
       description:
-        'With `agentId` (and `snapshotCid`) its files become those of that snapshot, with `gitUrl`, `branch`, `ref` or ' +
-        '`path` those of that repository, where what is not given stays as it was. An empty body reads the repository ' +
-        'again that the template is of. `version` grows with each; agents that are there already stay as they are. 403 ' +
-        'for templates that ship with Berth.',
+        'With `agentId` (and `snapshotCid`) its files become those of that snapshot. With `gitUrl`, ' +
+        '`branch`, `ref` or `path` they become those of that repository, and omitted fields keep their ' +
+        'value. An empty body reads the template’s repository again. `version` grows with each change of ' +
+        'files; existing agents stay unchanged. 403 for templates that ship with Berth.',
       scope: 'org:agents:write',
       params: byId,
       body: templateChange,
@@ -265,7 +265,7 @@ export function templateRoutes(services: AgentServices): Route[] {
         const isAsked = body.agentId !== undefined || namesRepository(body) || Object.keys(body).length === 0
         const source = isAsked ? await inspect(asked, details.git) : undefined
         if (!source && namesRepository(body))
-          throw badRequest('gitUrl: must be given, since the template is of no repository')
+          throw badRequest('gitUrl: must be given, since the template does not come from a repository')
         const template = await changeTemplate(services, principal, params.templateId, { given: body, source })
         return { body: { success: true, template: toTemplateRecord(template) } }
       },
@@ -277,11 +277,11 @@ export function templateRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Archive a template',
       description:
-        'It is found no more, and its slug is free; agents that were made from it go on. It may be submitted again. ' +
-        '403 for templates that ship with Berth.',
+        'It is no longer found, and its slug is free; agents made from it keep running. It may be ' +
+        'submitted again. 403 for templates that ship with Berth.',
       scope: 'org:agents:write',
       params: byId,
-      success: { status: 200, description: 'It is archived.', body: archived },
+      success: { status: 200, description: 'The template is archived.', body: archived },
       errors: [404],
       async handle({ principal, params }) {
         const { name } = await archiveTemplate(services, principal, params.templateId)
@@ -291,7 +291,7 @@ export function templateRoutes(services: AgentServices): Route[] {
   ]
 }
 
-/** @throws ApiError 400 for a token that we cannot have made. */
+/** @throws ApiError 400 for a token that Berth cannot have issued. */
 function readPlace(token: string | undefined): string | undefined {
   if (!token) return undefined
   const place = Buffer.from(token, 'base64').toString('latin1')

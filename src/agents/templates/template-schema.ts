@@ -8,16 +8,16 @@ const address = text(2048).regex(/^https?:\/\/\S+$/, 'must be an http or https a
 const slug = text(100).regex(TEMPLATE_SLUG, 'must have lower-case letters, digits and single hyphens only')
 const name = visibleText(100)
 
-const snapshotCid = text(512).describe('Of the agent’s history. Not given: the newest one.')
-const agentId = text(64).describe('An agent of the workspace, of whose snapshot the template is made.')
+const snapshotCid = text(512).describe('A snapshot of the agent’s history. Default: the newest one.')
+const agentId = text(64).describe('The agent of the workspace whose snapshot becomes the template.')
 const source = { agentId: agentId.optional(), snapshotCid: snapshotCid.optional(), ...repository }
 
-/** Fields of a template that a body may set, beside its manifest. */
+/** Fields of a template that a body may set in addition to its manifest. */
 const given = {
   name: name.optional(),
-  nameOverride: name.optional().describe('As `name`.'),
+  nameOverride: name.optional().describe('The same as `name`.'),
   slug: slug.optional(),
-  slugOverride: slug.optional().describe('As `slug`.'),
+  slugOverride: slug.optional().describe('The same as `slug`.'),
   description: visibleText(10_000).optional(),
   longDescription: text(10_000).nullable().optional(),
   category: visibleText(100).optional(),
@@ -42,7 +42,7 @@ export type TemplateChange = z.output<typeof templateChange>
 export const validation = z.object(source).superRefine(requireSource)
 export type Validation = z.output<typeof validation>
 export const refSearch = ofRepository.extend({
-  search: text(255).optional().describe('What the names have in them, in any case.'),
+  search: text(255).optional().describe('Text that the name contains, in any case.'),
 })
 
 export const templateQuery = z.object({
@@ -57,7 +57,7 @@ export const templateQuery = z.object({
 
 export const templateList = z.object({
   templates: z.array(templateRecord),
-  categories: z.array(z.string()).describe('Of all templates that the caller sees, not of this page only.'),
+  categories: z.array(z.string()).describe('Of all templates that the caller can see, not only of this page.'),
 })
 export const oneTemplate = z.object({ template: templateRecord })
 export const submitted = z.object({ success: z.literal(true), template: templateRecord })
@@ -70,10 +70,10 @@ export const validated = z.object({
   files: z.array(z.string()).describe('Paths, at most 1000.'),
   commitSha: z.string(),
 })
-const names = z.array(z.string()).describe('At most 1000.')
+const names = z.array(z.string()).describe('Names, at most 1000.')
 export const branchList = z.object({ branches: names })
 export const refList = z.object({
   branches: names,
   tags: names,
-  defaultBranch: z.string().nullable().describe('Null where the server does not say.'),
+  defaultBranch: z.string().nullable().describe('Null if the server does not report it.'),
 })

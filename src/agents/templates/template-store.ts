@@ -1,4 +1,4 @@
-/** Reading templates: the rows of a workspace, and those that ship with Berth. Nobody sees the rows of others. */
+/** Reads templates: the rows of a workspace, and those that ship with Berth. Rows of other workspaces are invisible. */
 import type { Queryable } from '../../db/pool.ts'
 import {
   findAnyTemplate,
@@ -12,14 +12,14 @@ import { notFound } from '../../errors.ts'
 import { bundledTemplates } from './bundled.ts'
 import { TEMPLATE_ID, TEMPLATE_SLUG, type Template } from './template.ts'
 
-/** How a template is found: to be read, so that nobody archives it before the commit, or so that nobody else changes it. */
+/** How to find a template: for reading, locked against archiving until the commit, or locked against all changes. */
 const FIND = { read: findTemplate, use: findTemplateToUse, change: findTemplateToChange }
 
 /**
  * The template that a workspace means by an id or a slug: one of its own, or one that ships with Berth.
  * @param by whether `key` is an id, a slug, or may be either.
- * @param to why, see {@link FIND}.
- * @throws ApiError 404 where there is none, or it was archived.
+ * @param to the purpose, see {@link FIND}.
+ * @throws ApiError 404 if there is none, or if it was archived.
  */
 export async function requireTemplate(
   db: Queryable,
@@ -36,7 +36,7 @@ export async function requireTemplate(
   return found
 }
 
-/** The template that an agent was made from, archived or not; undefined where Berth no longer has it. */
+/** The template that an agent was made from, archived or not; undefined if Berth no longer has it. */
 export async function templateOf(db: Queryable, templateId: string): Promise<Template | undefined> {
   const own = (await findAnyTemplate.first(db, templateId)) as Template | undefined
   return own ?? (await bundledTemplates()).find(({ id }) => id === templateId)
@@ -45,13 +45,13 @@ export async function templateOf(db: Queryable, templateId: string): Promise<Tem
 export interface TemplateFilter {
   category?: string | undefined
   featured?: boolean | undefined
-  /** Only those that this user made. */
+  /** Only templates that this user created. */
   submittedBy?: string | undefined
 }
 
 /**
- * A page of what a workspace sees: first what ships with Berth, then its own templates, each by slug.
- * @param page.after only those behind the one with this {@link placeOf}.
+ * A page of the templates visible to a workspace: first those that ship with Berth, then its own, each by slug.
+ * @param page.after returns only templates after this {@link placeOf}.
  */
 export async function listTemplates(
   db: Queryable,
@@ -83,17 +83,17 @@ export async function listTemplates(
 const SHIPPED = '0'
 const OWN = '1'
 
-/** The place of a template in the order of lists. */
+/** The position of a template in the order of lists. */
 export const placeOf = ({ slug, stored }: Pick<Template, 'slug' | 'stored'>): string =>
   `${stored === null ? SHIPPED : OWN}${slug}`
 
-/** Every category of what a workspace sees, by name. */
+/** Every category of the templates visible to a workspace, by name. */
 export async function listCategories(db: Queryable, workspaceId: string): Promise<string[]> {
   const { rows } = await readCategories.run(db, workspaceId)
   return categoriesOf(await bundledTemplates(), rows)
 }
 
-/** @param more categories beside those of `templates`. */
+/** @param more categories in addition to those of `templates`. */
 export function categoriesOf(templates: Template[], more: { category: string }[] = []): string[] {
   const all = [...templates.map(({ details }) => details), ...more]
   return [...new Set(all.map(({ category }) => category))].sort()

@@ -1,9 +1,9 @@
-/** A template of agents, wherever it comes from, and as clients see it. */
+/** A template for agents, whatever its source, and its format for clients. */
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import type { Network } from '../../storage/port.ts'
 
-/** The description of a template, beside its name and slug. Stored as JSON with the templates of workspaces. */
+/** The description of a template, apart from its name and slug. Stored as JSON with the templates of workspaces. */
 const templateDetails = z.object({
   description: z.string(),
   longDescription: z.string().nullable(),
@@ -12,7 +12,7 @@ const templateDetails = z.object({
   authorLogoUrl: z.string().nullable(),
   category: z.string(),
   tags: z.array(z.string()),
-  /** Version of the engine that it was made on. */
+  /** Version of the engine that it was created on. */
   openclawVersion: z.string(),
   requiredSecrets: z.array(
     z.object({
@@ -26,11 +26,14 @@ const templateDetails = z.object({
   includedSkillCids: z.array(z.string()),
   defaultVibe: z.string().nullable(),
   defaultEmoji: z.string().nullable(),
-  /** Grows with each snapshot that is put in place of another. */
+  /** Grows with each new snapshot or commit that replaces its files. */
   version: z.number(),
-  /** The commit that it was made of, in an agent's history or a repository; null for a template that ships with Berth. */
+  /**
+   * The commit that it was created from, in an agent's history or a repository; null for a template that ships with
+   * Berth.
+   */
   commitSha: z.string().nullable(),
-  /** The repository that it was made of; null for those of snapshots, and those that ship with Berth. */
+  /** The repository that it was created from; null for templates from snapshots, and for those that ship with Berth. */
   git: z.object({ url: z.string(), ref: z.string().nullable(), path: z.string() }).nullable(),
 })
 export type TemplateDetails = z.output<typeof templateDetails>
@@ -41,9 +44,9 @@ export interface Template {
   name: string
   details: TemplateDetails
   snapshotCid: string
-  /** The template's folder on IPFS; null where its files ship with Berth. */
+  /** The template's folder on IPFS; null if its files ship with Berth. */
   stored: { network: Network; executables: string[] } | null
-  /** The user who made it. */
+  /** The user who created it. */
   submittedBy: string | null
   createdAt: string | null
   updatedAt: string | null
@@ -67,7 +70,7 @@ export const templateRecord = z.object({
   partnerUrl: z.string().nullable(),
   partnerLogoUrl: z.string().nullable(),
   snapshotCid: z.string(),
-  featured: z.boolean().describe('Those that ship with Berth are.'),
+  featured: z.boolean().describe('True for those that ship with Berth.'),
   sortOrder: z.number(),
   status: z.literal('published'),
   archived: z.literal(false),
@@ -79,11 +82,11 @@ export const templateRecord = z.object({
   createdAt: z.string().nullable(),
   updatedAt: z.string().nullable(),
   submittedBy: z.string().nullable(),
-  gitUrl: z.string().nullable().describe('The repository that it was made of.'),
+  gitUrl: z.string().nullable().describe('The repository that it was created from.'),
   gitCommitSha: z.string().nullable(),
 })
 
-/** The template as clients see it. `partner…` is how older clients call the author; nothing here has a price. */
+/** The template as clients see it. `partner…` are older clients' names for the author; nothing here has a price. */
 export function toTemplateRecord(template: Template): z.output<typeof templateRecord> {
   const { id, name, slug, details, snapshotCid, stored, createdAt, updatedAt, submittedBy } = template
   const { commitSha, git, ...shown } = details

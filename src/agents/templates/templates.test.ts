@@ -1,4 +1,4 @@
-/** The templates that ship with Berth, and what makes a folder one. */
+/** The templates that ship with Berth, and the requirements for a template folder. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,18 +22,18 @@ const described = (more: Partial<typeof texts>) => {
   return 'errors' in found ? assert.fail(found.errors.join()) : found
 }
 
-describe('a folder as a template', () => {
-  it('a folder as a template needs a manifest, a README and a workspace', () => {
+describe('template folders', () => {
+  it('a template folder needs a manifest, a README and a workspace', () => {
     assert.deepEqual(describeTemplate({ manifest: null, readme: null, hasWorkspace: false }), {
       errors: ['manifest.json is missing', 'README.md is missing', 'workspace/ is missing'],
     })
   })
-  it('a folder as a template needs a valid manifest', () => {
+  it('a template folder needs a valid manifest', () => {
     assert.deepEqual(describeTemplate({ ...texts, readme: null, manifest: '{"version":2}' }), {
       errors: ['agent is required', 'version must be 1', 'README.md is missing'],
     })
   })
-  it('a folder as a template is named by its manifest alone', () => {
+  it('a template folder gets its name only from its manifest', () => {
     const { name, slug, details } = described({})
     assert.deepEqual([name, slug], ['Librarian', undefined])
     assert.deepEqual(details, {
@@ -50,7 +50,7 @@ describe('a folder as a template', () => {
       defaultEmoji: null,
     })
   })
-  it('a folder as a template says what it needs', () => {
+  it('a template folder describes what it needs', () => {
     const cid = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
     const { slug, details } = described({
       manifest: manifest({
@@ -73,14 +73,14 @@ describe('a folder as a template', () => {
     assert.deepEqual(includedSkillCids, [cid])
     assert.deepEqual([details.defaultVibe, details.defaultEmoji], ['quiet', '📚'])
   })
-  it('a folder as a template has the beginning of a long README', () => {
+  it('a template folder keeps only the beginning of a long README', () => {
     const { longDescription } = described({ readme: 'x'.repeat(20_000) }).details
     assert.equal(longDescription?.length, 10_000)
     assert.ok(longDescription?.endsWith('x…'))
   })
 })
 
-describe('the templates that ship with Berth', async () => {
+describe('templates that ship with Berth', async () => {
   const templates = await bundledTemplates()
 
   it('the templates that ship with Berth are named by their folders, and have ids', () => {
@@ -92,18 +92,18 @@ describe('the templates that ship with Berth', async () => {
     assert.equal(new Set(templates.map(({ id }) => id)).size, templates.length)
   })
   for (const { slug, files, details, snapshotCid } of templates) {
-    it(`the template ${slug} has a manifest for a template of that name, and says what it is`, () => {
+    it(`the template ${slug} has a manifest for a template of that name, and a description`, () => {
       const text = files.find(({ path }) => path === 'manifest.json')?.text ?? ''
       const checked = checkManifest(text)
       assert.ok('manifest' in checked)
       assert.equal(checked.manifest.template?.slug, slug)
       assert.ok(details.description && details.longDescription && details.tags.length > 0)
       assert.ok(files.some(({ path }) => path === 'workspace/AGENTS.md'))
-      // The files of its identity are made from what the owner says of the agent.
+      // The files of its identity are created from what the owner enters for the agent.
       for (const own of ['IDENTITY', 'USER'])
         assert.ok(!files.some(({ path }) => path === `workspace/${own}.md`))
     })
-    it(`the template ${slug} has the CID that an upload of it has`, async () => {
+    it(`the template ${slug} has the same CID as an upload of it`, async () => {
       const dir = await mkdtemp(join(tmpdir(), 'berth-template-'))
       const storage = createEmbeddedStorage({ dir, network: 'private', offline: true })
       await storage.start()
@@ -127,7 +127,7 @@ async function* entries(files: { path: string; text: string }[]): AsyncGenerator
   }
 }
 
-describe('the server of the page', async () => {
+describe('page server', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-page-'))
   await cp(join(import.meta.dirname, 'bundled/page/workspace'), dir, { recursive: true })
   await mkdir(join(dir, 'site/sub'))
@@ -148,7 +148,7 @@ describe('the server of the page', async () => {
   const get = (path: string, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual', ...init })
 
-  it('the server of the page serves files with their types, and folders by their index', async () => {
+  it('the page server returns files with their types, and folders by their index', async () => {
     const page = await get('/')
     assert.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html; charset=utf-8'])
     assert.match(await page.text(), /<head><base href="\/">/)
@@ -160,7 +160,7 @@ describe('the server of the page', async () => {
     assert.equal(again.status, 304)
     assert.equal((await get('/sub/', { method: 'HEAD' })).status, 200)
   })
-  it('the server of the page lets links lead to the same place under a path', async () => {
+  it('the page server makes links lead to the same place under a path', async () => {
     const headers = { 'x-forwarded-prefix': '/page' }
     assert.match(await (await get('/sub/', { headers })).text(), /<base href="\/page\/sub\/">/)
     assert.equal((await get('/sub', { headers })).headers.get('location'), '/page/sub/')
@@ -177,10 +177,10 @@ describe('the server of the page', async () => {
     '/%zz',
     '/..%5cserver.mjs',
   ])
-    it(`the server of the page has nothing at ${path}`, async () => {
+    it(`the page server has nothing at ${path}`, async () => {
       assert.equal((await get(path)).status, 404)
     })
-  it('the server of the page takes GET and HEAD only', async () => {
+  it('the page server accepts only GET and HEAD', async () => {
     const refused = await get('/', { method: 'POST', body: 'x' })
     assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD'])
   })

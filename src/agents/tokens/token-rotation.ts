@@ -1,10 +1,10 @@
-/** New gateway tokens for many agents, as `POST /v0/agents/{agentId}/gateway-token/rotate` makes them for one. */
+/** Rotates the gateway tokens of many agents, as `POST /v0/agents/{agentId}/gateway-token/rotate` does for one. */
 import { eachRow, type PrismaClient } from '../../db/prisma.ts'
 import { ApiError } from '../../errors.ts'
 import { rotateGatewayToken } from './token-service.ts'
 
 export interface TokenRotation {
-  /** When the rotation was begun. The time identifies it: run again with the same one, it goes on where it was interrupted. */
+  /** When the rotation began. The time identifies it: a run with the same time resumes where it was interrupted. */
   begun: Date
   /** Only agents of this workspace. */
   workspaceId?: string | undefined
@@ -12,7 +12,7 @@ export interface TokenRotation {
   agentId?: string | undefined
 }
 
-/** The agents of a rotation: those that were there when it was begun. */
+/** The agents of a rotation: those that existed when it began. */
 const agentsOf = ({ begun, workspaceId, agentId }: TokenRotation) => ({
   deletedAt: null,
   createdAt: { lt: begun },
@@ -24,10 +24,10 @@ export const countAgents = (prisma: PrismaClient, rotation: TokenRotation): Prom
   prisma.agent.count({ where: agentsOf(rotation) })
 
 /**
- * Gives each agent another gateway token, once in a rotation, and enqueues its restart. The operations of the restarts
- * record which agents are done, so an interrupted rotation can go on for as long as those are kept.
- * @param onProgress how many agents are done.
- * @returns how many agents have new tokens; those that are deleted meanwhile have none.
+ * Gives each agent a new gateway token, once per rotation, and enqueues its restart. The restart operations record
+ * which agents are done, so an interrupted rotation can resume as long as they are kept.
+ * @param onProgress called with the number of agents done.
+ * @returns how many agents have new tokens; agents deleted during the rotation have none.
  */
 export async function rotateGatewayTokens(
   prisma: PrismaClient,

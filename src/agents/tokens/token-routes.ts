@@ -17,9 +17,9 @@ const gatewayToken = z.object({
   baseUrl: z.string().describe('The same for HTTP.'),
 })
 
-const platformToken = z.object({ token: z.string().describe('A JWT, for one hour.') })
+const platformToken = z.object({ token: z.string().describe('A JWT, valid for one hour.') })
 
-/** `GET A/platform/whoami`: the agent, and by what the caller reached it. */
+/** `GET A/platform/whoami`: the agent, and the caller's kind of token. */
 const identity = z.object({
   agentId: z.string(),
   name: z.string(),
@@ -29,7 +29,10 @@ const identity = z.object({
   tokenKind: z.enum(['gateway', 'platform', 'key']).describe('`key`: an API key of the workspace.'),
 })
 
-/** Routes of the tokens that open an agent, and of the platform tokens that it mints for itself (contract 5.4). */
+/**
+ * Routes of the tokens that give access to an agent, and of the platform tokens that it mints for itself (contract
+ * 5.4).
+ */
 export function tokenRoutes({ prisma, config, access, operations }: AgentServices): Route[] {
   return [
     agentRoute({
@@ -39,11 +42,11 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       tag: TAG,
       summary: 'Get the gateway token of an agent',
       description:
-        'Its holder may do with the agent what a key with the scope can, but for this, its rotation, deleting the ' +
-        'agent and attaching secrets to it.',
+        'Its holder may do with the agent whatever a key with the scope may, except this, its rotation, ' +
+        'deleting the agent and attaching secrets to it.',
       // The token lets its holder write.
       scope: 'org:agents:write',
-      success: { status: 200, description: 'The token, and where it is good.', body: gatewayToken },
+      success: { status: 200, description: 'The token, and the URLs that accept it.', body: gatewayToken },
       async handle({ agent }) {
         return { body: { token: agent.gatewayToken, ...agentUrls(config, agent.agentId) } }
       },
@@ -55,8 +58,8 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       tag: TAG,
       summary: 'Replace the gateway token of an agent',
       description:
-        'The old one, and platform tokens that the agent got by it, are 401 from now on, and what they had open is ' +
-        'closed. The agent restarts; the answer does not wait for that, unless `Prefer` says so.',
+        'The old token, and the agent’s platform tokens minted with it, return 401 from now on, and their ' +
+        'connections are closed. The agent restarts; the response does not wait for that, unless `Prefer` says so.',
       scope: 'org:agents:write',
       operation: true,
       success: { status: 200, description: 'The new token.', body: gatewayToken },
@@ -74,10 +77,10 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       tag: TAG,
       summary: 'Get a platform token',
       description:
-        'For an hour it is a key for this agent; where the operator says so, it also sees the rest of the workspace. ' +
-        'It ends with the gateway token.',
+        'For an hour it works as a key for this agent; if the operator allows it, it can also see the ' +
+        'rest of the workspace. It expires when the gateway token changes.',
       scope: 'org:agents:write',
-      // No platform token: those that mint one another would never end.
+      // Closed to platform tokens: tokens that mint one another would never end.
       callers: ['gateway'],
       success: { status: 200, description: 'The token.', body: platformToken },
       async handle({ agent }) {
@@ -92,7 +95,7 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       path: `${PLATFORM}/whoami`,
       id: 'whoami',
       tag: TAG,
-      summary: 'Tell which agent this is',
+      summary: 'Identify the agent and the caller’s token',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The agent.', body: identity },

@@ -4,11 +4,11 @@ import { enqueue, isRepeat } from '../../operations/enqueue.ts'
 import { type Agent, lockAgent, newGatewayToken, notifyAgent } from '../agent.ts'
 
 /**
- * Gives an agent another gateway token. With the commit the old one opens nothing any more, platform tokens that
- * were minted under it neither; web processes close what it has opened, and the gateway is started again. A repeat
- * under the same idempotency key changes nothing.
- * @returns the token as it is now, and the operation that starts the gateway.
- * @throws ApiError 404 when the agent was deleted meanwhile, 422 when the key named another request.
+ * Gives an agent a new gateway token. From the commit on, the old token and platform tokens minted under it are
+ * invalid; web processes close their connections, and the gateway restarts. A repeat under the same idempotency key
+ * changes nothing.
+ * @returns the current token, and the operation that restarts the gateway.
+ * @throws ApiError 404 if the agent was deleted, 422 if the key was used for another request.
  */
 export function rotateGatewayToken(
   prisma: PrismaClient,

@@ -5,21 +5,21 @@ import { nextPageHeaders, nextPageToken, paging, readPageToken } from '../../htt
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { askAgent, restartNeeded } from '../engine-call.ts'
 
-/** 240 samples of some 150 bytes, and room. */
+/** 240 samples of about 150 bytes, plus a margin. */
 const MAX_BYTES = 131_072
 const MOST_SAMPLES = 240
 const FAILURE = 'Failed to read what the agent uses'
 
 const bytes = z.number().nonnegative()
 const usage = z.object({
-  memoryLimitBytes: bytes.nullable().describe('Null where the agent has no limit of its own: as a process.'),
+  memoryLimitBytes: bytes.nullable().describe('Null if the agent has no limit of its own because it runs as a process.'),
   disk: z.object({ usedBytes: bytes, limitBytes: bytes }),
   samples: z
     .array(
       z.object({
         at: z.string().max(40),
         memoryBytes: bytes.describe('Resident memory of all its processes.'),
-        cpus: z.number().nonnegative().describe('Processors used on average since the sample before.'),
+        cpus: z.number().nonnegative().describe('Average number of processors used since the previous sample.'),
         diskBytes: bytes,
         processes: z.number().int().nonnegative(),
       }),
@@ -44,14 +44,14 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
       tag: 'Agents',
       summary: 'List how much memory each agent uses now',
       description:
-        'Of those that run and answer, in the order of the list of agents and with pages as there. A worker reads it every few ' +
-        'seconds of agents that measure every 15 seconds.',
+        'Only agents that run and respond, ordered and paged like the list of agents. Agents measure every ' +
+        '15 seconds; a worker reads them every few seconds.',
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: z.object(paging(1000, 1000)),
       success: {
         status: 200,
-        description: 'What the agents of the workspace use.',
+        description: 'The usage of the workspace’s agents.',
         body: z.object({ usage: z.array(usageNow) }),
       },
       async handle({ principal, query: { limit, pageToken } }) {
@@ -70,10 +70,10 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
       tag: 'Agents',
       summary: 'Read what an agent uses: memory, processor, disk',
       description:
-        'As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.',
+        'Measured in the sandbox every 15 seconds, for the last hour; a restart of the sandbox clears it.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'What it uses.', body: usage },
+      success: { status: 200, description: 'Its usage.', body: usage },
       errors: [409, 503],
       async handle({ agent, signal }) {
         const body = await askAgent(

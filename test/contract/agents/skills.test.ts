@@ -121,7 +121,7 @@ describe('adding a skill', () => {
     assertError(
       await add(cid, { fileId: foreign.id }),
       400,
-      /^fileId: is no file of the workspace with this content/,
+      /^fileId: is not a file of the workspace with this content/,
     )
   })
   it('adding a skill rejects content that is not a skill', async () => {

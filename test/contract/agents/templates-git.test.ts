@@ -194,7 +194,7 @@ describe('rereading a repository', () => {
     const { cid } = await snapshot()
     const changed = (await api.put(path, { agentId: agent.agentId })).body.template
     assert.deepEqual([changed.gitUrl, changed.snapshotCid, changed.version], [null, cid, 4])
-    const message = 'gitUrl: must be given, since the template is of no repository'
+    const message = 'gitUrl: must be given, since the template does not come from a repository'
     assertError(await api.put(path, { branch: 'next' }), 400, message)
   })
 })

@@ -87,10 +87,10 @@ describe('path routes', () => {
         'mappings[0].pathPrefix: /v0, /chat, /config are reserved',
       ]),
       [[{ ...good, protected: 'yes' }], /^mappings\[0\]\.protected: /],
-      [[good, { ...good, port: 3001 }], 'mappings[1].pathPrefix: is that of mappings[0] as well'],
+      [[good, { ...good, port: 3001 }], 'mappings[1].pathPrefix: is the same as in mappings[0]'],
       [
         [good, { port: 3001, pathPrefix: '/good/' }],
-        'mappings[1].pathPrefix: is that of mappings[0] as well',
+        'mappings[1].pathPrefix: is the same as in mappings[0]',
       ],
       [
         Array.from({ length: 11 }, (_, i) => ({ port: 3000, pathPrefix: `/a${i}` })),

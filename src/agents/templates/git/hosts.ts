@@ -1,6 +1,6 @@
 /**
- * Public repositories that templates are made of. Nothing of them is trusted: how long, how much, from where and how
- * many at a time is bounded, and the address that is connected to is the one that was checked (`src/agent-proxy/dial.ts`).
+ * Public repositories as sources of templates. They are untrusted: time, size, origin and concurrency are bounded, and
+ * the address that is connected to is the one that was checked (`src/agent-proxy/dial.ts`).
  */
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,30 +15,30 @@ import { Git, GitFailure } from './program.ts'
 import { type GitFile, readTree, show, staysInside } from './tree.ts'
 
 const LIMITS = {
-  /** For one of them, from its first connection to its last file. */
+  /** For one repository, from its first connection to its last file. */
   totalMs: 60_000,
-  /** Most time without a byte. */
+  /** Maximum time without a byte. */
   idleMs: 20_000,
-  /** Most bytes of the pack of a commit, which has more than the template where that is a folder of it. */
+  /** Maximum bytes of a commit's pack, which is larger than the template if that is only one of its folders. */
   packBytes: 134_217_728,
-  /** Most files and bytes of a template. */
+  /** Maximum files and bytes of a template. */
   maxFiles: 1000,
   maxBytes: 33_554_432,
-  /** Most bytes of the list of branches and tags, as git prints it. */
+  /** Maximum bytes of git's list of branches and tags. */
   refsBytes: 16_777_216,
-  /** Above every fetch: what is older in the folder is of a process that died. */
+  /** Longer than every fetch: older folders belong to dead processes. */
   staleMs: 600_000,
 }
-/** Paths of at most 4096 bytes, for all the files that there may be. */
+/** Enough for all allowed files with paths of 4096 bytes. */
 const LISTING_BYTES = 8_388_608
 const COMMIT = /^[0-9a-f]{40}$/
 
-/** The repository from which a template's files come. */
+/** The repository that a template's files come from. */
 export interface GitOrigin {
   url: string
   /** A branch, tag or commit; null for the default branch. */
   ref: string | null
-  /** A folder below the top, or '' for all. */
+  /** A folder, or '' for the whole repository. */
   path: string
 }
 
@@ -48,21 +48,21 @@ export interface GitTree {
   files: GitFile[]
   /** The contents of all files, by blob id. */
   contents: ReadonlyMap<string, Buffer>
-  /** Files that no template can have, a line each. */
+  /** Files that are not allowed in a template, one line each. */
   problems: string[]
 }
 
 export interface GitRefs {
   branches: string[]
   tags: string[]
-  /** Null where the server does not say. */
+  /** Null if the server does not report it. */
   defaultBranch: string | null
 }
 
 export interface GitHostsOptions {
   /** For temporary folders. */
   dir: string
-  /** Reached although their addresses are private, by http as well. */
+  /** Destinations reached even though their addresses are private, also by http. */
   allowed: readonly Destination[]
   bounds: Bounds
   limits?: Partial<typeof LIMITS>
@@ -70,10 +70,10 @@ export interface GitHostsOptions {
 }
 
 interface Asked {
-  /** For whom. */
+  /** The client to charge. */
   holder: Holder
   log: Logger
-  /** Ends it. */
+  /** Ends the request. */
   signal: AbortSignal
 }
 
@@ -125,7 +125,7 @@ export class GitHosts {
   }
 
   /**
-   * Runs `work` with a git of its own, whose folder is gone afterwards, and the address in the one spelling that was
+   * Runs `work` with its own git, whose folder is removed afterwards, and with the address in the spelling that was
    * checked.
    */
   async #reach<T>(
@@ -164,7 +164,7 @@ export class GitHosts {
     })
   }
 
-  /** @throws ApiError 400 for an address that is not that of a public repository. */
+  /** @throws ApiError 400 unless it is the address of a public repository. */
   #check(text: string): { address: string; protocols: string[] } {
     const url = URL.parse(text)
     const destination = url && parseDestination(url.host, url.protocol === 'http:' ? 80 : 443)
@@ -178,7 +178,7 @@ export class GitHosts {
   }
 }
 
-/** Removes folders that a process left behind which died. */
+/** Removes folders that dead processes left behind. */
 async function removeStale(dir: string, staleMs: number): Promise<void> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   for (const name of await readdir(dir)) {
@@ -249,15 +249,15 @@ const MEANINGS: [RegExp, string][] = [
     'gitUrl: leads to an address that is not https',
   ],
   [
-    // A helper of git that was ended, by a limit of ours, says only that it was.
+    // A git helper that a limit stopped reports only that it was stopped.
     /index-pack|died of signal|File too large|Out of memory|malloc failed|mmap failed|memory exhausted/i,
     'gitUrl: the repository is too large, or damaged',
   ],
 ]
 
 /**
- * The answer to a client about a failure.
- * @param refusal the first of the proxy's: it knows better than git, to which any refusal is the server's.
+ * The API error for a failure.
+ * @param refusal the proxy's first refusal, which is more precise than git: git blames the server for every refusal.
  */
 function toAnswer(error: unknown, refusal: ProxyError | undefined): unknown {
   if (!(error instanceof GitFailure)) return error

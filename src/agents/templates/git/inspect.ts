@@ -1,4 +1,4 @@
-/** Reading a folder of a repository as what may become a template. */
+/** Reads a folder of a repository as a potential template. */
 
 import { MANIFEST_BYTES } from '../../../../agentd/manifest-check.ts'
 import type { TreeChange } from '../../../../agentd/repository/protocol.ts'
@@ -14,7 +14,7 @@ import type { GitFile } from './tree.ts'
 
 const STORE_MS = 60_000
 
-/** Reads what a repository says of itself as a template. @throws ApiError as {@link GitHosts.tree}. */
+/** Reads a repository's own description as a template. @throws ApiError as {@link GitHosts.tree}. */
 export async function inspectRepository(
   { config, storages }: Pick<AgentServices, 'config' | 'storages'>,
   hosts: GitHosts,
@@ -70,12 +70,12 @@ async function* once(bytes: Buffer | undefined): AsyncGenerator<Uint8Array> {
   if (bytes && bytes.length > 0) yield bytes
 }
 
-/** A text file, cut after `maxBytes` and made one that PostgreSQL can hold; null where there is none. */
+/** A text file, cut after `maxBytes` and made storable for PostgreSQL; null if there is none. */
 function textOf({ files, contents }: GitTree, path: string, maxBytes: number): string | null {
   const file = files.find((one) => one.path === path && one.mode !== '120000')
   const bytes = file && contents.get(file.blob)
   if (!bytes) return null
-  // A byte more than the bound: a file that is too large must not pass as its beginning.
+  // One byte more than the limit, so that a file that is too large does not pass as its beginning.
   return bytes
     .subarray(0, maxBytes + 1)
     .toString('utf8')

@@ -1,10 +1,10 @@
-/** How a body names the repository that a template is made of. */
+/** How a body names the repository of a template. */
 import { z } from 'zod'
 import { text } from '../../../http/shapes.ts'
 import { trimSlashes } from '../../../lib/slashes.ts'
 import type { GitOrigin } from './hosts.ts'
 
-/** Names that are no branch or tag (git-check-ref-format), or that git would take for an option. */
+/** Names that are not valid branches or tags (git-check-ref-format), or that git would treat as an option. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: git refuses them
 const NO_REF = /^[-/+]|[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\.lock(\/|$)|[/.]$/
 
@@ -21,24 +21,24 @@ const folder = text(1000)
   .meta({ format: 'folder' })
 const gitUrl = text(2048).meta({ format: 'git-url' })
 
-/** In place of an agent, the fields of a body. */
+/** The fields of a body that replace an agent. */
 export const repository = {
   gitUrl: gitUrl
     .nullish()
-    .describe('In place of `agentId`: the https address of a public repository, as `git clone` takes it.'),
-  branch: gitRef.nullish().describe('Not given: the repository’s default branch.'),
-  ref: gitRef.nullish().describe('In place of `branch`: `refs/heads/main`, a tag, or a commit.'),
-  path: folder.nullish().describe('The folder of the repository that is the template. Not given: all of it.'),
+    .describe('Instead of `agentId`: the https address of a public repository, as for `git clone`.'),
+  branch: gitRef.nullish().describe('Default: the repository’s default branch.'),
+  ref: gitRef.nullish().describe('Instead of `branch`: `refs/heads/main`, a tag, or a commit.'),
+  path: folder.nullish().describe('The folder of the repository that contains the template. Default: the whole repository.'),
 }
 export const ofRepository = z.object({
-  gitUrl: gitUrl.describe('The https address of a public repository, as `git clone` takes it.'),
+  gitUrl: gitUrl.describe('The https address of a public repository, as for `git clone`.'),
 })
 
 type Named = z.output<z.ZodObject<typeof repository>>
 
 /**
- * The repository that a body names; undefined where it names none.
- * @param before where the template came from until now, for what the body leaves out.
+ * The repository that a body names; undefined if it names none.
+ * @param before the template's current origin, for fields that the body omits.
  */
 export function originOf(body: Named, before?: GitOrigin | null): GitOrigin | undefined {
   const url = body.gitUrl ?? before?.url
@@ -56,7 +56,7 @@ export function originOf(body: Named, before?: GitOrigin | null): GitOrigin | un
 export const namesRepository = ({ gitUrl, branch, ref, path }: Named): boolean =>
   [gitUrl, branch, ref, path].some((value) => value != null)
 
-/** The fault of a repository that a body names. */
+/** Reports a faulty source in a body. */
 export function checkSource(
   body: Named & { agentId?: string | undefined },
   context: Pick<z.core.$RefinementCtx, 'addIssue'>,
@@ -67,7 +67,7 @@ export function checkSource(
   if (body.branch && body.ref) refuse('ref', 'cannot be given with branch')
 }
 
-/** Checks a source as {@link checkSource} does, where one of the two must be named. */
+/** Checks a source as {@link checkSource} does, and requires one of the two. */
 export function requireSource(...[body, context]: Parameters<typeof checkSource>): void {
   checkSource(body, context)
   if (body.agentId || body.gitUrl) return

@@ -1,39 +1,39 @@
 /**
- * The git program on what a stranger serves. It has no configuration, credentials or hooks but what stands here, it
- * reaches the network through one proxy only, and nothing is ever checked out: filters, submodules and links that a
- * repository brings along are never acted upon.
+ * Runs git on untrusted repositories. It has no configuration, credentials or hooks except those defined here, and
+ * reaches the network only through one proxy. Nothing is ever checked out, so filters, submodules and links of a
+ * repository never take effect.
  */
 import { spawn } from 'node:child_process'
 
 const STDERR_BYTES = 16_384
 /**
- * For git and each program that it starts: a pack may be made to unfold into any size in memory, or to compute for
- * ever.
+ * For git and each program that it starts: a pack may be crafted to expand to any size in memory, or to compute
+ * forever.
  */
 const MEMORY_KIB = 1_048_576
 const CPU_SECONDS = 120
-/** Exit code of a shell that does not find the program. */
+/** Exit code of a shell that cannot find the program. */
 const NOT_FOUND = 127
 
 export interface GitSettings {
   /** An empty folder, which becomes a bare repository. */
   dir: string
-  /** Port on loopback of the proxy. */
+  /** The proxy's port on loopback. */
   proxyPort: number
-  /** The only protocols by which it may reach a server, also after a redirect. */
+  /** The only protocols for reaching a server, even after a redirect. */
   protocols: readonly string[]
   /** The largest file that it may write. */
   maxFileBytes: number
-  /** Kills what runs. */
+  /** Kills the running command. */
   signal: AbortSignal
 }
 
-/** git ended without success, or was ended. */
+/** git failed, or was stopped. */
 export class GitFailure extends Error {
   override name = 'GitFailure'
-  /** `missing`: there is no git on this machine; `output`: it said more than it may. */
+  /** `missing`: git is not installed; `output`: it printed more than allowed. */
   readonly reason: 'failed' | 'output' | 'missing' | 'aborted'
-  /** The message of git, untranslated. */
+  /** git's message, untranslated. */
   readonly stderr: string
 
   constructor(what: string, reason: GitFailure['reason'], stderr: string) {
@@ -51,8 +51,8 @@ export class Git {
   }
 
   /**
-   * Runs git and resolves to what it printed.
-   * @param options.maxBytes of that.
+   * Runs git and resolves to its output.
+   * @param options.maxBytes limit of the output.
    * @throws GitFailure
    */
   async run(args: string[], options: { maxBytes: number; input?: string }): Promise<Buffer> {
@@ -62,7 +62,7 @@ export class Git {
     const child = spawn('sh', ['-c', limitedTo(maxFileBytes), 'git', ...args], {
       cwd: dir,
       env: environment(this.#settings),
-      // A group of its own, so that what git has started ends with it.
+      // A process group of its own, so that everything that git starts ends with it.
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     })
@@ -104,7 +104,7 @@ export class Git {
   }
 }
 
-/** Starts git under the limits that this system knows; a file's size is in blocks of 512 bytes (POSIX, `ulimit`). */
+/** Starts git under the limits that this system supports; a file's size is in blocks of 512 bytes (POSIX, `ulimit`). */
 function limitedTo(maxFileBytes: number): string {
   const limits = [`-f ${Math.ceil(maxFileBytes / 512)}`, `-v ${MEMORY_KIB}`, `-t ${CPU_SECONDS}`, '-c 0']
   return `${limits.map((limit) => `ulimit ${limit} 2>/dev/null;`).join(' ')} exec git "$@"`
@@ -115,10 +115,10 @@ function environment({ dir, proxyPort, protocols }: GitSettings): Record<string,
     'http.proxy': `http://127.0.0.1:${proxyPort}`,
     'http.followRedirects': 'initial',
     'core.hooksPath': '/dev/null',
-    // Larger ones are passed on as they come, not held in memory.
+    // Larger files are streamed, not held in memory.
     'core.bigFileThreshold': '1m',
     'pack.threads': '1',
-    // A pack stays as it came, whose size is limited.
+    // A pack is kept as received, which limits its size.
     'fetch.unpackLimit': '1',
     'gc.auto': '0',
     'maintenance.auto': 'false',
@@ -149,6 +149,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // The process group has ended already.
+    // The process group has already ended.
   }
 }

@@ -1,13 +1,13 @@
-/** The files of a commit, as git lists them: whoever made the repository may have written anything there. */
+/** Parses git's list of a commit's files, which may contain anything that the repository's author chose. */
 import { isUtf8 } from 'node:buffer'
 import { badRequest } from '../../../errors.ts'
 import { assertEntryName } from '../../../storage/folder.ts'
 
-/** Folders above a file. */
+/** Maximum number of folders above a file. */
 const DEPTH_LIMIT = 50
 
 export interface GitFile {
-  /** Below the folder that was asked for. */
+  /** Relative to the requested folder. */
   path: string
   mode: '100644' | '100755' | '120000'
   /** Id of the blob. */
@@ -16,9 +16,9 @@ export interface GitFile {
 }
 
 /**
- * Reads what `git ls-tree -r -z --long` prints.
- * @returns files and symbolic links, and what in it no template can have, one line each.
- * @throws ApiError 400 for more than a template may have.
+ * Parses the output of `git ls-tree -r -z --long`.
+ * @returns files and symbolic links, and the entries that are not allowed in a template, one line each.
+ * @throws ApiError 400 if it exceeds the limits of a template.
  */
 export function readTree(
   listing: Buffer,
@@ -31,7 +31,7 @@ export function readTree(
     const [, mode = '', blob = '', digits = ''] = /^(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t/.exec(line) ?? []
     const path = line.slice(line.indexOf('\t') + 1)
     if (mode === '160000') problems.push(`${show(path)}: is a submodule, which a template cannot have`)
-    else if (!isPath(path)) problems.push(`${show(path)}: is no name that a file of a template can have`)
+    else if (!isPath(path)) problems.push(`${show(path)}: is not a valid file name in a template`)
     else files.push({ path, mode: mode as GitFile['mode'], blob, size: Number(digits) })
     bytes += Number(digits) || 0
     if (files.length + problems.length > limits.maxFiles)
@@ -41,7 +41,7 @@ export function readTree(
   return { files, problems }
 }
 
-/** The entries; a name that is not UTF-8 becomes one that no file can have. */
+/** The entries; a name that is not UTF-8 becomes an invalid one. */
 function* split(listing: Buffer): Generator<string> {
   for (let from = 0, end = 0; from < listing.length; from = end + 1) {
     end = listing.indexOf(0, from)
@@ -62,8 +62,8 @@ function isPath(path: string): boolean {
 }
 
 /**
- * True for a symbolic link that stays in the folder, whatever other links are there: the target climbs only at its
- * beginning, where its path is one of real folders, and not above the top.
+ * True for a symbolic link that stays in the folder, whatever other links exist: the target climbs only at its
+ * beginning, where its path consists of real folders, and never above the top.
  */
 export function staysInside(path: string, target: string): boolean {
   if (target === '' || target.startsWith('/')) return false

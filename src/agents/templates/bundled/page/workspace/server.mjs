@@ -1,4 +1,4 @@
-/** Serves the folder `site` beside this file, without packages. */
+/** Serves the folder `site` next to this file, without packages. */
 import { createReadStream } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -48,7 +48,7 @@ async function answer(req, res) {
   const path = pathOf(req)
   const found = path === undefined ? undefined : await find(path)
   if (!found) return say(res, 404, 'There is no such page')
-  // Relative links of a folder's page would lead beside it.
+  // Without the slash, relative links of a folder's page would lead next to the folder.
   if (found.isFolder && !path.endsWith('/')) {
     res.writeHead(308, { location: `${prefix}${encodeURI(path)}/`, 'content-length': 0 })
     return res.end()
@@ -72,11 +72,11 @@ async function answer(req, res) {
     'last-modified': modified.toUTCString(),
   })
   if (req.method === 'HEAD' || found.stats.size === 0) return res.end()
-  // A file that grows meanwhile must not be longer than was said.
+  // A file that grows in the meantime must not exceed its announced length.
   pipeline(createReadStream(found.file, { end: found.stats.size - 1 }), res, () => {})
 }
 
-/** The decoded path; undefined for one that does not decode, or has an empty or hidden name or a way up in it. */
+/** The decoded path; undefined if it does not decode, or contains an empty or hidden name or `..`. */
 function pathOf({ url }) {
   try {
     const path = decodeURIComponent(new URL(`http://page${url}`).pathname)
@@ -86,7 +86,7 @@ function pathOf({ url }) {
   }
 }
 
-/** The file that a path means: a folder is its index.html. No link leads out of the site. */
+/** The file for a path; for a folder, its index.html. Links cannot lead out of the site. */
 async function find(path) {
   try {
     const root = await realpath(SITE)
@@ -101,13 +101,13 @@ async function find(path) {
   }
 }
 
-/** The path under which the page is reached, where it is not the root of a host. */
+/** The path under which the page is served, unless it is at the root of a host. */
 function prefixOf({ headers }) {
   const prefix = headers['x-forwarded-prefix'] ?? ''
   return /^(\/[\w-]+)*$/.test(prefix) ? prefix : ''
 }
 
-/** Lets links without a leading slash lead to the same place wherever the page is reached. */
+/** Makes links without a leading slash lead to the same place at every address of the page. */
 function withBase(html, href) {
   if (/<base\s/i.test(html)) return html
   const escaped = href.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
