@@ -25,7 +25,7 @@ export class ProgressReport {
       this.#writing ??= this.#write().finally(() => (this.#writing = undefined))
   }
 
-  /** Writes what is left and resolves when nothing is under way any more. */
+  /** Writes the rest, and resolves when no write is in progress. */
   async close(): Promise<void> {
     this.#closed.abort()
     await this.#writing
@@ -52,7 +52,7 @@ export class ProgressReport {
       const { phase, blocks, bytes, totalBytes } = latest
       await this.#run.report(phase, { blocks, bytes, total_bytes: totalBytes })
     } catch (error) {
-      // Progress is for the eye: a lost lease ends the run elsewhere, and an outage passes.
+      // Progress is only informative: a lost lease ends the run elsewhere, and an outage passes.
       this.#run.log.debug({ err: error }, 'progress not written')
     }
   }

@@ -10,7 +10,10 @@ import type { WorkerServices } from './services.ts'
 
 const services = { agents: undefined } as WorkerServices
 
-/** A folder of handlers, a file for each kind, which declares the kind that `kindOf` says; undefined leaves it out. */
+/**
+ * A folder of handlers, one file per kind, which declares the kind that `kindOf` returns; undefined leaves the file
+ * out.
+ */
 async function folderOf(t: TestContext, kindOf: (kind: string) => string | undefined): Promise<URL> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-handlers-'))
   t.after(() => rm(dir, { recursive: true }))
@@ -22,24 +25,24 @@ async function folderOf(t: TestContext, kindOf: (kind: string) => string | undef
   return pathToFileURL(`${dir}/`)
 }
 
-describe('the registry of handlers', () => {
-  it('the registry of handlers has those of storage alone in a worker that serves no queue of agents', async () => {
+describe('handler registry', () => {
+  it('the handler registry has only storage handlers in a worker without agent queues', async () => {
     const handlers = await loadHandlers(services)
     const kinds = OPERATION_KINDS.filter((kind) => !kind.startsWith('agent.'))
     assert.deepEqual(Object.keys(handlers).sort(), kinds.sort())
   })
 
-  it('the registry of handlers has one of each kind where there are services for agents', async () => {
+  it('the handler registry has one handler of each kind if there are services for agents', async () => {
     const handlers = await loadHandlers({ ...services, agents: {} as NonNullable<WorkerServices['agents']> })
     assert.deepEqual(Object.keys(handlers).sort(), [...OPERATION_KINDS].sort())
   })
 
-  it('the registry of handlers refuses a kind without a handler', async (t) => {
+  it('the handler registry refuses a kind without a handler', async (t) => {
     const folder = await folderOf(t, (kind) => (kind === 'agent.sync' ? undefined : kind))
     await assert.rejects(loadHandlers(services, folder), /no handler in workers.handlers: agent\.sync/)
   })
 
-  it('the registry of handlers refuses a file without a handler, and a handler of no kind', async (t) => {
+  it('the handler registry refuses a file without a handler, and a handler of an unknown kind', async (t) => {
     const folder = await folderOf(t, (kind) => kind)
     await writeFile(new URL('pin-find.ts', folder), '')
     assert.ok((await readdir(folder)).includes('pin-find.ts'))
@@ -51,13 +54,13 @@ describe('the registry of handlers', () => {
     await assert.rejects(loadHandlers(services, named), /no kind of operation in the catalogue: pin-add\.ts/)
   })
 
-  it('the registry of handlers refuses a second handler of a kind', async (t) => {
+  it('the handler registry refuses a second handler of a kind', async (t) => {
     const folder = await folderOf(t, (kind) => kind)
     await writeFile(new URL('pin.ts', folder), "export const add = { kind: 'pin.add', create: () => ({}) }")
     await assert.rejects(loadHandlers(services, folder), /two handlers in workers.handlers: pin\.add/)
   })
 
-  it('the registry of handlers refuses a handler in a file that is named for another resource', async (t) => {
+  it('the handler registry refuses a handler in a file named after another resource', async (t) => {
     const folder = await folderOf(t, (kind) => (kind === 'pin.repair' ? 'agent.push' : kind))
     await assert.rejects(
       loadHandlers(services, folder),
@@ -65,7 +68,7 @@ describe('the registry of handlers', () => {
     )
   })
 
-  it('the registry of handlers finds several handlers in one file, whatever else it exports', async (t) => {
+  it('the handler registry finds several handlers in one file, and ignores other exports', async (t) => {
     const folder = await folderOf(t, (kind) => (kind.startsWith('pin.') ? undefined : kind))
     const pins = OPERATION_KINDS.filter((kind) => kind.startsWith('pin.'))
     const lines = pins.map((kind, i) => `export const h${i} = { kind: '${kind}', create: () => ({}) }`)

@@ -1,6 +1,6 @@
 /**
- * Finds the one handler of each kind of operation: that of `agent.restart` is exported by a file of
- * `workers/handlers` whose name begins with `agent`. No list has to be kept.
+ * Finds the handler of each kind of operation: a file of `workers/handlers` whose name begins with `agent` exports the
+ * handler of `agent.restart`. This needs no list.
  */
 import { readdir } from 'node:fs/promises'
 import { catalog, OPERATION_KINDS, type QueueName } from '../src/operations/catalog.ts'
@@ -11,7 +11,7 @@ const HANDLERS = new URL('handlers/', import.meta.url)
 
 /**
  * The handlers of the kinds that this worker can run.
- * @throws Error where a kind has no handler or two, or a file has none: such a worker must not start.
+ * @throws Error if a kind has no handler or two, or if a file has none: such a worker must not start.
  */
 export async function loadHandlers(services: WorkerServices, folder = HANDLERS): Promise<Handlers> {
   const definitions = await readDefinitions(folder)
@@ -19,7 +19,7 @@ export async function loadHandlers(services: WorkerServices, folder = HANDLERS):
   for (const { kind, create } of definitions) {
     const isOfAgents = (AGENT_QUEUES as readonly QueueName[]).includes(catalog[kind].queue)
     const given = isOfAgents ? services.agents : services
-    // A worker that serves no queue of agents never gets one of these.
+    // A worker without agent queues never receives these kinds.
     if (given) handlers[kind] = create(given as Parameters<typeof create>[0])
   }
   return handlers
@@ -36,16 +36,16 @@ async function readDefinitions(folder: URL): Promise<Definition[]> {
   return definitions
 }
 
-/** The handlers that a file exports; its other exports are left alone. */
+/** The handlers that a file exports; ignores its other exports. */
 async function importHandlers(folder: URL, file: string): Promise<Definition[]> {
   const exported: unknown[] = Object.values(await import(new URL(file, folder).href))
   const found = exported.filter(isDefinition)
   const resource = /^[^.-]*/.exec(file)?.[0]
   const ofNoKind = found.filter(({ kind }) => !Object.hasOwn(catalog, kind))
   if (found.length === 0 || ofNoKind.length > 0)
-    throw new Error(`no kind of operation in the catalogue: ${file}`)
+    throw new Error(`unknown kind of operation: ${file}`)
   const misplaced = found.find(({ kind }) => kind.split('.')[0] !== resource)
-  if (misplaced) throw new Error(`${file} is no file for the handler of ${misplaced.kind}`)
+  if (misplaced) throw new Error(`${file} must not contain the handler of ${misplaced.kind}`)
   return found
 }
 

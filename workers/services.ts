@@ -1,4 +1,4 @@
-/** The parts that handlers are built from, and how a file of `workers/handlers` declares them. */
+/** The services that handlers are built from, and how a file of `workers/handlers` declares them. */
 import type { Destination } from '../src/agent-proxy/destination.ts'
 import type { AgentdClient } from '../src/agents/agentd-client.ts'
 import type { Config } from '../src/config.ts'
@@ -10,7 +10,7 @@ import type { Handler } from '../src/operations/handler.ts'
 import type { SandboxRuntime } from '../src/sandboxes/port.ts'
 import type { Storages } from '../src/storage/open.ts'
 
-/** Queues whose handlers need what agents run in. */
+/** Queues whose handlers need the agents' runtime. */
 export const AGENT_QUEUES = ['agents', 'workspaces'] as const satisfies QueueName[]
 
 export interface StorageWorkerServices {
@@ -20,7 +20,7 @@ export interface StorageWorkerServices {
   stallMs: number
   /** Wait before the second attempt; it grows fourfold up to an hour. */
   retryMs: number
-  /** Content that is not found within this time after the first attempt is `expired`. */
+  /** Content that is not found within this time after the first attempt becomes `expired`. */
   expiryMs: number
   allowPrivateHostNodes: boolean
   webhooks: {
@@ -30,7 +30,7 @@ export interface StorageWorkerServices {
   }
 }
 
-/** The parts that handlers of agents are built from. */
+/** The services that handlers of agents are built from. */
 export interface AgentWorkerServices {
   pool: Pool
   prisma: PrismaClient
@@ -42,14 +42,14 @@ export interface AgentWorkerServices {
 }
 
 export interface WorkerServices extends StorageWorkerServices {
-  /** Undefined in a worker that serves no queue of agents. */
+  /** Undefined in a worker without agent queues. */
   agents: AgentWorkerServices | undefined
 }
 
 export type ServicesOf<K extends OperationKind> =
   K extends KindsOf<{ queue: (typeof AGENT_QUEUES)[number] }> ? AgentWorkerServices : StorageWorkerServices
 
-/** A handler that is still to be given its services. */
+/** A handler that has not received its services yet. */
 export interface Definition<K extends OperationKind = OperationKind> {
   kind: K
   create(services: ServicesOf<K>): Handler<K>

@@ -1,10 +1,10 @@
-/** Contents of files, by git's ids, as `POST /v1/repository/blobs` streams them. */
+/** Reads file contents by git's ids, as `POST /v1/repository/blobs` streams them. */
 import { createHash } from 'node:crypto'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readWithin } from '../../src/agents/agentd-stream.ts'
 import type { RepositoryAccess } from '../../src/agents/snapshots/repository.ts'
 
-/** The bound of agentd on blobs in a request. */
+/** agentd's limit on blobs per request. */
 const BATCH = 1000
 const FIRST_BYTE_MS = 60_000
 /** An id, a size and a blank. */
@@ -12,14 +12,14 @@ const HEADER_BYTES = 64
 
 export interface Blob {
   blob: string
-  /** To be read to its end before the next one is asked for. */
+  /** Read it to its end before asking for the next one. */
   content: AsyncIterable<Uint8Array>
 }
 
 /**
- * Reads blobs, in their order.
- * @param sizeOf what was announced of a blob, in bytes.
- * @throws AgentdError for a content of another size or another id, and for anything else than what was asked for.
+ * Reads blobs in order.
+ * @param sizeOf the announced size of a blob, in bytes.
+ * @throws AgentdError for content of another size or id, and for anything that was not requested.
  */
 export async function* readBlobs(
   access: RepositoryAccess,
@@ -60,7 +60,7 @@ async function* readBatch(
   }
 }
 
-/** The bytes of one blob, which can be read once. */
+/** The bytes of one blob, readable once. */
 class Content implements AsyncIterable<Uint8Array> {
   readonly #chunks: AsyncGenerator<Buffer>
 
@@ -69,11 +69,11 @@ class Content implements AsyncIterable<Uint8Array> {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
-    // Without `return`: one who stops early leaves the rest to be skipped.
+    // Without `return`: if a reader stops early, `skip` discards the rest.
     return { next: () => this.#chunks.next() }
   }
 
-  /** Reads away what nobody has read. */
+  /** Discards the unread rest. */
   async skip(): Promise<void> {
     for await (const _ of this.#chunks);
   }
@@ -89,7 +89,7 @@ async function* verified(reader: ByteReader, blob: string, size: number): AsyncG
     throw new AgentdError('bad_answer', 'agentd sent a file that is another one')
 }
 
-/** Reads a stream by lines and by lengths, chunk by chunk, without ever holding more than one. */
+/** Reads a stream by lines and by lengths, and never holds more than one chunk. */
 class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>
   #rest: Buffer = Buffer.alloc(0)
@@ -98,7 +98,10 @@ class ByteReader {
     this.#chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** The text up to the next line break, which is read as well. @throws AgentdError where none is within `max` bytes. */
+  /**
+   * The text up to the next line break, which is consumed as well. @throws AgentdError if there is none within `max`
+   * bytes.
+   */
   async line(max: number): Promise<string> {
     for (;;) {
       const end = this.#rest.indexOf(10)
@@ -115,7 +118,7 @@ class ByteReader {
     }
   }
 
-  /** The next `size` bytes. @throws AgentdError where there are fewer. */
+  /** The next `size` bytes. @throws AgentdError if there are fewer. */
   async *take(size: number): AsyncGenerator<Buffer> {
     let left = size
     while (left > 0) {
@@ -131,13 +134,13 @@ class ByteReader {
     }
   }
 
-  /** @throws AgentdError where something is left. */
+  /** @throws AgentdError if anything is left. */
   async end(): Promise<void> {
     if (this.#rest.length > 0 || (await this.#next()))
       throw new AgentdError('bad_answer', 'agentd sent more than was asked for')
   }
 
-  /** Reads no more. */
+  /** Stops reading. */
   async close(): Promise<void> {
     await this.#chunks.return?.()
   }

@@ -20,13 +20,13 @@ async function* each(all: Iterable<TreeChange>) {
 }
 
 describe('changes', () => {
-  it('changes are counted for people', async () => {
+  it('changes are summarised for people', async () => {
     const all = [file('a'), file('b', { isNew: false }), gone('c'), gone('d')]
     assert.equal((await count(new Changes([], MOST), all)).summary, '1 added, 1 changed, 2 removed')
     assert.equal((await count(new Changes([], MOST), [gone('c')])).summary, '1 removed')
     assert.equal((await count(new Changes([], MOST), [])).summary, 'nothing changed')
   })
-  it('changes say what is executable after them', async () => {
+  it('changes report which files are executable afterwards', async () => {
     const all = [
       file('b', { mode: '100755' }),
       file('stays-not'),
@@ -36,7 +36,7 @@ describe('changes', () => {
     const changes = await count(new Changes(['goes', 'stays', 'stays-not', 'x'], MOST), all)
     assert.deepEqual(changes.executables, ['b', 'stays', 'x'])
   })
-  it('changes know the sizes of what they bring', async () => {
+  it('changes know the sizes of new content', async () => {
     const changes = await count(new Changes([], MOST), [file('a', { size: 7 })])
     assert.deepEqual([changes.sizeOf(BLOB), changes.sizeOf('2'.repeat(40))], [7, undefined])
   })

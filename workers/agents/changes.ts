@@ -1,13 +1,13 @@
-/** The changes of a commit, counted while they are passed on. */
+/** Counts the changes of a commit while it forwards them. */
 import type { TreeChange } from '../../agentd/repository/protocol.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 
-/** Most characters of the paths of all changes: they are held in memory. */
+/** Maximum characters of all changed paths, which are held in memory. */
 const MAX_CHANGED_PATHS = 67_108_864
-/** Most bytes of the paths of executable files, which are in the row. */
+/** Maximum bytes of the paths of executable files, which are stored in the row. */
 const MAX_EXECUTABLES_BYTES = 8_388_608
 
-/** The changes from one commit to another, of which agentd says what it likes: they are bounded. */
+/** The changes from one commit to another. They are bounded, because agentd is untrusted. */
 export class Changes {
   readonly #executables: Set<string>
   readonly #most: { files: number; bytes: number }
@@ -20,13 +20,16 @@ export class Changes {
   /** Characters of all paths. */
   #length = 0
 
-  /** @param executables paths that were executable before; @param most paths, and bytes of what is new or changed. */
+  /**
+   * @param executables paths that were executable before; @param most maximum paths, and maximum bytes of new or
+   *   changed content.
+   */
   constructor(executables: Iterable<string>, most: { files: number; bytes: number }) {
     this.#executables = new Set(executables)
     this.#most = most
   }
 
-  /** Passes the changes on. @throws AgentdError over a bound. */
+  /** Forwards the changes. @throws AgentdError over a limit. */
   async *count(changes: AsyncIterable<TreeChange>): AsyncGenerator<TreeChange> {
     for await (const change of changes) {
       if (this.#paths.has(change.path)) throw new AgentdError('bad_answer', 'agentd named a path twice')
@@ -51,7 +54,7 @@ export class Changes {
     }
   }
 
-  /** Bytes of a blob that was passed on. */
+  /** Bytes of a blob that was forwarded. */
   sizeOf(blob: string): number | undefined {
     return this.#sizes.get(blob)
   }

@@ -2,7 +2,7 @@
 import type { Agent } from '../../src/agents/agent.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
-/** In bytes: what its plan says, else BERTH_AGENT_DISK_MB. */
+/** In bytes: the plan's limit, or else BERTH_AGENT_DISK_MB. */
 export async function diskBytesOf(
   { prisma, config }: Pick<AgentWorkerServices, 'prisma' | 'config'>,
   { workspaceId }: Pick<Agent, 'workspaceId'>,
@@ -15,8 +15,8 @@ export async function diskBytesOf(
 }
 
 /**
- * Runs `work` while the hard limit of the agent is twice as high: what takes an agent whose disk is full to another state
- * writes first. Where the worker dies in it, the repeat of the operation or the next start sets the limit back.
+ * Runs `work` with twice the agent's hard limit, because changing the state of an agent with a full disk first needs to
+ * write. If the worker dies during the work, the repeat of the operation or the next start resets the limit.
  */
 export async function withMoreDisk<T>(
   services: AgentWorkerServices,

@@ -25,11 +25,11 @@ for (const [what, changes, sentence] of [
   ['was evicted', { cause: 'Evicted: full' }, "the agent's container ended: Evicted: full"],
   ['is paused [report: broken sandboxes]', { state: 'running', fault }, fault],
 ] as const)
-  test(`the end of a sandbox is told that ${what}`, () => {
+  test(`a sandbox's end is explained if it ${what}`, () => {
     assert.equal(describeEnd({ ...sandbox, ...changes }, limit), sentence)
   })
 
-test('outages do not count among the ends of a sandbox [report: broken sandboxes]', () => {
+test('outages do not count as ends of a sandbox [report: broken sandboxes]', () => {
   const attempt = (attempts: number, errorCount: number) =>
     explainStart(new SandboxEnded(sandbox, limit), { operation: { attempts, errorCount } } as never)?.code
   assert.equal(attempt(40, 3), 'outage')

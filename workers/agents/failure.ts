@@ -1,4 +1,4 @@
-/** Errors that keep an agent from starting: for another attempt, or for good. */
+/** Errors that keep an agent from starting, temporarily or for good. */
 
 import { TunnelError } from '../../src/agent-proxy/tunnel-client.ts'
 import { type AgentdClient, AgentdError } from '../../src/agents/agentd-client.ts'
@@ -11,25 +11,25 @@ import { UnfitFolder } from './fast-import.ts'
 export type FailureCode =
   /** The gateway ended, or was not ready in time. */
   | 'gateway_failed'
-  /** The engine refuses its state or its configuration: another start would end the same way. */
+  /** The engine refuses its state or its configuration; another start would end the same way. */
   | 'engine_refused'
-  /** The engine version can neither be found nor made. */
+  /** The engine version does not exist and cannot be created. */
   | 'no_image'
   | 'disk_full'
-  /** It could read Berth's keys, which the operator has not accepted. */
+  /** The agent could read Berth's keys, which the operator has not accepted. */
   | 'not_walled'
-  /** The engine does not get what it needs of the machine. */
+  /** The machine does not meet a need of the engine. */
   | 'unmet_need'
   | 'out_of_memory'
   | 'secrets_unreadable'
-  /** The content of its workspace is not on IPFS any more, or cannot be a workspace. */
+  /** The content of its workspace is no longer on IPFS, or cannot be a workspace. */
   | 'content_lost'
   /** The container ended each time before the gateway was ready. */
   | 'sandbox_ended'
-  /** Docker or the agent proxy was away for as long as we try. */
+  /** Docker or the agent proxy was away during all attempts. */
   | 'outage'
 
-/** The agent did not start, for a reason that another attempt does not remove. */
+/** The agent did not start, for a reason that another attempt does not fix. */
 export class StartFailed extends OperationFailed {
   override name = 'StartFailed'
   declare readonly code: FailureCode
@@ -43,7 +43,7 @@ export class StartFailed extends OperationFailed {
   }
 }
 
-/** The sandbox ended or broke under us: by itself, by hand, or because Docker was restarted. */
+/** The sandbox ended or broke during the operation: by itself, by hand, or because Docker restarted. */
 export class SandboxEnded extends Error {
   override name = 'SandboxEnded'
 
@@ -64,15 +64,15 @@ export function describeEnd(sandbox: Sandbox | undefined, { BERTH_AGENT_MEMORY_M
   return `the agent's container ended: ${sandbox.cause ?? `exit code ${sandbox.exitCode}`}`
 }
 
-/** True for an error about a part that is away, and may be back later. */
+/** True for an error about a component that is away, and may be back later. */
 export function isOutage(error: unknown): boolean {
-  // Room in a cluster comes back as a part does: by itself, or by its operator.
+  // Room in a cluster returns like a component: by itself, or through the operator.
   if (error instanceof SandboxError) return error.code === 'unreachable' || error.code === 'no_room'
   if (error instanceof StorageError) return error.code === 'unavailable' || error.code === 'no_space'
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
 
-/** True where agentd itself does not answer, rather than the agent proxy, which may hang as well. */
+/** True if agentd itself does not respond, rather than the agent proxy, which may hang, too. */
 export async function isSilent(error: unknown, agentd: AgentdClient): Promise<boolean> {
   if (!(error instanceof AgentdError)) return false
   if (error.code === 'timeout') return agentd.isProxyThere()
@@ -85,7 +85,7 @@ const isFinal = (code: string): code is (typeof FINAL)[number] => (FINAL as read
 
 const LOST = ['not_found', 'invalid_object', 'too_large']
 
-/** The failure that an error stands for; undefined when another attempt may do better. */
+/** The final failure for an error; undefined if another attempt may succeed. */
 export function failureOf(error: unknown): StartFailed | undefined {
   if (error instanceof StartFailed) return error
   if (error instanceof SandboxError && isFinal(error.code))
@@ -98,19 +98,19 @@ export function failureOf(error: unknown): StartFailed | undefined {
 }
 
 /**
- * A sandbox may end because Docker is restarted; one that ends at each attempt does so by itself. Attempts that met an outage
- * are not counted.
+ * A sandbox may end because Docker restarts, but one that ends at each attempt does so by itself. Attempts that met an
+ * outage do not count.
  */
 const MAX_ENDS = 5
 
-/** The end of an attempt for an agent that is started: another attempt, or a failure; undefined for an unexpected error. */
+/** How an attempt to start an agent ends: another attempt, or a failure; undefined for an unexpected error. */
 export function explainStart(error: unknown, { operation }: Run): OperationFailed | undefined {
   const hasEnded = error instanceof SandboxEnded
   if (hasEnded && operation.errorCount + 1 >= MAX_ENDS)
     return new StartFailed('sandbox_ended', error.message, { cause: error })
   if (hasEnded || isOutage(error)) {
     const { message } = error as Error
-    // Failed as an outage after a time, it would be started again by the reconciler, and never be given up.
+    // If it failed as an outage after a time, the reconciler would restart it again and again, and never give up.
     return new RetryLater('outage', message, {
       result: { detail: message },
       cause: error,

@@ -58,8 +58,8 @@ const ODD = [
   'M 100644 inline x',
 ]
 
-describe('a folder as a stream for git', () => {
-  it('a folder as a stream for git is the same tree that git makes of the files', async (t) => {
+describe('fast-import streams', () => {
+  it("a folder's stream produces the same tree that git makes of its files", async (t) => {
     const git = repository(t)
     const entries = [
       ...ODD.map((path) => file(path, `of ${path}`)),
@@ -81,7 +81,7 @@ describe('a folder as a stream for git', () => {
     git(['add', '--all'])
     assert.equal(imported, git(['write-tree']))
   })
-  it('a stream for git of an empty folder is an empty tree', async (t) => {
+  it("an empty folder's stream produces an empty tree", async (t) => {
     const git = repository(t)
     git(['fast-import', '--quiet'], await streamOf([]))
     assert.equal(
@@ -89,21 +89,21 @@ describe('a folder as a stream for git', () => {
       '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
     )
   })
-  it('a folder as a stream for git is refused by git when it was cut', async (t) => {
+  it("git refuses a folder's stream that was cut", async (t) => {
     const git = repository(t)
     const whole = await streamOf([file('a', 'text')])
     for (const length of [whole.length - 5, whole.length - 8, 100])
       assert.throws(() => git(['fast-import', '--quiet'], whole.subarray(0, length)))
     assert.throws(() => git(['rev-parse', '--verify', '--quiet', 'refs/berth/import']))
   })
-  it('a folder as a stream for git is given up over a bound', async () => {
+  it("a folder's stream fails over the size limit", async () => {
     await assert.rejects(streamOf([file('a', 'xx'), file('b', 'xx')], { maxBytes: 3 }), UnfitFolder)
     await assert.rejects(streamOf([link('a', 'xxxx')], { maxBytes: 3 }), UnfitFolder)
   })
-  it('a folder as a stream for git is given up for a file of another size than it says', async () => {
+  it("a folder's stream fails if a file's size is not the stated one", async () => {
     for (const size of [3, 5]) await assert.rejects(streamOf([{ ...file('a', 'text'), size }]), UnfitFolder)
   })
   for (const path of ['', '/a', 'a/', 'a//b', '.', 'a/../b', '..', 'a/.git/config', '.GIT', 'nul\0'])
-    it(`a folder as a stream for git has no path ${JSON.stringify(path)}`, () =>
+    it(`a folder's stream refuses the path ${JSON.stringify(path)}`, () =>
       assert.throws(() => quotePath(path), UnfitFolder))
 })

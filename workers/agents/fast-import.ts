@@ -1,8 +1,8 @@
-/** A folder as a stream that `git fast-import` makes one commit of (git-fast-import(1)). */
+/** Converts a folder to a stream from which `git fast-import` makes one commit (git-fast-import(1)). */
 import type { FolderEntry } from '../../src/storage/folder.ts'
 import { encodeName } from '../../src/storage/names.ts'
 
-/** A folder that cannot be the tree of an agent. */
+/** A folder that cannot become an agent's tree. */
 export class UnfitFolder extends Error {
   override name = 'UnfitFolder'
 }
@@ -11,10 +11,10 @@ const BRANCH = 'refs/berth/import'
 const COMMITTER = 'Berth <berth@localhost>'
 
 /**
- * The stream; it ends with `done`, so that git does not take a stream that was cut for a whole one.
- * @param options.executables paths of files that are executable.
- * @param options.maxBytes of all files together, above which it is given up.
- * @throws UnfitFolder, and what reading the entries throws.
+ * The stream. It ends with `done`, so that git rejects a stream that was cut.
+ * @param options.executables paths of executable files.
+ * @param options.maxBytes limit for all files together.
+ * @throws UnfitFolder, and errors of reading the entries.
  */
 export async function* fastImport(
   entries: AsyncIterable<FolderEntry>,
@@ -43,7 +43,7 @@ export async function* fastImport(
   yield Buffer.from('done\n')
 }
 
-/** A path as git reads it where it is quoted, as in C. @throws UnfitFolder for one that no tree of git has. */
+/** A path quoted as in C, the way git reads it. @throws UnfitFolder for a path that git's trees cannot contain. */
 export function quotePath(path: string): string {
   const names = path.split('/')
   if (path.includes('\0') || names.some((name) => ['', '.', '..'].includes(name) || isGitFolder(name)))
@@ -57,10 +57,10 @@ export function quotePath(path: string): string {
   return `"${quoted}"`
 }
 
-/** Git refuses the name in a tree, in any case. */
+/** Git refuses this name in a tree, in any case. */
 const isGitFolder = (name: string): boolean => name.toLowerCase() === '.git'
 
-/** The stream says how many bytes come: with others, what follows would be taken for commands. */
+/** The stream announces the number of bytes; with any other number, git would read the rest as commands. */
 async function* exactly(entry: FolderEntry, size: number): AsyncGenerator<Buffer> {
   let left = size
   for await (const chunk of entry.content()) {

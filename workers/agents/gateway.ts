@@ -1,4 +1,4 @@
-/** The gateway of an agent that starts: what it is started with, and starting it through agentd until it is ready. */
+/** Collects what an agent's gateway is started with, and starts it through agentd until it is ready. */
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AgentStatus, StartRequest } from '../../agentd/protocol.ts'
@@ -18,29 +18,29 @@ import type { AgentWorkerServices } from '../services.ts'
 import { StartFailed } from './failure.ts'
 import { type AgentdEndpoint, runningAddress } from './sandbox.ts'
 
-/** The time of a long poll of agentd's status, and how much later than agentd we give up. */
+/** The duration of a long poll of agentd's status, and how much later than agentd the worker gives up. */
 const POLL_MS = 10_000
 const MARGIN_MS = 15_000
 const PAUSE_MS = 500
-/** The pause between two polls that are answered: agentd may have news all the time, or say so. */
+/** The pause between two successful polls: agentd may report news, or claim to, all the time. */
 const NEWS_MS = 100
-/** The engine's exit code for a state or a configuration that it will not start with. */
+/** The engine's exit code if it refuses its state or its configuration. */
 const REFUSED = 78
-/** Telegram comes with the engine; the plugins of the others have its version. */
+/** Telegram is part of the engine; the other channels' plugins have the engine's version. */
 const BUNDLED: readonly Channel[] = ['telegram']
 
-/** The request to start a gateway, but for the scripts that follow. */
+/** The request to start a gateway, without the scripts that follow. */
 type GatewayRequest = Omit<StartRequest, 'run' | 'scripts'>
 
 export interface GatewaySettings {
   request: GatewayRequest
-  /** The version of each secret in it, by the secret's id. */
+  /** The versions of the secrets in it, by secret id. */
   secretVersions: Record<string, number>
 }
 
 /**
- * The agent's secrets, channels and settings as they are now, for its engine in `version`.
- * @throws StartFailed where a secret no longer opens.
+ * The agent's current secrets, channels and settings, for its engine in `version`.
+ * @throws StartFailed if a secret no longer decrypts.
  */
 export async function readSecretsAndChannels(
   { prisma, encryption, config, runtime }: AgentWorkerServices,
@@ -70,11 +70,11 @@ export async function readSecretsAndChannels(
 }
 
 /**
- * The environment of the gateway: who the agent is, and the secrets that are attached to it. The variables of Berth's own
- * win over secrets, which cannot have their names anyway.
+ * The environment of the gateway: the agent's identity, and its attached secrets. Berth's own variables take precedence
+ * over secrets, which cannot have their names anyway.
  *
- * An agent is not started without a secret that does not decrypt, encrypted with another SECRETS_KEY or while there is none:
- * it would seem to work until the first request that needs it. The message names the secrets.
+ * If a secret does not decrypt, because it was encrypted with another SECRETS_KEY or there is no key, the agent is not
+ * started: it would seem to work until the first request that needs the secret. The message names the secrets.
  * @returns `env`, and in `secretVersions` the version of each secret in it, by the secret's id.
  * @throws StartFailed `secrets_unreadable`
  */
@@ -108,7 +108,7 @@ export async function agentEnvironment(
   }
 }
 
-/** Variables are empty where nothing is known: scripts may rely on each. */
+/** Variables without a value are set to the empty string, because scripts may rely on each. */
 function identity(agent: Agent, config: Config): Record<string, string> {
   return {
     AGENT_ID: agent.agentId,
@@ -124,7 +124,7 @@ function identity(agent: Agent, config: Config): Record<string, string> {
 }
 
 interface AgentChannels {
-  /** Operator-owned parts of openclaw.json; null takes a key away. */
+  /** Operator-owned parts of openclaw.json; null removes a key. */
   config: {
     channels: Record<Channel, Record<string, unknown> | null>
     plugins: { entries: Record<Channel, { enabled: true } | null> }
@@ -134,8 +134,9 @@ interface AgentChannels {
 }
 
 /**
- * The channels of an agent as its engine wants them. A channel that is not configured, or is switched off, leaves neither
- * a token nor a plugin behind. One whose tokens do not decrypt is left out as well: the agent is of use without it.
+ * The channels of an agent in the format of its engine. A channel that is not configured or disabled leaves neither a
+ * token nor a plugin behind. Channels whose tokens do not decrypt are left out, because the agent is useful without
+ * them.
  */
 async function agentChannels(
   prisma: PrismaClient,
@@ -168,7 +169,7 @@ function engineConfig(stored: StoredChannel | undefined): Record<string, unknown
   return { ...common, ...(botToken && { botToken }) }
 }
 
-/** The engine does not start with `open` that is not for all, or with an `allowlist` of nobody. */
+/** The engine does not start with `open` that excludes anyone, or with an empty `allowlist`. */
 function admission({ dmPolicy, allowFrom }: StoredChannel['settings']) {
   if (dmPolicy === 'open') return { dmPolicy, allowFrom: [...new Set([...allowFrom, '*'])] }
   const isList = dmPolicy === 'allowlist' || dmPolicy === 'closed'
@@ -177,8 +178,8 @@ function admission({ dmPolicy, allowFrom }: StoredChannel['settings']) {
 }
 
 /**
- * Starts the gateway; one that was started with the same request by this operation is left alone.
- * @throws StartFailed when it ends, or is not ready in time.
+ * Starts the gateway, unless this operation has already started it with the same request.
+ * @throws StartFailed if it ends, or is not ready in time.
  */
 export async function startGateway(
   services: AgentWorkerServices,
@@ -203,7 +204,7 @@ export async function startGateway(
 }
 
 /**
- * The name of a run of the gateway is a hash of everything that it was started with. The token in it keeps others from
+ * The name of a gateway run is a hash of everything that it was started with. The token in the hash keeps others from
  * guessing the rest.
  */
 const digest = (request: Omit<StartRequest, 'run'>): string =>
@@ -227,7 +228,7 @@ async function waitUntilReady(
     if (!status) continue
     seen = status.version
     const { state, run, reason, exitCode, lastLines } = status.gateway
-    // agentd was started anew, and knows nothing of the run.
+    // agentd has restarted, and does not know the run.
     if (run !== name) throw new AgentdError('unreachable', 'agentd was started anew')
     if (state === 'ready') return status
     if (state !== 'failed') {
@@ -240,7 +241,9 @@ async function waitUntilReady(
   throw new StartFailed('gateway_failed', 'the gateway was not ready in time')
 }
 
-/** agentd did not answer: the next poll may do better, unless it has ended. @throws SandboxEnded, StartFailed */
+/**
+ * agentd did not respond. The next poll may succeed, unless the sandbox has ended. @throws SandboxEnded, StartFailed
+ */
 async function restAfter(
   services: AgentWorkerServices,
   { agentId, address }: AgentdEndpoint,
@@ -248,7 +251,7 @@ async function restAfter(
   signal: AbortSignal,
 ): Promise<undefined> {
   signal.throwIfAborted()
-  // A request that agentd refuses, it would refuse again.
+  // agentd would refuse a refused request again.
   if (!(error instanceof AgentdError) || error.status !== 0) throw error
   if ((await runningAddress(services, agentId, signal)) !== address) throw error
   await delay(PAUSE_MS, undefined, { signal })

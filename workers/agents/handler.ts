@@ -1,4 +1,4 @@
-/** The handlers of agents' operations: each acquires its agent before it does anything. */
+/** The handlers of agents' operations: each acquires its agent first. */
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import type { Pool } from '../../src/db/pool.ts'
@@ -15,7 +15,7 @@ import {
 import { LeaseLost } from '../../src/operations/lease.ts'
 import { type AgentWorkerServices, type Definition, defineHandler } from '../services.ts'
 
-/** Most characters of an agent's `statusReason`. */
+/** Maximum length of an agent's `statusReason`. */
 export const MAX_REASON = 1000
 
 interface AgentHandler<K extends AgentOperation> extends Pick<Handler<K>, 'failed'> {
@@ -46,7 +46,7 @@ export const agentHandler = <K extends AgentOperation>(
           if (error instanceof AgentdError && error.code === 'stale_epoch')
             throw new LeaseLost(`agent ${agent.agentId}, epoch ${agent.epoch}`)
           const explained = explain?.(error, run, agent)
-          // An agent that has to wait says for what.
+          // Shows why an agent has to wait.
           if (state === 'starting' && explained instanceof RetryLater)
             await services.prisma.agent.updateMany({
               where: { id: agent.id, epoch: agent.epoch, deletedAt: null },
@@ -60,9 +60,9 @@ export const agentHandler = <K extends AgentOperation>(
   })
 
 /**
- * Acquires the agent of a run: its epoch grows, so that agentd and the row refuse whoever had it before.
- * @param state `starting` where the run starts the agent, `deleted` where it removes one that is gone for readers.
- * @returns undefined when the agent is not there (any more), or this run has lost its lease.
+ * Acquires the agent of a run: raises its epoch, so that agentd and the row refuse previous holders.
+ * @param state `starting` if the run starts the agent, `deleted` if it removes an agent that is gone for readers.
+ * @returns undefined if the agent does not exist (any longer), or this run has lost its lease.
  */
 export async function acquireAgent(
   pool: Pool,

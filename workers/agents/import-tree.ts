@@ -1,4 +1,4 @@
-/** A folder on IPFS becomes the working tree of an agent. */
+/** Restores a folder on IPFS as the working tree of an agent. */
 import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
@@ -19,28 +19,30 @@ import { diskBytesOf } from './disk.ts'
 import { fastImport, UnfitFolder } from './fast-import.ts'
 
 const IMPORT_MS = 900_000
-/** agentd's refusals of a commit: it is too large, or git does not take it for one. */
+/** agentd's refusals of a commit: it is too large, or git does not accept it. */
 const NO_COMMIT = ['too_large', 'bad_request']
-/** More entries than a disk has room for, as what was saved has to come back: a workspace grows by many snapshots. */
+/**
+ * More entries than fit on a disk, because everything saved must be restorable: a workspace grows over many snapshots.
+ */
 const MAX_ENTRIES = 10_000_000
 
 export interface TreeSource {
   network: Network
   cid: CID
-  /** Paths of files that are executable. */
+  /** Paths of executable files. */
   executables: string[]
-  /** The message of the commit, where `object` is not given. */
+  /** The message of the commit if `object` is not given. */
   message: string
   /**
-   * The commit that the folder is the tree of, as git stores it without its header. It is made again where git's tree
-   * of the folder is the same: it is not where names were left out that a folder on IPFS cannot have.
+   * The commit whose tree is the folder, in git's stored form without its header. The commit is recreated if git's tree
+   * of the folder is the same. It differs if the folder on IPFS lacks names that IPFS folders cannot contain.
    */
   object?: Buffer
 }
 
 /**
- * Brings a folder from IPFS into the repository of an agent, and its working tree to it. What is ignored stays, and so
- * does the history that is there.
+ * Imports a folder from IPFS into the repository of an agent, and resets its working tree to it. Ignored files and the
+ * existing history stay.
  * @returns the commit.
  * @throws StorageError, AgentdError, and UnfitFolder for a folder that cannot be an agent's tree.
  */
@@ -65,7 +67,7 @@ export async function importTree(
   })
   const imported = await importStream(access, stream, IMPORT_MS)
     .catch((error) => {
-      // A failure to read from the storage is not agentd's: to agentd the stream only breaks off.
+      // A failure to read from the storage is not agentd's fault: agentd only sees the stream break off.
       throw failure instanceof StorageError || failure instanceof UnfitFolder ? failure : error
     })
     .finally(() => stream.destroy())
@@ -74,7 +76,7 @@ export async function importTree(
     commit = await adoptCommit(access, object)
       .then(() => commitHash(object))
       .catch((error) => {
-        // The files are all there.
+        // All files were imported.
         if (!(error instanceof AgentdError) || !NO_COMMIT.includes(error.code)) throw error
         run.log.warn(
           { err: error, agentId: agent.agentId },

@@ -5,7 +5,7 @@ import type { AgentWorkerServices } from '../services.ts'
 
 const LAUNCH_MS = 15_000
 
-/** Has an agent's `build` run, then `start`; how they end is in the agent's status. @throws AgentdError */
+/** Runs an agent's `build`, then `start`; the agent's status shows how they end. @throws AgentdError */
 export async function launchBuild(
   { agentd }: Pick<AgentWorkerServices, 'agentd'>,
   agent: Agent,
@@ -21,7 +21,7 @@ export async function launchBuild(
   })
 }
 
-/** Launches the scripts where a gateway runs, whose environment they have. @returns false where none does. */
+/** Launches the scripts if a gateway runs, because they use its environment. @returns false if none runs. */
 export async function launchBuildIfUp(...request: Parameters<typeof launchBuild>): Promise<boolean> {
   try {
     await launchBuild(...request)

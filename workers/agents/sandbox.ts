@@ -1,4 +1,4 @@
-/** The sandbox of an agent that starts: its engine, its volume and its container, until agentd answers in it. */
+/** Starts an agent's sandbox: prepares its engine, its volume and its container, until agentd responds in it. */
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Agent } from '../../src/agents/agent.ts'
@@ -11,16 +11,19 @@ import type { AgentWorkerServices } from '../services.ts'
 import { diskBytesOf } from './disk.ts'
 import { describeEnd, isSilent, SandboxEnded, StartFailed } from './failure.ts'
 
-/** A line of a build is shown at most this often. */
+/** Minimum interval between shown lines of a build. */
 const LINE_MS = 1000
-/** agentd answers within a second of its start; a busy machine takes longer. */
+/** agentd responds within a second of its start; a busy machine takes longer. */
 const REACH_MS = 30_000
 const TRY_MS = 3000
 const PAUSE_MS = 100
 
 export type AgentdEndpoint = AgentdTarget & { address: string }
 
-/** Makes the engine version available where it is not: builds its image, or installs it. It fails where no agent can run it. */
+/**
+ * Makes the engine version available: builds its image, or installs it, unless that is done. Fails if no agent can run
+ * it.
+ */
 export async function prepareEngine(
   { runtime }: AgentWorkerServices,
   run: Run,
@@ -34,16 +37,16 @@ export async function prepareEngine(
     onLine(line) {
       if (performance.now() - shown < LINE_MS) return
       shown = performance.now()
-      // A line that is not shown, or a lease that is lost, shows itself elsewhere.
+      // An unreported line is harmless, and a lost lease shows elsewhere.
       run.report('image', { version, line: line.slice(0, 500) }).catch(() => {})
     },
   })
 }
 
 /**
- * Makes the agent's volume and its container if they do not exist, starts the container, and waits for its agentd. `rebuild`
- * recreates the container, whatever is wrong with the existing one.
- * @throws AgentdError when agentd cannot be reached; SandboxEnded or StartFailed when the container ends.
+ * Creates the agent's volume and its container if they do not exist, starts the container, and waits for its agentd.
+ * `rebuild` recreates the container, whatever is wrong with the existing one.
+ * @throws AgentdError if agentd cannot be reached; SandboxEnded or StartFailed if the container ends.
  */
 export async function startSandbox(
   services: AgentWorkerServices,
@@ -58,7 +61,7 @@ export async function startSandbox(
   await runtime.ensureVolume(agent.agentId, { diskBytes, signal })
   await run.report('container')
   if (rebuild) {
-    // Without it the new one could not be reached, and what runs would have ended for nothing.
+    // Without the agent proxy the new container could not be reached, and the running one would have ended for nothing.
     if (!(await services.agentd.isProxyThere()))
       throw new AgentdError('unreachable', 'the agent proxy does not answer')
     await runtime.stop(agent.agentId, { signal })
@@ -98,9 +101,9 @@ function sandboxSpec(
 }
 
 /**
- * Waits until agentd of a started sandbox answers. A sandbox that runs and does not answer is ended and started once:
- * an agent may stop or starve its own agentd.
- * @throws AgentdError when it cannot be reached after that either; SandboxEnded or StartFailed when it ends.
+ * Waits until agentd of a started sandbox responds. A running sandbox that does not respond is restarted once: an agent
+ * may stop or starve its own agentd.
+ * @throws AgentdError if it cannot be reached after that either; SandboxEnded or StartFailed if it ends.
  */
 async function ensureAgentd(
   services: AgentWorkerServices,
@@ -125,13 +128,13 @@ async function waitForAgentd(
 ): Promise<AgentdEndpoint> {
   const deadline = performance.now() + REACH_MS
   for (;;) {
-    // The address is read anew each time: it may be another one after each start.
+    // The address is read each time, because it may change with each start.
     const address = await runningAddress(services, agentId, signal)
     try {
       await readStatus(services.agentd, { agentId, address }, { timeoutMs: TRY_MS, signal })
       return { agentId, address }
     } catch (error) {
-      // The agent proxy is away: that may take long, and waits better in the line of operations.
+      // The agent proxy is away, possibly for long. Waiting in the operation queue is better.
       if (!(await isSilent(error, services.agentd))) throw error
       if (performance.now() > deadline) throw error
       await delay(PAUSE_MS, undefined, { signal })
@@ -141,7 +144,7 @@ async function waitForAgentd(
 
 /**
  * The address of a sandbox's agentd.
- * @throws SandboxEnded when the sandbox does not run, or nobody can reach it; StartFailed when it ran out of memory.
+ * @throws SandboxEnded if the sandbox does not run, or nobody can reach it; StartFailed if it ran out of memory.
  */
 export async function runningAddress(
   { runtime, config }: AgentWorkerServices,

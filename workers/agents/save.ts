@@ -1,4 +1,4 @@
-/** An agent's workspace becomes content on IPFS, and a row of its history. */
+/** Saves an agent's workspace as content on IPFS, and as a row of its history. */
 
 import { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
@@ -37,15 +37,15 @@ import { readBlobs } from './blobs.ts'
 import { Changes } from './changes.ts'
 import { diskBytesOf } from './disk.ts'
 
-/** Most files that change from one snapshot to the next: an agent's disk bounds their bytes, not their names. */
+/** Maximum number of files that change between snapshots: an agent's disk bounds their bytes, but not their names. */
 const MAX_CHANGES = 250_000
-/** Most bytes of a snapshot's diff, and of an agent's list of files. */
+/** Maximum bytes of a snapshot's diff, and of an agent's list of files. */
 const TEXT_BYTES = 65_536
 
-/** The workspace as it is now: as a new snapshot, or as the newest one that there is. */
+/** The current workspace: a new snapshot, or the existing newest one. */
 export interface Saved {
   content: Content
-  /** Undefined where the newest snapshot is the same. */
+  /** Undefined if the newest snapshot is the same. */
   difference: Difference | undefined
   /** See `readFileManifest`. */
   fileManifest: string
@@ -54,12 +54,12 @@ export interface Saved {
 }
 
 /**
- * Saves an agent's workspace on IPFS, in two steps; {@link writeSaved} is the third, in the transaction that ends the
- * operation, and before it nothing is written into the database:
+ * Saves an agent's workspace on IPFS, in two steps. {@link writeSaved} is the third, in the transaction that ends the
+ * operation; nothing is written into the database before it:
  *
- * 1. `commit`: agentd commits what has changed. Repeated: without changes it is the same commit. Undone: never.
- * 2. `store`: the tree of the commit becomes blocks, of which those that have changed are written. Repeated: the same
- *    blocks are written again. Undone: blocks that nobody holds are collected.
+ * 1. `commit`: agentd commits the changes. Repeated: without changes it is the same commit. Undone: never.
+ * 2. `store`: the tree of the commit becomes blocks; only changed blocks are written. Repeated: the same blocks are
+ *    written again. Undone: unreferenced blocks are collected as garbage.
  * @param network of the new snapshot.
  * @throws AgentdError, StorageError
  */
@@ -77,7 +77,7 @@ export async function saveWorkspace(
     attachedSecrets(prisma, agent),
     latestSnapshot(prisma, agent),
   ])
-  // The files that are there now are a part of the workspace at most, and would pass for all of it.
+  // The current files are at most a part of the workspace, and would pass for all of it.
   if (newest && agent.lastSync === null)
     throw new AgentdError('unreachable', 'the workspace is still to be restored')
   const commit = await commitAll(access, {
@@ -90,7 +90,7 @@ export async function saveWorkspace(
   crashPoint('snapshot-after-commit')
   const { leftOut, extras = null } = commit
   const listed = listFiles(access, commit.commit)
-  listed.catch(() => {}) // it is awaited below, or the save has failed
+  listed.catch(() => {}) // It is awaited below, unless the save fails first.
   if (newest?.commitSha === commit.commit)
     return { content: { ...newest, extras }, difference: undefined, fileManifest: await listed, leftOut }
   await run.report('store')
@@ -108,7 +108,7 @@ interface Job {
   maxBytes: number
 }
 
-/** Stores what has changed since the newest snapshot; all of it where that is of no use any more. */
+/** Stores the changes since the newest snapshot, or everything if that snapshot is unusable. */
 async function store(
   access: RepositoryAccess,
   storage: Storage,
@@ -136,10 +136,10 @@ async function storeSince(
 ): Promise<{ content: Content; difference: Difference }> {
   const { commit: to, tree, object, extras = null } = commit
   const changes = new Changes(base?.executables ?? [], { files: MAX_CHANGES, bytes: maxBytes })
-  // Without the commit before there is nothing to compare with: what is new is not known.
+  // Without the previous commit there is nothing to compare with, so the changes are unknown.
   const isKnown = !newest || base !== undefined
   const compared = isKnown ? diffCommits(access, { from: base?.commitSha, to }) : null
-  compared?.catch(() => {}) // it is awaited below, or the save has failed
+  compared?.catch(() => {}) // It is awaited below, unless the save fails first.
   const { cid } = await buildSnapshot(storage, {
     base: base ? CID.parse(base.cid) : null,
     changes: changes.count(readChanges(access, { from: base?.commitSha, to })),
@@ -161,7 +161,7 @@ async function storeSince(
   return { content, difference: { changeSummary: changes.summary, contentDiff: await compared } }
 }
 
-/** The difference between two commits in words; unknown where one is missing. @throws AgentdError */
+/** The difference between two commits in words; unknown if one is missing. @throws AgentdError */
 export async function compareCommits(
   access: RepositoryAccess,
   commits: { from: string | undefined; to: string },
@@ -184,23 +184,23 @@ async function diffCommits(
     const { text, truncated } = await readDiff(access, { ...commits, max: TEXT_BYTES })
     return truncated ? `${text}… cut after ${TEXT_BYTES / 1024} KiB\n` : text
   } catch (error) {
-    // Comparing large files takes its time, and nothing is lost without it.
+    // Comparing large files takes long, and a missing diff loses nothing.
     if (error instanceof AgentdError && error.code === 'timeout') return null
     throw error
   }
 }
 
-/** The files of a commit, as the agent's record has them. @throws AgentdError */
+/** The files of a commit, in the format of the agent's record. @throws AgentdError */
 export async function listFiles(access: RepositoryAccess, commit: string): Promise<string> {
   const { text, truncated } = await readFiles(access, { commit, max: TEXT_BYTES })
   return truncated ? `${text}… and more\n` : text
 }
 
 /**
- * Writes a saved workspace: the row of its snapshot where it is new, and when it was seen.
- * @returns when.
- * @throws OperationCanceled where the agent was deleted meanwhile, or another run has it; StorageError where its content
- *   is not to be had (any more).
+ * Writes a saved workspace: the row of its snapshot if it is new, and the time of the sync.
+ * @returns that time.
+ * @throws OperationCanceled if the agent was deleted, or another run has it; StorageError if its content is not
+ *   available (any longer).
  */
 export async function writeSaved(
   tx: Transaction,
@@ -225,7 +225,7 @@ export const pruneHistory = (db: Queryable, config: Config, agent: Pick<Agent, '
     keepDays: config.BERTH_SNAPSHOT_KEEP_DAYS,
   })
 
-/** The network that keeps snapshots. @throws OperationFailed where the settings say that there is none. */
+/** The network that keeps snapshots. @throws OperationFailed if the settings disable snapshots. */
 export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Network {
   if (network !== 'none') return network
   const publicMessage = messages.storageNotConfigured
@@ -233,8 +233,8 @@ export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Net
 }
 
 /**
- * The meaning of an error for a workspace that was to be saved; undefined where nobody foresaw it. The save is
- * not tried again: whoever asked is waiting and may ask again, and workspaces that have changed are looked for all the time.
+ * The meaning of an error for a workspace that was to be saved; undefined for an unexpected error. The save is not
+ * retried: a waiting caller can ask again, and changed workspaces are searched for regularly.
  */
 export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): OperationFailed | undefined {
   const failedBy = (code: string, publicMessage?: string) => {
@@ -248,7 +248,7 @@ export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): Op
       : failedBy(error.code)
   if (error instanceof SandboxError) return failedBy(error.code)
   if (!(error instanceof AgentdError)) return undefined
-  // An unexpected error of agentd is not the operation's.
+  // An unexpected error of agentd is not the operation's own.
   if (error.code === 'internal') return failedBy('agent_failed')
   if (error.code !== 'unreachable' && error.code !== 'not_ready') return failedBy(error.code)
   return failedBy(

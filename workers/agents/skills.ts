@@ -1,4 +1,4 @@
-/** Making an agent's skill folders those of the skills that are attached to it. */
+/** Updates an agent's skill folders to match its attached skills. */
 import type { SkillFiles } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
@@ -15,12 +15,12 @@ import { StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 const WRITE_MS = 60_000
-/** The bound on all skills together: agentd says how many folders there are, and may be slow. */
+/** Time limit for all skills together: agentd decides how many folders there are, and may be slow. */
 const APPLY_MS = 300_000
-/** agentd's code for a folder that it cannot write because of the agent's own files. */
+/** agentd's codes for a folder that it cannot write because of the agent's own files. */
 const IN_THE_WAY = ['conflict', 'outside', 'not_a_file']
 
-/** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
+/** Resolutions by skill name, for folders that the agent has changed or created itself. */
 type Resolutions = Record<string, Resolution>
 
 interface WantedSkill {
@@ -30,11 +30,11 @@ interface WantedSkill {
 }
 
 /**
- * Makes the folders of skills those that are attached, and the platform's own. Folders that the agent has changed stay
- * as they are, unless their version changes; then that is a problem, and so is content that cannot be had: an agent
- * starts without it. May run twice, and be interrupted anywhere.
- * @returns what could not be done, which the agent's row has as well.
- * @throws AgentdError where agentd does not do its part.
+ * Updates the skill folders to match the attached skills and the platform's own. Folders that the agent has changed
+ * stay unchanged, unless their version changes. Then that is a problem, and so is unavailable content: an agent starts
+ * without it. May run twice, and be interrupted anywhere.
+ * @returns the problems, which are also stored in the agent's row.
+ * @throws AgentdError if agentd fails.
  */
 export async function applySkills(
   services: AgentWorkerServices,
@@ -74,7 +74,7 @@ async function apply(
   for (const skill of wanted) {
     const folder = existing.find(({ name }) => name === skill.name)
     const isThere = folder?.cid === skill.cid && folder.state !== 'missing'
-    // A skill may be called `constructor`.
+    // A skill may be named `constructor`.
     const resolution = Object.hasOwn(resolved, skill.name) ? resolved[skill.name] : undefined
     if (isThere && (folder.state === 'same' || !resolution)) continue
     const problem = await writeSkill(services, run, agent, target, skill, resolution)

@@ -1,10 +1,10 @@
 /**
- * Starting an agent: the steps of `agent.provision` and `agent.restart`, from the agent's row to a gateway that answers.
+ * Starts an agent: the steps of `agent.provision` and `agent.restart`, from the agent's row to a gateway that responds.
  *
  * Before the first step `agentHandler` has raised the agent's epoch: agentd and the row refuse a run with a lower one.
- * No step is undone because a later one fails. What it made stays, and the next run begins at the top: each step looks
- * at what is there before it acts, so a run may be killed anywhere. A restart on another version that fails does the
- * steps once more on the version before. All but the engine goes with `agent.delete`.
+ * A failing step does not undo earlier steps. Their results stay, and the next run begins at the top: each step checks
+ * the current state before it acts, so a run may be killed anywhere. A restart on another version that fails repeats
+ * the steps on the previous version. `agent.delete` removes everything except the engine.
  */
 import type { AgentStatus } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
@@ -23,17 +23,17 @@ export interface StartedAgent {
   /** Address of agentd. */
   address: string
   status: AgentStatus
-  /** The version of each secret that the gateway was given. */
+  /** The versions of the secrets that the gateway received. */
   secretVersions: Record<string, number>
   /** Parts of a restore and of the first manifest that failed, each with the reason; for the result. */
   problems: string[] | undefined
 }
 
 /**
- * Starts an agent on `version`. The names at the steps are those that clients see in the operation.
- * @param options.scripts what runs once the gateway is ready: `build` and then `start`, or `start` alone.
+ * Starts an agent on `version`. Clients see the names of the steps in the operation.
+ * @param options.scripts what to run once the gateway is ready: `build` and then `start`, or only `start`.
  * @param options.rebuild recreates the container.
- * @throws StartFailed when it cannot start as it is; any other error is worth another attempt.
+ * @throws StartFailed if the agent cannot start in its current state; any other error is worth another attempt.
  */
 export async function startAgent(
   services: AgentWorkerServices,
@@ -43,52 +43,52 @@ export async function startAgent(
 ): Promise<StartedAgent> {
   const { version, rebuild = false } = options
   try {
-    // `image`: builds the image of the engine's version, or installs the version, and fails where its Node is unfit.
-    // Needs nothing. Repeated: one that is at hand is left alone. Undone: by `tidyEngines`, when no agent has used it
-    // for a time.
+    // `image`: builds the image of the engine's version, or installs the version, and fails if its Node is unfit. Needs
+    // nothing. Repeated: an available version is left alone. Undone: by `tidyEngines`, when no agent has used it for
+    // some time.
     await prepareEngine(services, run, version)
 
-    // `volume`, `container`: makes the home and the sandbox, starts it, and waits until agentd answers in it.
-    // Needs the image. Repeated: a home stays unchanged; a sandbox with another version, other limits or a fault is
+    // `volume`, `container`: creates the home and the sandbox, starts it, and waits until agentd responds in it. Needs
+    // the image. Repeated: a home stays unchanged; a sandbox with another version, other limits or a fault is
     // recreated; a sandbox whose agentd is silent is restarted once. Undone: both by `agent.delete`.
     const target = await startSandbox(services, run, agent, { version, rebuild })
 
-    // No step for clients: writes agentd's address into the row, so that status, log and files can be read from here
-    // on, also where the gateway does not start.
-    // Repeated: the same write, of the newest address. Undone: by `agent.delete`.
+    // Not visible to clients: writes agentd's address into the row, so that status, log and files can be read from here
+    // on, even if the gateway does not start. Repeated: the same write, with the newest address. Undone: by
+    // `agent.delete`.
     await writeAddress(services, agent, target)
 
-    // `workspace`, `skills`: restores the newest snapshot where the volume was lost, writes the first files of a new
-    // agent, and makes its skill folders those of its rows.
-    // Needs agentd. Repeated: files that are there stay; a restore begins anew until the row says that it has ended.
-    // Undone: not while there is an agent: it is the owner's.
+    // `workspace`, `skills`: restores the newest snapshot if the volume was lost, writes the first files of a new
+    // agent, and updates its skill folders to match its rows. Needs agentd. Repeated: existing files stay; a restore
+    // starts over until the row says that it has ended. Undone: not while the agent exists, because the workspace
+    // belongs to its owner.
     const { workspace, lost } = await prepareWorkspace(services, run, agent, target)
 
-    // `secrets`: opens the agent's secrets and reads its channels, as they are now.
-    // Needs nothing. Repeated: read again. Undone: nothing is written.
+    // `secrets`: decrypts the agent's current secrets and reads its channels. Needs nothing. Repeated: read again.
+    // Undone: nothing is written.
     const settings = await readSecretsAndChannels(services, run, agent, version)
 
-    // `gateway`: has agentd start OpenClaw with these, and waits until it is ready. Then agentd runs the scripts.
+    // `gateway`: tells agentd to start OpenClaw with these, and waits until it is ready. Then agentd runs the scripts.
     // Needs agentd, the workspace and the settings. Repeated: a gateway that this operation has started with the same
-    // settings is left alone, any other is started anew. Undone: with the sandbox.
-    // A workspace that was restored or begun needs `build`: its results are neither in a snapshot nor in a template.
+    // settings is left alone, any other is restarted. Undone: with the sandbox. A restored or new workspace needs
+    // `build`, because its results are neither in a snapshot nor in a template.
     const scripts = workspace === 'there' ? options.scripts : 'build'
     const status = await startGateway(services, run, agent, target, { ...settings.request, scripts })
 
     const problems = lost.map((what) => `not restored: ${what}`)
     if (workspace === 'begun') {
-      // No step for clients: makes the first commit of a new agent, so that there is something to clone.
-      // Needs the gateway: before it runs, agentd does not know the secrets that must not get into a commit.
-      // Repeated: without changes no commit is made. Undone: as the workspace.
+      // Not visible to clients: makes the first commit of a new agent, so that there is something to clone. Needs the
+      // gateway: before it runs, agentd does not know the secrets that must stay out of commits. Repeated: without
+      // changes no commit is made. Undone: as the workspace.
       await commitFirst(services, run, agent, target)
 
-      // `manifest`: applies the manifest of a new agent, with the skills that it names.
-      // Needs the gateway, which keeps tasks and the model. Repeated: parts that are applied are passed over.
-      // Undone: not while there is an agent: its owner changes it.
+      // `manifest`: applies the manifest of a new agent, with the skills that it names. Needs the gateway, which stores
+      // tasks and the model. Repeated: applied parts are skipped. Undone: not while the agent exists, because its owner
+      // changes it.
       problems.push(...(await applyFirstManifest(services, run, agent, target)).problems)
     }
 
-    // `scripts`: only shows how far they are; they go on in the agent. Nothing is written.
+    // `scripts`: only reports their progress; they continue in the agent. Nothing is written.
     await run.report('scripts', { ...status.scripts })
     return {
       address: target.address,
@@ -111,8 +111,8 @@ async function writeAddress(
 
 /**
  * The last step, in the transaction that ends the operation: the row says that the agent runs. A run that is killed
- * before it is repeated as a whole.
- * @throws OperationCanceled when the agent was deleted: the operation that removes it comes next.
+ * earlier is repeated as a whole.
+ * @throws OperationCanceled if the agent was deleted: the operation that removes it comes next.
  */
 export async function writeRunning(
   tx: Transaction,
@@ -139,8 +139,8 @@ export async function writeRunning(
 }
 
 /**
- * The same for a start that has failed for good: the row of a live agent says that it does not run, and why. The run
- * holds the operation: nobody else writes the agent's status.
+ * The counterpart for a start that has failed for good: the row of a live agent says that it does not run, and why. The
+ * run holds the operation, so nobody else writes the agent's status.
  */
 export async function writeNotRunning(
   tx: Transaction,

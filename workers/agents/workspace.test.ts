@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { adoptIdentity, adoptManifest } from './workspace.ts'
 
-describe('files of a template in a new agent', () => {
+describe('template files in a new agent', () => {
   const agent = { name: 'Ada', description: null, vibe: 'brisk\nand kind', emoji: '🦉' }
 
-  it('files of a template in a new agent have a manifest of its own', () => {
+  it("template files in a new agent get the agent's own manifest", () => {
     const text = JSON.stringify({
       version: 1,
       agent: { name: ' Librarian ' },
@@ -21,7 +21,7 @@ describe('files of a template in a new agent', () => {
     })
     assert.equal(adoptManifest(adoptManifest(text, agent), agent), adoptManifest(text, agent))
   })
-  it('files of a template in a new agent have an identity of its own, and what else the other one wrote', () => {
+  it('template files in a new agent get its identity, and keep other text', () => {
     const text = '# Who you are\n\n- **Name:** $& Bob\n- **Emoji:**\n- **Vibe:** slow\n\nI like rain.\n'
     const wanted =
       '# Who you are\n\n- **Name:** Ada\n- **Emoji:** 🦉\n- **Vibe:** brisk and kind\n\nI like rain.\n'

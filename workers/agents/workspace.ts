@@ -1,4 +1,6 @@
-/** The workspace of an agent that starts: seeded, or restored from its newest snapshot where its volume was lost. */
+/**
+ * Prepares the workspace of a starting agent: seeds it, or restores it from its newest snapshot if its volume was lost.
+ */
 import { CID } from 'multiformats/cid'
 import { checkManifest, MANIFEST_BYTES, parseManifest } from '../../agentd/manifest-check.ts'
 import type { SeedRequest } from '../../agentd/protocol.ts'
@@ -21,9 +23,9 @@ const IDENTITY_BYTES = 262_144
 
 /**
  * Makes sure that the agent has its workspace, and the folders of its skills.
- * @returns `restored` if its volume was empty and it has a history; `begun` if nothing is committed yet. `lost` is what a
- *   restore could not bring back, for people.
- * @throws StartFailed if its snapshot is lost: an empty workspace in its place would look like its own.
+ * @returns `restored` if its volume was empty and it has a history; `begun` if nothing is committed yet. `lost` lists
+ *   what a restore could not bring back, for people.
+ * @throws StartFailed if its snapshot is lost: an empty workspace would look like the agent's own.
  */
 export async function prepareWorkspace(
   services: AgentWorkerServices,
@@ -35,9 +37,10 @@ export async function prepareWorkspace(
   const { agentd, prisma } = services
   const { head } = await readRepository({ agentd, target }, run.signal)
   const snapshot = await latestSnapshot(prisma, agent)
-  // `restore` sets the time of the last sync to null first: a history without one is a restore that was cut short.
+  // `restore` first sets the time of the last sync to null, so a history without one means that a restore was cut
+  // short.
   const isLost = snapshot !== undefined && (head === null || agent.lastSync === null)
-  // Later the agent may have removed some of these files for good.
+  // Later on, the agent may have removed some of these files for good.
   const isNew = !snapshot && (head === null || !wasUp(agent))
   const lost = isLost ? await restore(services, run, agent, target, snapshot) : []
   if (isNew) {
@@ -50,10 +53,12 @@ export async function prepareWorkspace(
   return { workspace: isLost ? 'restored' : isNew ? 'begun' : 'there', lost }
 }
 
-/** True for an agent that has run before: a worker has recorded how its scripts were. */
+/** True for an agent that has run before: a worker has recorded the state of its scripts. */
 const wasUp = ({ scripts }: Agent): boolean => Object.keys(scripts).length > 0
 
-/** Makes the workspace that of a snapshot. Killed anywhere, it is done again: the row says so until the end. */
+/**
+ * Restores the workspace from a snapshot. If it is killed anywhere, it runs again: the row stays marked until the end.
+ */
 async function restore(
   services: AgentWorkerServices,
   run: Run,
@@ -66,9 +71,9 @@ async function restore(
     services.prisma.agent.updateMany({ where: { id, epoch }, data })
   run.log.warn({ agentId, cid }, "an agent's volume was empty; restoring its newest snapshot")
   await run.report('workspace', { snapshotCid: cid })
-  // What its scripts made is lost with the volume: `build` is due until they have run again.
+  // The volume also contained the results of its scripts, so `build` is due until they have run again.
   await write({ syncedAt: null, scripts: {} })
-  // Makes the root, and a repository in it.
+  // Creates the root, with a repository in it.
   await writeFiles(services, run, agent, target, [])
   const source = { network, cid: CID.parse(cid), executables, message: `sync: ${cid}`, object }
   await importTree(services, run, agent, target, source).catch((error) => {
@@ -88,8 +93,8 @@ const UNKNOWN_EXTRAS =
   'Empty folders, permissions and other branches: the snapshot does not say which there were'
 
 /**
- * Puts the files of its template into a new agent's root; what is there already stays. The history begins anew, and the
- * manifest is the new agent's own. Nothing happens where Berth no longer has the template.
+ * Copies the files of its template into a new agent's root; existing files stay. The history starts fresh, and the
+ * manifest becomes the new agent's own. Does nothing if Berth no longer has the template.
  */
 async function writeTemplate(
   services: AgentWorkerServices,
@@ -108,7 +113,7 @@ async function writeTemplate(
     await writeFiles(services, run, agent, target, adopted)
     return
   }
-  // The repository is made, so that there is one to ask.
+  // Creates the repository, so that it can be read.
   await writeFiles(services, run, agent, target, [])
   const { head } = await readRepository({ agentd, target }, signal)
   const { network, executables } = template.stored
@@ -129,17 +134,17 @@ async function writeTemplate(
     })
 }
 
-/** Files that say whose they are, and the most bytes of each. */
+/** Files that contain the agent's identity, and the maximum bytes of each. */
 const ADOPTED = { 'manifest.json': MANIFEST_BYTES, 'workspace/IDENTITY.md': IDENTITY_BYTES }
 
 function adoptFile(path: string, text: string, agent: Agent): string {
   if (path === 'workspace/IDENTITY.md') return adoptIdentity(text, agent)
-  // The agent may have changed the file since this was done the first time.
+  // The agent may have changed the file since the first attempt.
   if (path !== 'manifest.json' || 'errors' in checkManifest(text)) return text
   return adoptManifest(text, agent)
 }
 
-/** Changes a text of the agent, where it has one. */
+/** Changes a text file of the agent, if it exists. */
 async function changeFile(
   { agentd }: AgentWorkerServices,
   target: AgentdEndpoint,
@@ -157,12 +162,12 @@ async function changeFile(
   await agentd.json(target, { method: 'PUT', path: url, body: Buffer.from(changed), signal })
 }
 
-/** The agent has no such file, or has made it into something else. */
+/** The agent does not have the file, or has made it into something else. */
 const UNFIT = ['not_found', 'not_a_file', 'outside', 'too_large', 'bad_request']
 
 type AgentIdentity = Pick<Agent, 'name' | 'description' | 'vibe' | 'emoji'>
 
-/** The template's manifest with the agent's own name and description, and without what it says of the template. */
+/** The template's manifest with the agent's own name and description, and without its description of the template. */
 export function adoptManifest(text: string, { name, description, vibe, emoji }: AgentIdentity): string {
   const { template: _, ...manifest } = parseManifest(text)
   const given = Object.entries({ name, description, vibe, emoji }).filter(([, value]) => value !== null)
@@ -170,8 +175,8 @@ export function adoptManifest(text: string, { name, description, vibe, emoji }: 
 }
 
 /**
- * `workspace/IDENTITY.md` of the agent that the template was made of, with the new agent's name, emoji and vibe in the
- * lines that Berth once wrote; whatever else is in it stays.
+ * `workspace/IDENTITY.md` of the template's original agent, with the new agent's name, emoji and vibe in the lines that
+ * Berth once wrote; all other text stays.
  */
 export function adoptIdentity(text: string, { name, vibe, emoji }: AgentIdentity): string {
   const values: Record<string, string | null> = { Name: name, Emoji: emoji, Vibe: vibe }
@@ -181,7 +186,7 @@ export function adoptIdentity(text: string, { name, vibe, emoji }: AgentIdentity
   })
 }
 
-/** Writes files into the root, which is made with a repository in it; what is there already stays. */
+/** Writes files into the root, which gets a repository; existing files stay. */
 async function writeFiles(
   { agentd }: AgentWorkerServices,
   run: Run,
@@ -200,8 +205,8 @@ async function writeFiles(
 }
 
 /**
- * Makes the first commit, so that there is something to clone. Only once the gateway runs: before that agentd does not
- * know the secrets that must not get into a commit.
+ * Makes the first commit, so that there is something to clone. Runs only after the gateway: before that, agentd does
+ * not know the secrets that must stay out of commits.
  */
 export async function commitFirst(
   { agentd }: AgentWorkerServices,

@@ -1,4 +1,4 @@
-/** An agent is provisioned, restarted, has its scripts run again, and is removed. */
+/** Provisions, restarts and removes agents, and runs their scripts again. */
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { fetchLiveStatus } from '../../src/agents/lifecycle/read.ts'
@@ -11,7 +11,7 @@ import { launchBuild } from '../agents/launch.ts'
 import { type StartedAgent, startAgent, writeNotRunning, writeRunning } from '../agents/start.ts'
 import { type AgentWorkerServices, defineHandler } from '../services.ts'
 
-/** A busy machine may take seconds to answer, and who restarts an agent is told which process it had. */
+/** Allows a busy machine some seconds to respond, because the caller of a restart is told the previous process. */
 const LIVE_MS = 5000
 
 /** Starts a new agent for the first time. */
@@ -28,18 +28,18 @@ export const provision = agentHandler('agent.provision', 'starting', (services) 
   failed: writeNotRunning,
 }))
 
-/** Starts an agent again, on another version of its engine and with `build` where the operation says so. */
+/** Restarts an agent, on another version of its engine and with `build` if the operation says so. */
 export const restart = agentHandler('agent.restart', 'starting', (services) => ({
   async handle(run, agent) {
     const previousVersion = agent.engineVersion
     const { version = previousVersion } = run.input
     const live = await fetchLiveStatus(services.agentd, agent, run.signal, LIVE_MS)
-    // An agentd whose gateway has not been ready yet knows nothing of scripts: as if there were none.
+    // An agentd whose gateway has never been ready knows nothing of scripts, and reports none.
     const knows = live !== undefined && live.scripts.build.state !== 'not_configured'
     const scripts = run.input.scripts ?? scriptsToRun(knows ? live.scripts : agent.scripts)
     const previousProcessId = live?.gateway.pid ?? null
-    // An owner's restart fixes an agent, whatever is wrong. A repair keeps what it can; so does an attempt of this operation
-    // after an attempt that came as far as the gateway.
+    // An owner's restart recreates the container, whatever is wrong with the agent. A repair keeps what it can, and so
+    // does a further attempt of this operation after one that reached the gateway.
     const rebuild = run.input.rebuild === true && !live?.gateway.run?.startsWith(run.operation.id)
     const started = await startAgent(services, run, agent, { version, scripts, rebuild }).catch((error) => {
       if (!(error instanceof StartFailed) || version === previousVersion) throw error
@@ -57,7 +57,7 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
       : writeNotRunning(tx, run, failure),
 }))
 
-/** The restart has failed, and the agent runs on the version that it had. */
+/** The restart has failed, and the agent runs on its previous version. */
 class VersionReverted extends OperationFailed {
   readonly agent: Agent
   readonly version: string
@@ -79,8 +79,8 @@ class VersionReverted extends OperationFailed {
 }
 
 /**
- * Starts the agent on the version that it had, after it did not start on another one.
- * @throws VersionReverted once it runs, or what went wrong there.
+ * Starts the agent on its previous version, after it did not start on another one.
+ * @throws VersionReverted once it runs, or the error of that start.
  */
 async function revertVersion(
   services: AgentWorkerServices,
@@ -89,24 +89,24 @@ async function revertVersion(
   { scripts, refusal }: { scripts: 'build' | 'start'; refusal: StartFailed },
 ): Promise<never> {
   const version = agent.engineVersion
-  run.log.info({ err: refusal, version }, 'going back to the version before')
+  run.log.info({ err: refusal, version }, 'going back to the previous version')
   throw new VersionReverted(refusal, agent, await startAgent(services, run, agent, { version, scripts }))
 }
 
-/** An agent whose `build` has never ended is built; else its `start` runs, as after every boot. */
+/** Runs `build` if it has never ended; otherwise only `start`, as after every boot. */
 function scriptsToRun({ build }: { build?: { state?: string } }): 'build' | 'start' {
   const hasEnded = ['success', 'failed', 'not_configured'].includes(build?.state ?? '')
   return hasEnded ? 'start' : 'build'
 }
 
-/** Has an agent's scripts run again. It ends when they are launched: how they end is in the agent's status. */
+/** Runs an agent's scripts again. Ends when they are launched: the agent's status shows how they end. */
 export const scripts = agentHandler('agent.scripts', 'as it is', ({ agentd }) => ({
   async handle(run, agent) {
     await run.report('scripts')
     await launchBuild({ agentd }, agent, run.signal)
     return run.succeed({})
   },
-  /** An agent that is away fails the operation: the caller waits and may ask again, and the reconciler restarts agents. */
+  /** The operation fails if the agent is unavailable: the caller can ask again, and the reconciler restarts agents. */
   explain(error) {
     if (!(error instanceof AgentdError)) return undefined
     const { message } = error
@@ -114,11 +114,11 @@ export const scripts = agentHandler('agent.scripts', 'as it is', ({ agentd }) =>
   },
 }))
 
-/** Removes the container, the network and the volume of a deleted agent. Never given up. */
+/** Removes the container, the network and the volume of a deleted agent. Never gives up. */
 export const remove = defineHandler('agent.delete', ({ pool, runtime }) => ({
   async handle(run) {
     const agent = await acquireAgent(pool, run, 'deleted')
-    // The agent was removed already.
+    // The agent has already been removed.
     if (!agent) return run.succeed({})
     await run.report('container')
     await runtime.remove(agent.agentId, { volume: true, signal: run.signal }).catch((error) => {

@@ -14,9 +14,8 @@ import type { AgentWorkerServices } from '../services.ts'
 const FILE_MS = 20_000
 
 /**
- * Takes over what was pushed to an agent's repository: its manifest, then `build` and `start`. agentd keeps the marker of
- * the push until all is done, so that a run which is interrupted anywhere is done again from the start; one that
- * finds no marker has nothing to do.
+ * Applies a push to an agent's repository: its manifest, then `build` and `start`. agentd keeps the push's marker until
+ * everything is done, so that an interrupted run starts over; a run that finds no marker has nothing to do.
  */
 export const push = agentHandler('agent.push', 'as it is', (services) => ({
   async handle(run, agent) {
@@ -29,7 +28,7 @@ export const push = agentHandler('agent.push', 'as it is', (services) => ({
       return result
     })
   },
-  /** An agent that is away is started again by others, and the marker is found then. */
+  /** The reconciler restarts an unavailable agent, and the marker is found then. */
   explain(error) {
     if (!(error instanceof AgentdError)) return undefined
     const { code, message } = error
@@ -37,7 +36,7 @@ export const push = agentHandler('agent.push', 'as it is', (services) => ({
   },
 }))
 
-/** Does all that a push brings about. @returns the operation's result. */
+/** Does everything that a push requires. @returns the operation's result. */
 async function takeOver(
   services: AgentWorkerServices,
   run: Run,
@@ -47,7 +46,7 @@ async function takeOver(
   const text = await readManifest(services, run, agent, commitSha)
   const applied = await applyManifestText(services, run, agent, agent, text, false)
   await run.report('scripts')
-  // Scripts need a gateway that runs; another one runs them when it starts. A restart that interrupts them begins anew.
+  // Scripts need a running gateway; otherwise they run when it starts. If a restart interrupts them, they start over.
   const isLaunched = await launchBuildIfUp(services, agent, run.signal)
   crashPoint('push-after-scripts')
   const { pool } = services
@@ -59,12 +58,14 @@ async function takeOver(
   return result
 }
 
-/** The result of an attempt that was interrupted when the marker had gone; otherwise there was nothing to do. */
+/**
+ * The result of an attempt that was interrupted after the marker had been removed; otherwise there was nothing to do.
+ */
 function doneBefore({ operation: { progress } }: Run): ResultOf<'agent.push'> {
   return readResult('agent.push', progress) ?? { commitSha: null }
 }
 
-/** Undefined where the commit has none, or is not there. */
+/** Undefined if the commit has none, or does not exist. */
 async function readManifest(
   { agentd }: AgentWorkerServices,
   { signal }: Run,
@@ -86,7 +87,7 @@ async function readManifest(
   }
 }
 
-/** A push that came meanwhile keeps its own marker. */
+/** A newer push keeps its own marker. */
 async function acknowledge(
   { agentd }: AgentWorkerServices,
   { signal }: Run,

@@ -9,8 +9,8 @@ import { applySkills } from '../agents/skills.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 /**
- * Makes an agent's skill folders those of the skills that are attached to it. Fails only with problems
- * of the skills that the request names. The agent's status has all of them.
+ * Updates an agent's skill folders to match its attached skills. Fails only with problems of the skills that the
+ * request names. The agent's status lists all problems.
  */
 export const skills = agentHandler('agent.skills', 'as it is', (services) => ({
   async handle(run, agent) {
@@ -36,7 +36,7 @@ function failureOf(problems: SkillProblem[], { code }: SkillProblem): OperationF
   return new OperationFailed(`skill_${code}`, cause, { publicMessage: cause, result })
 }
 
-/** Undefined where nobody answers: an agent that is away gets its skills when it starts. */
+/** Undefined if the agent does not respond: it gets its skills when it starts. */
 async function applyWhereUp(
   services: AgentWorkerServices,
   run: Run<'agent.skills'>,

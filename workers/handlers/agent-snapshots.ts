@@ -1,4 +1,4 @@
-/** Saves an agent's workspace as a snapshot, and puts a snapshot in the workspace's place. */
+/** Saves an agent's workspace as a snapshot, and resets it to one. */
 import { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
@@ -55,20 +55,20 @@ export const sync = agentHandler('agent.sync', 'as it is', (services) => ({
 }))
 
 /**
- * Saves an agent's workspace, then puts a snapshot of its history in its place, which becomes the newest one.
+ * Saves an agent's workspace, then resets it to a snapshot of its history, which becomes the newest one.
  *
- * The gateway goes on: its state and its configuration are outside of the repository, it reads the files of the
- * workspace anew in every session, and watches the folders of skills.
+ * The gateway keeps running: its state and its configuration are outside the repository, it reads the files of the
+ * workspace again in every session, and watches the folders of skills.
  */
 export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
   async handle(run, agent) {
     const { prisma, config } = services
     const network = requireNetwork(config)
-    // The snapshot may have fallen out of the history while this operation waited in line.
+    // The snapshot may have been pruned from the history while this operation waited in line.
     const snapshot = await findSnapshot(prisma, agent, run.input.snapshotCid)
     if (!snapshot) throw notFound()
-    // The workspace is saved to the history first, which is not pruned meanwhile: the snapshot that was asked for could
-    // fall out of it. A workspace that was never saved is the rest of a restore that was cut off, and already in the history.
+    // Saves the workspace to the history first, without pruning, which could remove the requested snapshot. A workspace
+    // that was never saved is the remainder of an interrupted restore, and already in the history.
     const { commitSha, lost, problems } = await withMoreDisk(services, agent, run.signal, async () => {
       if (agent.lastSync !== null) {
         const saved = await saveWorkspace(services, run, agent, agent, network)
@@ -80,7 +80,7 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
       await run.report('reset')
       const commitSha = await goTo(services, run, agent, snapshot)
       crashPoint('reset-after-reset')
-      // Branches and tags are still there.
+      // Branches and tags still exist.
       const access = { agentd: services.agentd, target: agent, epoch: agent.epoch, signal: run.signal }
       const { extras } = snapshot
       const lost = extras ? await restoreExtras(access, { ...extras, refs: [] }) : []
@@ -95,11 +95,11 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
 }))
 
 const notFound = () =>
-  new OperationFailed('snapshot_not_found', 'it is not in the history any more', {
+  new OperationFailed('snapshot_not_found', 'it is no longer in the history', {
     publicMessage: messages.snapshotNotFound,
   })
 
-/** Makes the working tree that of the snapshot. @returns the commit. */
+/** Resets the working tree to the snapshot. @returns the commit. */
 async function goTo(
   services: AgentWorkerServices,
   run: Run,
@@ -119,7 +119,7 @@ async function goTo(
   return importTree(services, run, agent, agent, source)
 }
 
-/** Writes the snapshot as the agent's newest one. In a repeat, the save at its beginning has added that row already. */
+/** Writes the snapshot as the agent's newest one. On a repeat, the initial save has already added that row. */
 async function finish(
   services: AgentWorkerServices,
   run: Run<'agent.reset'>,
@@ -142,7 +142,7 @@ async function finish(
   return run.succeed(async (tx) => {
     await writeSaved(tx, services, agent, { content: snapshot, difference, fileManifest })
     await pruneHistory(tx, config, agent)
-    // The workspace may have been what kept the gateway from running.
+    // The workspace may have kept the gateway from running.
     if (!isUp) await enqueue(tx, 'agent.restart', agent, { input: { scripts: 'build' } })
     return { snapshotCid: snapshot.cid, commitSha, ...(lost.length > 0 && { lost }) }
   })

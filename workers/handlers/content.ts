@@ -1,4 +1,4 @@
-/** Content that nothing keeps any more is released on its IPFS node. */
+/** Releases content on its IPFS node once nothing keeps it. */
 import { CID } from 'multiformats/cid'
 import type { Queryable } from '../../src/db/pool.ts'
 import { noteRelease } from '../../src/db/statements/garbage.ts'
@@ -34,7 +34,7 @@ export async function releaseUnlessKept(
   if (await isKept(tx, storage.network, canonical, { except })) return
   try {
     await storage.unpin(cid, { signal })
-    // The release is noted also where the pin is gone: an attempt that died may have released it.
+    // Records the release even if the pin is gone: an attempt that died may have released it.
     await noteRelease.run(tx, storage.network)
   } catch (error) {
     throw error instanceof StorageError ? new RetryLater(error.code, error.message, { cause: error }) : error

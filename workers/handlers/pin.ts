@@ -1,5 +1,5 @@
 /**
- * A file's content is retrieved and pinned, pinned again where the node has lost it, and released.
+ * Retrieves and pins a file's content, pins it again if the node has lost it, and releases it.
  *
  * Every step of a retrieval may be repeated: the pin is idempotent, and the file becomes pinned or failed only in the
  * transaction that ends the operation. Until then its row shows `searching` or `retrieving`, under the same epoch. An
@@ -37,10 +37,10 @@ import { releaseUnlessKept } from './content.ts'
 /** Retrieves the content of a file and pins it. */
 export const add = defineHandler('pin.add', (services) => retrieval(services, 'add'))
 
-/** Pins again what the IPFS node has lost. */
+/** Pins content again that the IPFS node has lost. */
 export const repair = defineHandler('pin.repair', (services) => retrieval(services, 'repair'))
 
-/** Releases the content of a deleted file, unless another file keeps it, and forgets the file. */
+/** Releases the content of a deleted file, unless another file keeps it, and deletes the file's row. */
 export const remove = defineHandler('pin.remove', ({ storages }) => ({
   handle(run) {
     const fileId = run.operation.targetId
@@ -54,7 +54,7 @@ export const remove = defineHandler('pin.remove', ({ storages }) => ({
   },
 }))
 
-/** `repair` works on a file that is visible as pinned, and stays so while it is repaired. */
+/** `repair` works on a file that is visible as pinned, and stays so during the repair. */
 type Mode = 'add' | 'repair'
 
 interface Target {
@@ -62,14 +62,14 @@ interface Target {
   cid: CID
   hostNodes: string[]
   hostNodesOptional: boolean
-  /** Bytes that the plan allows for one file, and that the workspace has left; null is no limit. */
+  /** Bytes that the plan allows for one file, and that the workspace has left; null for no limit. */
   maxFileBytes: number | null
   bytesLeft: number | null
 }
 
 const MAX_RETRY_MS = 3_600_000
 
-/** Messages of failures for clients; that of `bad_host_node` is the storage's own. */
+/** Messages of failures for clients; the storage supplies the message of `bad_host_node`. */
 const FAILURES: Record<Exclude<Failure, 'bad_host_node'>, string> = {
   expired: 'No node that provides the content was found in time',
   over_free_limit: 'The content would exceed the storage of the plan',
@@ -101,11 +101,11 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
       }
       const done = await storage.pin(target.cid, { ...options, origins }).catch((error) => {
         if (!target.hostNodesOptional || error.code !== 'bad_host_node') throw error
-        // A peer that has the content may still turn up, or connect to this node.
+        // A peer with the content may still appear, or connect to this node.
         return storage.pin(target.cid, options)
       })
       crashPoint('after-pin')
-      // Content that was there already was not retrieved.
+      // Content that already existed was not retrieved.
       if (done.blocks > 0) progress.update({ phase: 'retrieving', ...done, totalBytes: done.bytes })
       const [stat] = await Promise.all([storage.stat(target.cid, { signal: run.signal }), progress.close()])
       return await finish(services, run, target, stat, mode)
@@ -118,7 +118,7 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
   return mode === 'add' ? { handle, failed: (...failed) => writeFailure(services, ...failed) } : { handle }
 }
 
-/** Explains an error of the storage: a named failure, or another attempt. */
+/** Turns a storage error into a named failure, or another attempt. */
 function explain(
   { retryMs, expiryMs }: StorageWorkerServices,
   { operation: { ageMs, attempts } }: Run,
@@ -128,13 +128,13 @@ function explain(
 ): unknown {
   if (!(error instanceof StorageError) || error.code === 'aborted') return error
   const { code, message } = error
-  // A file that has been pinned once does not fail any more: it is searched for until it is back.
+  // A file that has been pinned once no longer fails: the search continues until its content is back.
   const failure = mode === 'add' ? failureOf(error, target, ageMs >= expiryMs) : undefined
   if (failure) return failureBy(failure, message, error)
   if (code === 'unavailable' || code === 'no_space' || code === 'not_found')
     return new RetryLater(code, message, { cause: error })
   const untilExpiry = mode === 'add' ? Math.max(0, expiryMs - ageMs) : Number.POSITIVE_INFINITY
-  // Attempts that found the node away count as well, and are quick: the wait is at most twice the time until then.
+  // Attempts that found the node away also count, and are quick, so the wait is at most twice the time so far.
   const longest = Math.min(MAX_RETRY_MS, untilExpiry, Math.max(retryMs, 2 * ageMs))
   const backoff = { firstMs: retryMs, factor: 4, maxMs: longest }
   return new RetryLater(code, message, { delayMs: backoffMs(backoff, attempts), cause: error })
@@ -153,7 +153,7 @@ function publicMessage(failure: Failure, message: string, cause: unknown): strin
   return FAILURES[failure]
 }
 
-/** The named failure that an error of the storage stands for; undefined when another attempt may do better. */
+/** The named failure for a storage error; undefined if another attempt may succeed. */
 function failureOf({ code }: StorageError, target: Target, expired: boolean): Failure | undefined {
   if (code === 'bad_host_node' || code === 'invalid_object') return code
   if (code === 'too_large') return sizeFailure(target, Number.POSITIVE_INFINITY)
@@ -162,8 +162,8 @@ function failureOf({ code }: StorageError, target: Target, expired: boolean): Fa
 }
 
 /**
- * The last step. Under the CID's lock no unpin can come between the check that it is pinned and the
- * row that says so; an unpin that came before the lock sends the pin back for another attempt.
+ * The last step. Under the CID's lock no unpin can come between the check of the pin and the row that records it. If an
+ * unpin came before the lock, the pin gets another attempt.
  */
 function finish(
   { storages }: StorageWorkerServices,
@@ -191,14 +191,14 @@ function finish(
   })
 }
 
-/** Gives a file the status of its failure, and releases the content, which another file may have left to this one. */
+/** Sets the status of a failed file, and releases the content, which another file may have left to this one. */
 async function writeFailure(
   { storages }: StorageWorkerServices,
   tx: Transaction,
   { operation: { targetId: id }, signal }: Run,
   { code }: OperationFailed,
 ): Promise<void> {
-  // After too many unexpected errors the file ends as expired, whatever the node says: it must not wait for ever.
+  // After too many unexpected errors the file expires, whatever the node says: it must not wait forever.
   if (code === 'internal') {
     await tx.file.updateMany({ where: { id, status: { not: 'pinned' } }, data: { status: 'expired' } })
     return
@@ -206,7 +206,7 @@ async function writeFailure(
   const where = { id, removedAt: null }
   const file = await tx.file.findFirst({ where, select: { network: true, cidV1: true } })
   if (!file) throw new OperationCanceled('the file was withdrawn')
-  // The row is written after the node has answered: it must not stay locked while the node hangs.
+  // Writes the row after the node has responded, so that it is not locked while the node hangs.
   await releaseUnlessKept(tx, storages[file.network as Network], file.cidV1, { signal, except: id })
   const { count } = await tx.file.updateMany({ where, data: { status: code } })
   if (!count) throw new OperationCanceled('the file was withdrawn')
@@ -216,11 +216,11 @@ async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Ta
   const { rows } = await readRetrieval.run(db, fileId, mode === 'repair')
   if (!rows[0]) return undefined
   const target = { ...rows[0], cid: CID.parse(rows[0].cid) }
-  // Content that is pinned already stays, also where a plan has become smaller.
+  // Content that is already pinned stays, even if a plan has become smaller.
   return mode === 'add' ? target : { ...target, maxFileBytes: null, bytesLeft: null }
 }
 
-/** Shows a status while this run has the lease; a late write cannot touch a file that is finished. */
+/** Shows a status while this run has the lease; a late write cannot touch a finished file. */
 async function setStatus(pool: Pool, { operation }: Run, status: (typeof PENDING)[number]): Promise<void> {
   await showRetrieval.run(pool, operation.targetId, status, operation.id, operation.epoch)
 }

@@ -1,4 +1,4 @@
-/** A round of deliveries: those of one webhook that are due are sent, and the outcome of each is noted. */
+/** A round of deliveries: sends the due deliveries of one webhook, and records the outcome of each. */
 import { Counter } from 'prom-client'
 import { inTransaction, type PrismaClient, type Transaction } from '../../src/db/prisma.ts'
 import {
@@ -21,13 +21,13 @@ import { OpenTarget, type Outcome } from '../webhooks/send.ts'
 
 /** Waits after a failed attempt, in milliseconds; the last attempt follows the last wait. */
 export const WAITS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1000)
-/** A target that has failed for so long is sent nothing more. */
+/** A target that has failed for this long gets nothing more. */
 const FAILING_MS = 5 * 86_400_000
-/** A webhook with so many waiting deliveries is too far behind. */
+/** A webhook with this many waiting deliveries is too far behind. */
 const MOST_WAITING = 100_000
-/** Deliveries of one webhook that are sent side by side. */
+/** Concurrent deliveries of one webhook. */
 const AT_ONCE = 8
-/** A round ends after this, so that other webhooks have their turn; the rest is another round. */
+/** A round ends after this time, so that other webhooks get their turn; the rest is another round. */
 const ROUND_MS = 10_000
 
 const attempts = new Counter({
@@ -36,7 +36,7 @@ const attempts = new Counter({
   labelNames: ['result'],
 })
 
-/** The outcome of an attempt without a secret to sign it with: whoever gets it could not tell whose it is. */
+/** The outcome of an attempt without a secret to sign it: the receiver could not verify the sender. */
 const UNSIGNED: Outcome = {
   status: null,
   response: null,
@@ -60,7 +60,7 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
     const { targetId: id } = run.operation
     const webhook = await prisma.webhook.findFirst({ where: { id, disabledReason: null } })
     if (!webhook) {
-      // Deliveries that were being added while it was disabled.
+      // Deliveries that were added while it was disabled.
       await endWaiting.run(pool, id, 'The webhook was disabled')
       throw new OperationCanceled('the webhook is gone, or disabled')
     }
@@ -68,7 +68,7 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
     if (!isPaused) {
       const secrets = openSecrets(webhooks.encryption, webhook)
       const target = new OpenTarget(targetOf(webhook.url, webhooks.allowed), { secrets, atOnce: AT_ONCE })
-      // A target that did not answer last time is asked with one delivery.
+      // A target that did not respond last time is probed with one delivery.
       const atOnce = webhook.silences > 0 ? 1 : AT_ONCE
       const end = performance.now() + ROUND_MS
       try {
@@ -101,12 +101,12 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
   },
 }))
 
-/** Notes how attempts went, all of it or nothing. Resolves to whether the target is to be sent more. */
+/** Records the outcome of attempts, all of them or none. Resolves to whether to continue with the target. */
 function note(prisma: PrismaClient, webhookId: string, attempted: readonly Attempted[]): Promise<boolean> {
   for (const { outcome } of attempted)
     attempts.inc({ result: outcome.error === null ? 'delivered' : 'failed' })
   return inTransaction(prisma, async (tx) => {
-    // Before its deliveries, as those who change the webhook do.
+    // Locks the webhook before its deliveries, as all changes of a webhook do.
     const isSilent = attempted.every(({ outcome }) => outcome.isSilent)
     const isWell = attempted.some(({ outcome }) => outcome.error === null)
     const failing = isWell ? undefined : await noteFailing.first(tx, webhookId, isSilent)
@@ -133,16 +133,16 @@ function note(prisma: PrismaClient, webhookId: string, attempted: readonly Attem
 }
 
 /**
- * The wait before the next attempt, null after the last one. It varies by a tenth, so that deliveries that failed together do
- * not come back together.
- * @param leastMs what the target has asked for.
+ * The wait before the next attempt, null after the last one. It varies by a tenth, so that deliveries that failed
+ * together are not retried together.
+ * @param leastMs the wait that the target has asked for.
  */
 function waitMs(attempts: number, leastMs: number): number | null {
   const ms = WAITS_MS[attempts]
   return ms === undefined ? null : Math.max(ms * (0.9 + Math.random() * 0.2), leastMs)
 }
 
-/** The reason to send nothing more to a target that has just failed, if there is one. */
+/** The reason to stop sending to a target that has just failed, if there is one. */
 async function findReason(
   tx: Transaction,
   webhookId: string,

@@ -17,15 +17,16 @@ import type { TaskRuns } from './task-runs.ts'
 type KnownAgent = Awaited<ReturnType<typeof readKnownAgents.run>>['rows'][number]
 
 const STATUS_MS = 3000
-/** After this long without an answer, agentd of a running sandbox counts as hung; on a busy machine it may be slow. */
+/** After this long without a response, agentd of a running sandbox counts as hung; a busy machine may be slow. */
 const SILENT_MS = 60_000
 /**
- * Restarts of an agent within {@link RESTARTS_WITHIN_MS}, for one reason and since its owner's last one, after which it is
- * left stopped. Only restarts since this process's own start count: agents that ended together with Berth are not at fault.
+ * Restarts of an agent within {@link RESTARTS_WITHIN_MS}, for one reason and since its owner's last restart, after
+ * which it is left stopped. Only restarts since this process's own start count: agents that ended together with Berth
+ * are not at fault.
  */
 const MAX_RESTARTS = 5
 const RESTARTS_WITHIN_MS = 600_000
-/** Wait after the first restart; each further one within the time doubles it. */
+/** Wait after the first restart; each further restart within the time doubles it. */
 const BACKOFF_MS = 2000
 
 export class AgentCheck {
@@ -34,7 +35,7 @@ export class AgentCheck {
   readonly #taskRuns: TaskRuns
   readonly #silentMs: number
   readonly #since = performance.now()
-  /** When the agentd of an agent stopped answering, by the agent's id; with another epoch it is another agentd. */
+  /** When the agentd of an agent stopped responding, by the agent's id; another epoch means another agentd. */
   readonly #silentSince = new Map<string, { epoch: number; at: number }>()
   #used: (NonNullable<AgentStatus['memory']> & { id: string })[] = []
 
@@ -45,7 +46,7 @@ export class AgentCheck {
     this.#silentMs = silentMs
   }
 
-  /** Checks one agent, and repairs what differs. An error is logged only, so that the other agents get their turn. */
+  /** Checks one agent, and repairs differences. Only logs errors, so that the other agents get their turn. */
   async run(agent: KnownAgent, sandbox: Sandbox | undefined, signal: AbortSignal): Promise<void> {
     if (agent.busy) return
     try {
@@ -57,7 +58,7 @@ export class AgentCheck {
     }
   }
 
-  /** Stores the memory of the agents that were checked since the last call. */
+  /** Stores the memory usage of the agents checked since the last call. */
   async keepUsage(): Promise<void> {
     const used = this.#used
     this.#used = []
@@ -95,8 +96,8 @@ export class AgentCheck {
         ? (ended ?? gateway.reason ?? 'it ended')
         : [gateway.outOfMemory, gateway.reason].filter(Boolean).join('; ') || null
     const { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts } = agent
-    // The row of an agent that has never come up has no scripts, by which its next start knows that. An agentd knows
-    // nothing of scripts before its gateway is ready.
+    // An agent that has never started has no scripts in its row, which tells its next start. An agentd knows nothing of
+    // scripts before its gateway is ready.
     const isKnown = gateway.state === 'ready' && Object.keys(knownScripts).length > 0
     const seen = { status, statusReason, address: sandbox.address, scripts: isKnown ? scripts : knownScripts }
     const known = { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts }
@@ -118,8 +119,8 @@ export class AgentCheck {
   }
 
   /**
-   * Handles an agentd that did not answer, or refused the worker's token. An agent whose agentd keeps silent in a running
-   * sandbox is restarted; so is one that was started before AGENT_PROXY_KEY changed, which gives it the new key.
+   * Handles an agentd that did not respond, or refused the worker's token. Restarts an agent whose agentd stays silent
+   * in a running sandbox, and an agent that was started before AGENT_PROXY_KEY changed, which gives it the new key.
    */
   async #noteError(
     agent: KnownAgent,
@@ -142,13 +143,13 @@ export class AgentCheck {
     this.#silentSince.set(agentId, since)
     if (performance.now() - since.at < this.#silentMs) return
     this.#silentSince.delete(agentId)
-    // The operation ends the sandbox, as agentd does not answer it either.
+    // The operation ends the sandbox, because agentd does not respond to it either.
     await this.#startAgain(agent, 'agentd silent', signal)
   }
 
   /**
-   * Enqueues a restart of an agent that should run: at once, then after growing delays, and no longer if the agent keeps
-   * ending for this reason. A stopped agent that was not lost by an outage stays stopped: its owner
+   * Enqueues a restart of an agent that should run: at once, then after growing delays, and no longer if the agent
+   * keeps ending for this reason. An agent that stopped for any other reason than an outage stays stopped: its owner
    * restarts it.
    */
   async #startAgain(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
@@ -156,7 +157,7 @@ export class AgentCheck {
     const { pool, prisma, runtime, config } = this.#services
     const withinMs = Math.min(performance.now() - this.#since, RESTARTS_WITHIN_MS)
     const recent = await readRestarts.one(pool, agent.agentId, withinMs, reason)
-    // The sandbox may have been started since the list was read, by an operation that has ended meanwhile.
+    // An operation may have started the sandbox, and ended, since the list was read.
     const sandbox = await runtime.inspect(agent.agentId, { signal })
     if (reason.startsWith('container') && sandbox?.state === 'running' && !sandbox.fault) return
     const statusReason = SENTENCES[reason as string] ?? describeEnd(sandbox, config)
@@ -169,7 +170,7 @@ export class AgentCheck {
       await enqueue(tx, 'agent.restart', agent, { input: { reason } })
       await recordRepairs(tx, 'agents', reason, [agent.agentId])
     })
-    this.#log.info({ agentId: agent.agentId, reason }, 'starting an agent again')
+    this.#log.info({ agentId: agent.agentId, reason }, 'restarting an agent')
   }
 
   async #giveUp(agent: KnownAgent, why: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Compares the rows of agents with their sandboxes and with what agentd says of their gateways. What died or was
- * removed by hand is started again by an operation; what outlived its agent is removed; rows follow gateways that
+ * Compares the rows of agents with their sandboxes and with agentd's reports of their gateways. An operation restarts
+ * agents that died or were removed by hand; sandboxes that outlived their agents are removed; rows follow gateways that
  * restart by themselves. An agent with an unfinished operation is left to that operation.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,19 +16,19 @@ import { AgentCheck } from './agent-check.ts'
 import { startTaskRunLoop, TaskRuns } from './task-runs.ts'
 
 const PASS_MS = 120_000
-/** Agents that are looked at side by side. */
+/** Number of agents checked concurrently. */
 const CONCURRENCY = 8
-/** Events come in bursts; between two passes there is at least this. */
+/** Minimum time between two passes, because events come in bursts. */
 const GAP_MS = 250
 
 export interface AgentReconciler {
-  /** Compares once; resolves when it is done, or at once where another process is at it. */
+  /** Compares once. Resolves when done, or at once if another process is comparing. */
   pass(signal: AbortSignal): Promise<void>
 }
 
 /**
- * @param options.silentMs how long an agentd may keep silent, for tests.
- * @param options.taskRuns is given notice of each status.
+ * @param options.silentMs how long an agentd may stay silent; set by tests.
+ * @param options.taskRuns is notified of each status.
  */
 export function createAgentReconciler(
   services: AgentWorkerServices,
@@ -41,7 +41,7 @@ export function createAgentReconciler(
   const warnedOf = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {
-    // Sandboxes are listed before rows are read: every listed sandbox has its row by then.
+    // Lists sandboxes before reading rows, so that every listed sandbox has its row by then.
     const { sandboxes, volumes } = await runtime.list({ signal })
     const running = sandboxes.filter(({ state }) => state === 'running').map(({ agentId }) => agentId)
     const { rows: agents } = await readKnownAgents.run(pool, running)
@@ -57,7 +57,7 @@ export function createAgentReconciler(
     await refreshVersions(services, signal)
   }
 
-  /** Sandboxes that outlived their agents are removed; a volume only where the row says that the agent was deleted. */
+  /** Removes sandboxes that outlived their agents; a volume only if the row says that the agent was deleted. */
   async function removeOrphans(
     agentIds: string[],
     sandboxes: Map<string, Sandbox>,
@@ -92,7 +92,7 @@ export function createAgentReconciler(
   }
 }
 
-/** Compares after every interval, and as soon as a sandbox ends or is removed; publishes the runs of tasks meanwhile. */
+/** Compares at every interval, and as soon as a sandbox ends or is removed; also publishes the runs of tasks. */
 export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop {
   const { runtime, config } = services
   const taskRuns = new TaskRuns(services, log)
@@ -113,7 +113,7 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
   return { stop: async () => void (await Promise.all([events.stop(), passes.stop(), taskRunLoop.stop()])) }
 }
 
-/** Writes down this worker's engine versions, and which of them cannot run: `web` cannot ask the runtime. */
+/** Stores this worker's engine versions, and which of them cannot run: `web` cannot ask the runtime. */
 async function refreshVersions({ pool, runtime }: AgentWorkerServices, signal: AbortSignal): Promise<void> {
   const found = await runtime.engineVersions({ signal })
   await keepVersions.run(

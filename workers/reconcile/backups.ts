@@ -1,4 +1,4 @@
-/** Backups that Berth makes by itself, where BERTH_BACKUP_DIR is set. */
+/** Backups that Berth makes by itself if BERTH_BACKUP_DIR is set. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { listBackups, timeOf } from '../../src/backup/layout.ts'
@@ -10,7 +10,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import type { Logger } from '../../src/log.ts'
 
 const CLI = join(import.meta.dirname, '../../bin/berth.mjs')
-/** Interval of the look whether a backup is due. */
+/** Interval of the check whether a backup is due. */
 export const BACKUP_LOOK_MS = 60_000
 const OUTPUT_BYTES = 4000
 
@@ -29,10 +29,10 @@ export class ScheduledBackups {
     this.#dir = dir
   }
 
-  /** When the newest backup was made, in ms, as it was seen a minute ago at most; undefined where none was seen yet. */
+  /** When the newest backup was made, in ms, as seen at most a minute ago; undefined if none has been seen. */
   async newest(): Promise<number | undefined> {
     if (performance.now() - this.#seen.atMs < BACKUP_LOOK_MS) return this.#seen.newestMs
-    // Where it cannot be seen now, the loop says why.
+    // If it cannot be checked now, the loop logs the reason.
     return this.#look().catch(() => this.#seen.newestMs)
   }
 
@@ -45,15 +45,15 @@ export class ScheduledBackups {
   }
 
   /**
-   * Makes a backup where the newest one is older than BERTH_BACKUP_SECONDS, one worker at a time. In a process of its own:
-   * it reads all that there is, and takes its memory with it.
-   * @throws Error with what it said, where it fails; the next look tries again.
+   * Makes a backup if the newest one is older than BERTH_BACKUP_SECONDS, one worker at a time. Runs in a separate
+   * process, whose memory is freed with it: it reads all data.
+   * @throws Error with its output if it fails; the next check tries again.
    */
   async makeInTurn({ pool, log }: { pool: Pool; log: Logger }, signal: AbortSignal): Promise<void> {
     const { BERTH_BACKUP_SECONDS: interval, BERTH_BACKUP_KEEP: keep } = this.#config
     const isDue = async () => {
       const ageMs = Date.now() - ((await this.#look()) ?? 0)
-      // One that is of a time to come: the backup says what is wrong.
+      // A backup dated in the future: a new backup reports the problem.
       return ageMs >= interval * 1000 || ageMs < 0
     }
     if (!(await isDue())) return
@@ -64,7 +64,7 @@ export class ScheduledBackups {
       const { code, output } = await runCli(args, this.#config, signal)
       if (code !== 0) throw new Error(`the backup failed: ${output}`)
       await this.#look()
-      log.info({ dir: this.#dir }, 'a backup is made')
+      log.info({ dir: this.#dir }, 'a backup was made')
     })
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Removes things whose time is over: files that expire, engines that nobody uses. Uploads
- * that nobody finished are removed by `web` (`removeAbandonedUploads`).
- */
+/** Removes expired files and unused engines. `web` removes abandoned uploads (`removeAbandonedUploads`). */
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { readExpiredFiles } from '../../src/db/statements/pins.ts'
@@ -12,7 +9,7 @@ import type { AgentWorkerServices } from '../services.ts'
 
 const BATCH = 500
 
-/** Removes the files whose time has come, as if their owners had deleted them. Resolves to how many. */
+/** Removes expired files, as if their owners had deleted them. Resolves to their number. */
 export async function removeExpiredFiles(pool: Pool, signal: AbortSignal): Promise<number> {
   let removed = 0
   for (;;) {
@@ -24,8 +21,8 @@ export async function removeExpiredFiles(pool: Pool, signal: AbortSignal): Promi
 }
 
 /**
- * Marks the versions of the engine that are needed as used, and removes what no agent runs and no setting names for the
- * time of grace: each is half a gigabyte.
+ * Marks the needed engine versions as used, and removes versions that no agent has run and no setting has named for the
+ * grace period: each is half a gigabyte.
  */
 export async function tidyEngines(
   { pool, runtime, config }: Pick<AgentWorkerServices, 'pool' | 'runtime' | 'config'>,
@@ -41,6 +38,6 @@ export async function tidyEngines(
       graceMs: BERTH_ENGINE_GRACE_SECONDS * 1000,
       signal,
     })
-    if (removed.length > 0) log.info({ removed }, 'removed engines that were out of use')
+    if (removed.length > 0) log.info({ removed }, 'removed unused engines')
   })
 }

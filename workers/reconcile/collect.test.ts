@@ -7,7 +7,7 @@ import { collectInTurn } from './collect.ts'
 const GIB = 1024 ** 3
 const { signal } = new AbortController()
 
-test('garbage is collected when it is due, and before while the disk is short of room', async () => {
+test('garbage is collected when due, and earlier while the disk is short of space', async () => {
   let free = 50 * GIB
   let collected = 0
   const gc = async () => {

@@ -1,4 +1,4 @@
-/** Collects garbage: blocks that no pin leads to. The removed blocks and bytes are summed up, for metrics. */
+/** Collects garbage: blocks that no pin leads to. Sums up removed blocks and bytes for metrics. */
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { addCollection, readDue } from '../../src/db/statements/garbage.ts'
@@ -20,11 +20,11 @@ interface Services {
 type Collected = Pick<Storage, 'gc' | 'network'>
 
 /**
- * A turn of an embedded node's loop: it collects when `intervalMs` have passed since it last did, and
- * earlier while the disk is short of room. Garbage of deletions and broken uploads counts for no workspace, so the disk
- * alone bounds it. Any number of processes may collect at once.
- * @param place where the blocks are, and the reserve of that disk.
- * @param read another way to look at the disk, for tests.
+ * A turn of an embedded node's loop: collects when `intervalMs` have passed since the last collection, and earlier
+ * while the disk is short of space. Garbage of deletions and broken uploads counts towards no workspace, so only the
+ * disk bounds it. Any number of processes may collect at once.
+ * @param place the folder of the blocks, and the reserve of its disk.
+ * @param read another way to read the disk's free space, for tests.
  */
 export function collectInTurn(
   services: Services,
@@ -42,8 +42,8 @@ export function collectInTurn(
 }
 
 /**
- * A turn of the loop of a Kubo that is Berth's own. All of its pins wait while it collects: so one process has it collect,
- * at most once in `intervalMs`, when something was released or nothing was collected for 24 times as long.
+ * A turn of the loop for Berth's own Kubo. All of its pins wait while it collects, so one process starts a collection
+ * at most once in `intervalMs`, if something was released or nothing was collected for 24 times as long.
  */
 export function collectReleased(
   services: Services,
@@ -57,7 +57,7 @@ export function collectReleased(
     })
 }
 
-/** A process that dies in the middle leaves the collection due. */
+/** A process that dies in between leaves the collection due. */
 async function collect(
   { pool, log }: Pick<Services, 'pool' | 'log'>,
   storage: Collected,

@@ -1,6 +1,6 @@
 /**
- * Compares the files that say they are pinned with the pins that the IPFS node has, both ways. What is
- * found is checked once more under the CID's lock: an operation may be right in the middle of it.
+ * Compares the files marked as pinned with the pins of the IPFS node, both ways. Differences are checked once more
+ * under the CID's lock, because an operation may be in progress.
  */
 import { CID } from 'multiformats/cid'
 import { tryLockSession } from '../../src/db/advisory-locks.ts'
@@ -19,25 +19,25 @@ const MAX_REPAIRS = 1000
 const CHECK_MS = 30_000
 const COMPARE_MS = 600_000
 
-/** A file keeps the pin, or an operation is at work on it or still to release what it kept. */
+/** A file keeps the pin, or an operation works on it or still has to release the content. */
 const CLAIMED = `(${KEEPS} OR EXISTS (
   SELECT FROM operation WHERE target_id = file.id AND state IN ('queued', 'running')))`
 
 export interface PinRepairs {
-  /** Pins that were gone: files have a repair operation now, what else is held was pinned again where its blocks are here. */
+  /** Missing pins: files get a repair operation, other content is pinned again if its blocks exist here. */
   missing: number
   /** Pins that nothing keeps; released. */
   orphaned: number
 }
 
 export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortSignal): Promise<PinRepairs> {
-  // A session of its own, for its temporary table and its lock: a listing may take long, and a
-  // transaction as long would keep PostgreSQL from cleaning up behind every other statement.
+  // A session of its own, for its temporary table and its lock. A listing may take long, and a transaction as long
+  // would keep PostgreSQL from vacuuming after other statements.
   const options = { name: 'berth-reconcile', statementMs: COMPARE_MS }
   return withSession(pool.options.connectionString, options, async (client) => {
     const hasLock = await tryLockSession(client, storage.network === 'public' ? 'pinsPublic' : 'pinsPrivate')
     if (!hasLock) return { missing: 0, orphaned: 0 }
-    // Taken before the listing: a pin that is made meanwhile is no reason for a repair.
+    // Taken before the listing, so that pins made during it cause no repair.
     const { at: listedAt } = await queryOne<{ at: Date }>(client, 'SELECT now() AS at')
     await copyPins(client, storage, signal)
     const missing = await client.query<{ id: string; workspaceId: string; cid_v1: string }>(
@@ -105,7 +105,7 @@ async function repair(
   })
 }
 
-/** Pins content of snapshots, skills and templates again. Where its blocks are gone nobody else has them to give. */
+/** Pins content of snapshots, skills and templates again. If its blocks are gone, nobody else can provide them. */
 async function pinAgain(pool: Pool, storage: Storage, text: string, signal: AbortSignal): Promise<boolean> {
   const cid = CID.parse(text)
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)])
@@ -132,7 +132,7 @@ async function release(pool: Pool, storage: Storage, text: string, signal: Abort
   return transaction(pool, async (client) => {
     await lockCid(client, cid)
     const { rowCount } = await client.query(
-      // Removed files are in no index by their CID: the query finds them by the operations that are to release them.
+      // Removed files are not indexed by CID: the query finds them through the operations that will release them.
       `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND removed_at IS NULL AND ${CLAIMED}
        UNION ALL SELECT FROM operation JOIN file ON file.id = target_id AND removed_at IS NOT NULL
          WHERE kind = 'pin.remove' AND state IN ('queued', 'running') AND network = $1 AND cid_v1 = $2

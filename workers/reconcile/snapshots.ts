@@ -1,6 +1,6 @@
 /**
- * Asks the repository of each running agent, once in an interval, for pushes and changes, and enqueues the operations that
- * take pushes over and save changes. After failures it does so ever more rarely.
+ * Asks the repository of each running agent, once per interval, for pushes and changes, and enqueues the operations
+ * that apply pushes and save changes. Backs off after failures.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
@@ -13,7 +13,7 @@ import type { Logger } from '../../src/log.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
-/** Agents that are asked side by side: each may take its time to answer. */
+/** Number of agents asked concurrently, because each may respond slowly. */
 const CONCURRENCY = 16
 const GAP_MS = 250
 const MAX_BACKOFF_MS = 3_600_000
@@ -22,7 +22,7 @@ const COUNTED = 12
 
 type RunningAgent = Awaited<ReturnType<typeof readRunningAgents.run>>['rows'][number]
 
-/** Asks every agent that runs once, spread over about half of `intervalMs`. */
+/** Asks every running agent once, spread over about half of `intervalMs`. */
 export async function lookForChanges(
   services: AgentWorkerServices,
   log: Logger,
@@ -30,7 +30,7 @@ export async function lookForChanges(
 ): Promise<void> {
   const { rows: agents } = await readRunningAgents.run(services.pool, COUNTED)
   const pauseMs = (intervalMs / 2 / Math.max(1, agents.length)) * CONCURRENCY
-  // The agents come in another order each time, so that none is always the last.
+  // The order of agents varies, so that none is always the last.
   const waiting = agents.map((agent) => ({ agent, place: Math.random() })).sort((a, b) => a.place - b.place)
   const work = Array.from({ length: CONCURRENCY }, async () => {
     for (let next = waiting.pop(); next && !signal.aborted; next = waiting.pop()) {
@@ -60,7 +60,7 @@ async function look(
   await enqueue(pool, kind, agent)
 }
 
-/** Looks for changes in every interval of the settings, give or take a tenth. */
+/** Looks for changes at the interval of the settings, varied by up to a tenth. */
 export function startSnapshotLoop(services: AgentWorkerServices, log: Logger): Loop {
   const intervalMs = services.config.BERTH_SNAPSHOT_SECONDS * 1000
   return startLoop('snapshots', GAP_MS, log, async (signal) => {

@@ -1,7 +1,7 @@
 /**
- * Publishes `task.ran` for the runs of agents' scheduled tasks. The engine runs tasks in the sandbox; the status of an agent
- * says when there may be new runs, and only then they are read, newest first down to those that are known. A run and its
- * event are written in one statement: a worker that is killed has published it or not, and the next worker goes on.
+ * Publishes `task.ran` for the runs of agents' scheduled tasks. The engine runs tasks in the sandbox. Runs are read
+ * only if the agent's status hints at new ones, newest first down to known ones. One statement writes a run and its
+ * event: a killed worker has published it or not, and the next worker continues.
  */
 import { z } from 'zod'
 import type { AgentStatus, TaskRun, TaskRunPage } from '../../agentd/protocol.ts'
@@ -15,23 +15,26 @@ import type { Logger } from '../../src/log.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 const LOOP_MS = 500
-/** Agents that are read side by side: each may take its time to answer. */
+/** Number of agents read concurrently, because each may respond slowly. */
 const CONCURRENCY = 8
-/** Time of one agent for all its pages. */
+/** Time limit for all pages of one agent. */
 const AGENT_MS = 10_000
-/** An agent whose runs cannot be read is left alone for this. */
+/** Pause for an agent whose runs cannot be read. */
 const FAILED_MS = 60_000
-/** The most runs of an agent that are published at a time, the newest; then it rests, so that its tasks fill no stream. */
+/**
+ * Maximum number of an agent's runs published at a time, the newest; then the agent pauses, so that its tasks do not
+ * fill a stream.
+ */
 const MOST_RUNS = 500
 const REST_MS_EACH = 100
 const MOST_PAGES = 30
 const BATCH = 100
-/** Runs that are remembered of an agent: more than are read again. */
+/** Number of remembered runs per agent: more than are read again. */
 const KEPT_RUNS = 2 * MOST_RUNS
 const MOST_OF_PAGE = 100
 const MOST_BYTES = 1_048_576
 
-/** The answer of agentd, which is untrusted. */
+/** The response of agentd, which is untrusted. */
 const runText = storable(200).pipe(z.string().min(1))
 const endedRun = z.object({
   runId: runText,
@@ -51,7 +54,7 @@ const runPage = z.object({
 interface Noticed {
   id: string
   target: AgentdTarget
-  /** When agentd started, and its count of runs: another value than before means that there may be new runs. */
+  /** When agentd started, and its count of runs: a changed value hints at new runs. */
   version: string
 }
 
@@ -70,20 +73,20 @@ export class TaskRuns {
     this.#log = log
   }
 
-  /** Notes that an agent may have new runs, by its status. */
+  /** Notes from its status that an agent may have new runs. */
   notice(id: string, target: AgentdTarget, { startedAt, taskRuns, gateway }: AgentStatus): void {
     const version = `${startedAt} ${taskRuns}`
     if (taskRuns > 0 && gateway.state === 'ready' && this.#done.get(id) !== version)
       this.#waiting.set(id, { id, target, version })
   }
 
-  /** Forgets all agents but these. @param ids of agents that are there. */
+  /** Forgets all agents except these. @param ids of existing agents. */
   keepOnly(ids: ReadonlySet<string>): void {
     for (const known of [this.#waiting, this.#done, this.#notBefore])
       for (const id of known.keys()) if (!ids.has(id)) known.delete(id)
   }
 
-  /** Publishes the new runs of all agents that were noticed and whose turn it is. */
+  /** Publishes the new runs of all noted agents whose turn it is. */
   async pass(signal: AbortSignal): Promise<void> {
     const now = performance.now()
     const due = [...this.#waiting.values()].filter(({ id }) => (this.#notBefore.get(id) ?? 0) <= now)
@@ -103,12 +106,12 @@ export class TaskRuns {
       this.#notBefore.set(id, performance.now() + FAILED_MS)
       this.#log.debug(
         { err: error, agentId: target.agentId },
-        'the runs of tasks cannot be read; trying again',
+        'cannot read the runs of tasks; trying again',
       )
     }
   }
 
-  /** @returns how many runs it published. */
+  /** @returns the number of runs published. */
   async #publish(id: string, target: AgentdTarget, signal: AbortSignal): Promise<number> {
     const { pool, agentd } = this.#services
     const noted = await readNotedTaskRuns.first(pool, id)
@@ -127,7 +130,7 @@ export class TaskRuns {
       const isOver = page.runs.length > 0 && fresh.length === 0
       offset = isOver ? null : page.next
     }
-    // The oldest run first: where this ends half way, the missing runs are newer than the published ones.
+    // Publishes the oldest run first: if this stops halfway, the missing runs are newer than the published ones.
     const published = runs.slice(0, MOST_RUNS).reverse()
     for (let at = 0; at < published.length; at += BATCH) {
       crashPoint('task-runs-before-note')
@@ -139,7 +142,7 @@ export class TaskRuns {
   }
 }
 
-/** Reads a page of the runs that have ended, the newest first. @throws AgentdError, also for an answer that is no such page. */
+/** Reads a page of ended runs, newest first. @throws AgentdError, including for a malformed response. */
 async function readEndedRuns(
   agentd: AgentdClient,
   target: AgentdTarget,
@@ -149,6 +152,6 @@ async function readEndedRuns(
   return agentd.json(target, { path, maxBytes: MOST_BYTES, signal }, runPage)
 }
 
-/** Publishes runs soon after they were noticed. */
+/** Publishes runs soon after they were noted. */
 export const startTaskRunLoop = (runs: TaskRuns, log: Logger): Loop =>
   startLoop('task runs', LOOP_MS, log, (signal) => runs.pass(signal))

@@ -1,7 +1,7 @@
 /**
- * Sends deliveries to the target of a webhook, signed as Standard Webhooks 1.0 says (https://www.standardwebhooks.com). Nothing of
- * a target is trusted: the address that is connected to is the one that was checked, redirects are not followed, and how long
- * it takes and how much of its answer is read is bounded.
+ * Sends deliveries to the target of a webhook, signed according to Standard Webhooks 1.0
+ * (https://www.standardwebhooks.com). The target is untrusted: the address that is connected to is the one that was
+ * checked, redirects are not followed, and the time and the bytes read are bounded.
  */
 import { createHmac } from 'node:crypto'
 import http from 'node:http'
@@ -13,39 +13,39 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { dial, type Resolve, resolveByDns, resolveBySystem } from '../../src/agent-proxy/dial.ts'
 import { mayConnect, type Target } from '../../src/webhooks/target.ts'
 
-/** Time of one attempt, from the connection to the end of the answer. */
+/** Time limit of one attempt, from the connection to the end of the response. */
 const ATTEMPT_MS = 15_000
 const CONNECT_MS = 10_000
-/** Bytes of an answer that are read and kept. */
+/** Bytes of a response that are read and kept. */
 const ANSWER_BYTES = 1024
-/** Statuses that say that the target is not well, rather than that it does not like this delivery. */
+/** Statuses that mean that the target is unhealthy, rather than that it rejects this delivery. */
 const UNWELL = new Set([408, 425, 429])
 
-/** How an attempt went. */
+/** The outcome of an attempt. */
 export interface Outcome {
-  /** Null where there was no answer. */
+  /** Null if there was no response. */
   status: number | null
-  /** The beginning of the answer. */
+  /** The beginning of the response. */
   response: string | null
-  /** Why it failed; null where it did not. */
+  /** Why it failed; null if it succeeded. */
   error: string | null
-  /** The target gave no answer, or one that says that it is not well. */
+  /** True if the target gave no response, or one that means it is unhealthy. */
   isSilent: boolean
-  /** How long the target wants to be left alone (`Retry-After`), in milliseconds; 0 where it does not say. */
+  /** The wait that the target asks for (`Retry-After`), in milliseconds; 0 if it does not. */
   retryMs: number
 }
 
-/** Longest wait that a target may ask for. */
+/** The longest wait that a target may ask for. */
 const MAX_RETRY_MS = 86_400_000
 
-/** Reads `Retry-After`: seconds, or a date (RFC 9110, 10.2.3). Anything else says nothing. */
+/** Parses `Retry-After`: seconds, or a date (RFC 9110, 10.2.3). Returns 0 for anything else. */
 function readRetryAfter(header: string | undefined, now = Date.now()): number {
   const text = header?.trim() ?? ''
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
   return Number.isNaN(ms) ? 0 : Math.max(0, Math.min(ms, MAX_RETRY_MS))
 }
 
-/** `webhook-signature`: one signature for each secret. @param body as it is sent. */
+/** `webhook-signature`: one signature per secret. @param body exactly as sent. */
 function sign(id: string, timestamp: number, body: string, secrets: readonly string[]): string {
   return secrets
     .map((secret) => {
@@ -55,18 +55,21 @@ function sign(id: string, timestamp: number, body: string, secrets: readonly str
     .join(' ')
 }
 
-/** A target for one round of deliveries, whose connections it keeps from one to the next. */
+/** A target during one round of deliveries, which reuse its connections. */
 export class OpenTarget {
   readonly #target: Target
   readonly #secrets: readonly string[]
   readonly #agent: http.Agent
   readonly #attemptMs: number
   readonly #resolve: Resolve
-  /** All open sockets, also those that the agent has not been given yet. */
+  /** All open sockets, including those that the agent has not received yet. */
   readonly #sockets = new Set<Duplex>()
   #isClosed = false
 
-  /** @param options.atOnce most connections. @param options.resolve the addresses of names that the operator has not allowed. */
+  /**
+   * @param options.atOnce maximum connections. @param options.resolve the addresses of names that the operator has not
+   *   allowed.
+   */
   constructor(
     target: Target,
     options: { secrets: readonly string[]; atOnce: number; attemptMs?: number; resolve?: Resolve },
@@ -135,13 +138,13 @@ export class OpenTarget {
     return new Promise((resolve, reject) => {
       const sent = request(url, { method: 'POST', agent: this.#agent, headers, signal })
       sent.once('error', reject)
-      // Node tells a request of it only when that has a connection, which may never come.
+      // Node reports an abort to a request only once that has a connection, which may never come.
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
       sent.once('response', (answer) => {
         const chunks: Buffer[] = []
         let length = 0
         const done = () => {
-          // Text that PostgreSQL can hold.
+          // Text that PostgreSQL can store.
           const response = Buffer.concat(chunks).subarray(0, ANSWER_BYTES).toString().replaceAll('\0', '')
           const retryMs = readRetryAfter(answer.headers['retry-after'])
           resolve({ status: answer.statusCode ?? 0, response, retryMs })
@@ -162,7 +165,7 @@ export class OpenTarget {
 
   async #connect(): Promise<Duplex> {
     const { url, destination, isAllowed } = this.#target
-    if (!mayConnect(this.#target)) throw new Error('http is allowed to no such target any more')
+    if (!mayConnect(this.#target)) throw new Error('http is no longer allowed to this target')
     const resolve = isAllowed ? resolveBySystem : this.#resolve
     const socket = this.#hold(await dial(destination, { isAllowed, connectMs: CONNECT_MS, resolve }))
     if (url.protocol === 'http:') return socket
@@ -171,12 +174,12 @@ export class OpenTarget {
     return new Promise((done, fail) => {
       tls.once('secureConnect', () => done(tls))
       tls.once('error', fail)
-      // A target may accept a connection and never go on with it.
+      // A target may accept a connection and never continue it.
       socket.once('close', () => fail(new Error('the connection was closed')))
     })
   }
 
-  /** Ends a connection at the latest with the round. */
+  /** Ends a connection with the round at the latest. */
   #hold<S extends Duplex>(socket: S): S {
     if (this.#isClosed) socket.destroy()
     this.#sockets.add(socket)

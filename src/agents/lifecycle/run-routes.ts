@@ -42,7 +42,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
     const { available, obstacles } = await knownVersions(pool, config)
     const obstacle = obstacles.get(version ?? agent.engineVersion)
     if (!obstacle && (version === undefined || available.includes(version))) return
-    const detail = obstacle ?? `available: ${available.join(', ')}`
+    const detail = obstacle ?? `known are ${available.join(', ')}`
     throw contractError(400, 'invalid_version', messages.invalidVersion, detail)
   }
 

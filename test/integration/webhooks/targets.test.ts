@@ -166,7 +166,7 @@ describe('a target', () => {
     const open = new OpenTarget(targetOf(receiver.url, []), { secrets, atOnce: 1 })
     const { error } = await open.send({ id: uuidv7(), body: '{}' }, signal)
     open.close()
-    assert.deepEqual([error, receiver.received.length], ['http is allowed to no such target any more', 0])
+    assert.deepEqual([error, receiver.received.length], ['http is no longer allowed to this target', 0])
   })
 
   it('a target that accepts a connection and stalls before TLS delays no round', async (t) => {

@@ -1,4 +1,4 @@
-/** Applying the manifest of an agent: its words become the agent's rows, its engine's config and its tasks. */
+/** Applies the manifest of an agent to its rows, its engine's config and its tasks. */
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import {
@@ -29,21 +29,21 @@ import { applyModel } from './model.ts'
 import { type Applying, type PartResult, problemOf } from './part.ts'
 
 export interface Applied {
-  /** The parts that are as the manifest says, by their names in it. */
+  /** The parts that match the manifest, by their names in it. */
   applied: string[]
   /** Parts that could not be applied and why, with the path in the manifest. */
   problems: string[]
 }
 
 const NOTHING: Applied = { applied: [], problems: [] }
-/** What a part needs of a gateway that is not ready is a problem after this time. */
+/** If the gateway is not ready after this time, the parts that need it are reported as problems. */
 const STALL_MS = 60_000
 
 /**
- * Applies a manifest, the folders of its skills included. A manifest that is not valid is a problem; so is what the agent lacks
- * for it, and it starts without.
- * @param text undefined where the agent has none.
- * @param mayInstall whether skills of the hub are put into the library of its workspace.
+ * Applies a manifest, including the folders of its skills. An invalid manifest is a problem, and so is anything that
+ * the agent lacks for it; the agent starts without.
+ * @param text undefined if the agent has none.
+ * @param mayInstall whether skills of the hub are installed into the library of its workspace.
  */
 export async function applyManifestText(
   services: AgentWorkerServices,
@@ -65,7 +65,7 @@ export async function applyManifestText(
   return { ...result, problems }
 }
 
-/** Applies the manifest that a new agent begins with, of a template above all. Its gateway has to be ready. */
+/** Applies a new agent's first manifest, usually from a template. Its gateway has to be ready. */
 export async function applyFirstManifest(
   services: AgentWorkerServices,
   run: Run,
@@ -77,7 +77,7 @@ export async function applyFirstManifest(
     .bytes(target, { path, maxBytes: MANIFEST_BYTES, signal: run.signal })
     .then(({ body }) => body.toString('utf8'))
     .catch((error) => {
-      // `build` may have made anything of it already.
+      // `build` may have changed the file in any way.
       if (error instanceof AgentdError && error.status >= 400 && error.status < 500) return undefined
       throw error
     })
@@ -85,7 +85,7 @@ export async function applyFirstManifest(
 }
 
 type Part = keyof Manifest
-/** Two parts are not here: agentd reads `scripts` where it runs them, and `template` is for the gallery of templates. */
+/** Two parts are missing here: agentd reads `scripts` when it runs them, and `template` is for the template gallery. */
 const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]>) => Promise<PartResult> } =
   {
     engine: async ({ agent }, engine) =>
@@ -96,16 +96,16 @@ const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]
     routes: applyRoutes,
     channels: applyChannels,
     tasks: applyTasks,
-    // The model comes last: the gateway may start again for it.
+    // The model comes last, because the gateway may restart for it.
     model: applyModel,
   }
 
 /**
- * Applies the parts of a manifest that differ from the manifest applied last: changes that the owner made elsewhere since
- * then stay, unless the manifest changes the same part. A problem in one part does not stop the others, and that part is
+ * Applies the parts of a manifest that differ from the manifest applied last. The owner's changes elsewhere since then
+ * stay, unless the manifest changes the same part. A problem in one part does not stop the others, and that part is
  * tried again with the next manifest. Things that a manifest no longer names stay.
  *
- * May run twice, and be interrupted anywhere. The folders of skills are left to the caller.
+ * May run twice, and be interrupted anywhere. The caller handles the folders of skills.
  * @param mayInstall see {@link Applying}.
  * @throws LeaseLost, AgentdError `stale_epoch`
  */
@@ -155,7 +155,7 @@ async function applyPart<P extends Part>(
   }
 }
 
-/** `tasks` and `[0]: why` are `tasks[0]: why`; `model` and `why` are `model: why`. */
+/** Joins `tasks` and `[0]: why` into `tasks[0]: why`, `model` and `why` into `model: why`. */
 const join = (part: string, problem: string): string =>
   /^[[.]/.test(problem) ? `${part}${problem}` : `${part}: ${problem}`
 
@@ -175,14 +175,14 @@ async function applyAgent(
   return {}
 }
 
-/** A manifest attaches no secret: whoever may push could read any secret of the workspace then. */
+/** A manifest cannot attach secrets: otherwise anyone who may push could read any secret of the workspace. */
 async function findMissing({ services, agent }: Applying, wanted: ManifestSecret[]): Promise<PartResult> {
   const attached = (await attachedSecrets(services.prisma, agent)).map(({ name }) => name)
   const missing = wanted.filter(({ name, required }) => required !== false && !attached.includes(name))
   return { problems: missing.map(({ name }) => `${name} is not attached to the agent`) }
 }
 
-/** The folders of the skills are made afterwards, see {@link applyManifestText}. */
+/** The skills' folders are created afterwards, see {@link applyManifestText}. */
 async function attachListed(
   { services, run, agent, mayInstall }: Applying,
   wanted: ManifestSkill[],
@@ -228,16 +228,14 @@ async function changeAgent(
   if (count === 0) throw new LeaseLost(`agent ${agentId}, epoch ${epoch}`)
 }
 
-/**
- * Makes the tasks of a manifest those of the agent, by their names: others stay. It needs the gateway, which keeps them.
- */
+/** Creates or updates the agent's tasks named in a manifest; other tasks stay. Needs the gateway, which stores them. */
 async function applyTasks(
   { services, agent, target }: Pick<Applying, 'services' | 'agent' | 'target'>,
   wanted: ManifestTask[],
 ): Promise<PartResult> {
   const tasks = new Tasks(services.agentd)
   const reached = { ...agent, ...target }
-  // Listed before anything is changed: a gateway that is away makes one problem then, not twenty.
+  // Lists first, so that an unavailable gateway causes one problem instead of twenty.
   const existing = await tasks.list(reached, true)
   const problems: string[] = []
   for (const [index, entry] of wanted.entries()) {
@@ -252,7 +250,7 @@ async function applyTasks(
       if (!known) await tasks.create(reached, task)
       else if (!isIn(task, known)) await tasks.update(reached, known.id, task)
     } catch (error) {
-      // All are applied again, and those that are there by then are found.
+      // The next attempt applies all of them again, and finds the existing ones.
       if (isNotReady(error)) throw error
       problems.push(`[${index}]: ${problemOf(error)}`)
     }
@@ -260,7 +258,7 @@ async function applyTasks(
   return { problems }
 }
 
-/** A task as `POST A/tasks` takes it. */
+/** A task in the format of `POST A/tasks`. */
 function toTask(entry: ManifestTask): z.input<typeof newTask> | Record<string, unknown> {
   const { name, description, enabled, delivery, wakeMode } = entry
   const payload = entry.payload ?? { kind: 'agentTurn', message: entry.prompt }
@@ -276,7 +274,7 @@ function toTask(entry: ManifestTask): z.input<typeof newTask> | Record<string, u
   }
 }
 
-/** True for a job with all that a task says; the engine adds to it. */
+/** True if a job contains everything in the task; the engine adds fields. */
 function isIn(part: unknown, whole: unknown): boolean {
   if (typeof part !== 'object' || part === null || Array.isArray(part)) return isDeepStrictEqual(part, whole)
   if (typeof whole !== 'object' || whole === null) return false

@@ -16,8 +16,8 @@ import { type Applying, type PartResult, problemOf } from './part.ts'
 const TOKENS = ['botToken', 'appToken'] as const
 
 /**
- * Sets up the channels of a manifest, with tokens from secrets that are attached to the agent. Fields that the manifest
- * leaves out, and channels that it does not name, stay as they are.
+ * Sets up the channels of a manifest, with tokens from secrets that are attached to the agent. Omitted fields, and
+ * channels that the manifest does not name, stay unchanged.
  */
 export async function applyChannels(
   applying: Applying,
@@ -41,7 +41,8 @@ export async function applyChannels(
       if (isDeepStrictEqual(mergeChannel(channel, known, change), known)) continue
       if (channel === 'telegram')
         await checkTelegramToken(services.config.BERTH_TELEGRAM_URL, change.botToken)
-      // The channel is saved with the restart that loads it, which follows this operation: another attempt finds nothing to do.
+      // One transaction saves the channel and enqueues the restart that loads it, which follows this operation. Another
+      // attempt finds nothing to do.
       await saveChannel(services, agent, channel, { ...change, skipRestart: false }, undefined)
     } catch (error) {
       problems.push(`.${channel}: ${problemOf(error)}`)
@@ -50,7 +51,7 @@ export async function applyChannels(
   return { problems }
 }
 
-/** @throws ApiError 400 for a secret that is not attached, and for a value that is no token. */
+/** @throws ApiError 400 for a secret that is not attached, and for a value that is not a token. */
 async function toChange(
   applying: Applying,
   channel: Channel,

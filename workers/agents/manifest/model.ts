@@ -6,13 +6,13 @@ import { parseJson } from '../../../src/lib/read.ts'
 import { DEFAULT_MODEL } from '../../../src/openclaw/config.ts'
 import type { Applying, PartResult } from './part.ts'
 
-/** The engine may check a config with a process of its own. */
+/** The engine may check a config in a separate process. */
 const WRITE_MS = 60_000
-/** A config of 1 MiB, each byte of it escaped. */
+/** A config of 1 MiB with every byte escaped. */
 const CONFIG_BYTES = 8_388_608
 
 const configText = z.object({ text: z.string() })
-/** The part of openclaw.json that this needs; a text is short for a model without fallbacks. */
+/** The part of openclaw.json needed here; a text is short for a model without fallbacks. */
 const config = z.looseObject({
   agents: z
     .looseObject({
@@ -31,8 +31,8 @@ const config = z.looseObject({
 })
 
 /**
- * Makes a model the agent's own, in its engine's config; all else in that stays. Where the operator has a model, that is
- * what the engine falls back to, unless the owner has named others.
+ * Sets the agent's own model in its engine's config, and keeps the rest. If the operator has a model, the engine falls
+ * back to it, unless the owner has named other fallbacks.
  */
 export async function applyModel(
   { services, run, target }: Applying,

@@ -13,13 +13,13 @@ export interface Applying {
   agent: Agent
   target: AgentdTarget
   /**
-   * Skills of the hub are put into the workspace's library. The agent itself may push as well, so it is not always
-   * allowed.
+   * Whether skills of the hub are installed into the workspace's library. Not always allowed, because the agent itself
+   * may push, too.
    */
   mayInstall: boolean
 }
 
-/** How applying a part went; an ApiError or AgentdError that it throws is a problem as well. */
+/** The result of applying a part; a thrown ApiError or AgentdError also counts as a problem. */
 export interface PartResult {
   /** Problems, for the owner of the agent. */
   problems?: string[]
@@ -27,7 +27,7 @@ export interface PartResult {
 
 /**
  * The problem with one part, for the owner of the agent.
- * @throws the error, where it ends the whole run: another worker has the agent, or the error is unexpected.
+ * @throws the error if it ends the whole run: another worker has the agent, or the error is unexpected.
  */
 export function problemOf(error: unknown): string {
   if (error instanceof AgentdError && error.code !== 'stale_epoch') return error.message
