@@ -48,10 +48,10 @@ describe('handler registry', () => {
     assert.ok((await readdir(folder)).includes('pin-find.ts'))
     await assert.rejects(
       loadHandlers(services, folder),
-      /no kind of operation in the catalogue: pin-find\.ts/,
+      /unknown kind of operation: pin-find\.ts/,
     )
     const named = await folderOf(t, (kind) => (kind === 'pin.add' ? 'pin.find' : kind))
-    await assert.rejects(loadHandlers(services, named), /no kind of operation in the catalogue: pin-add\.ts/)
+    await assert.rejects(loadHandlers(services, named), /unknown kind of operation: pin-add\.ts/)
   })
 
   it('the handler registry refuses a second handler of a kind', async (t) => {
@@ -64,7 +64,7 @@ describe('handler registry', () => {
     const folder = await folderOf(t, (kind) => (kind === 'pin.repair' ? 'agent.push' : kind))
     await assert.rejects(
       loadHandlers(services, folder),
-      /pin-repair\.ts is no file for the handler of agent\.push/,
+      /pin-repair\.ts must not contain the handler of agent\.push/,
     )
   })
 
