@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { AGENTD_ERRORS, type AgentdErrorCode } from './protocol.ts'
 
-/** A failure that the client is told: `{"error": code, "message": message}` with the code's status. */
+/** A failure that is reported to the client: `{"error": code, "message": message}` with the code's status. */
 export class AgentdError extends Error {
   override name = 'AgentdError'
   readonly code: AgentdErrorCode
@@ -16,10 +16,10 @@ export class AgentdError extends Error {
   }
 }
 
-/** True for a call of the file system that failed in one of these ways: `isErrno(error, 'ENOENT')`. */
+/** True for a file system error with one of these codes: `isErrno(error, 'ENOENT')`. */
 export function isErrno(error: unknown, ...codes: string[]): boolean {
   if (!(error instanceof Error) || !('code' in error)) return false
   if (codes.includes(String(error.code))) return true
-  // Node has no name for that one: its code is `Unknown system error -122`.
+  // Node has no name for EDQUOT: its code is `Unknown system error -122`.
   return codes.includes('EDQUOT') && (error as NodeJS.ErrnoException).errno === -constants.errno.EDQUOT
 }

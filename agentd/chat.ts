@@ -7,16 +7,16 @@ import { explainFailure } from './model.ts'
 import type { ChatEvent, ChatRequest, RpcResponse } from './protocol.ts'
 import type { Agent, Service } from './server.ts'
 
-/** Each is a connection to the gateway, which tells it of everything that its agent does. */
+/** Each stream is a connection to the gateway, which sends it everything that its agent does. */
 const AT_ONCE = 32
 const CALL_MS = 20_000
 const KEEP_ALIVE_MS = 10_000
-/** A reader that is so far behind is sent away; the conversation is kept by the engine, and can be read again. */
+/** A reader that is this far behind is disconnected. The engine keeps the conversation, which can be read again. */
 const BEHIND_BYTES = 4_194_304
 const LINE_BYTES = 524_288
 const ERROR_CHARS = 2000
 const LABEL_CHARS = 80
-/** As many as the API has of the id of a call. */
+/** The API's limit for the id of a call. */
 const CALL_ID_CHARS = 200
 const SETTLE_MS = 5000
 const POLL_MS = 100
@@ -36,7 +36,8 @@ export function chatService({ gateway, log }: Agent): Service {
         path: '/v1/chat',
         async handle(call) {
           const request = check(await call.json<ChatRequest>())
-          if (streams >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} follow conversations already`)
+          if (streams >= AT_ONCE)
+            throw new AgentdError('busy', `${AT_ONCE} clients already follow conversations`)
           streams++
           try {
             await converse({ gateway, log }, request, call)
@@ -71,13 +72,13 @@ async function converse(
   }
   let watch: NodeJS.Timeout | undefined
   try {
-    // In this order nothing is missed: what comes from now on waits until it is known whether there is a reply.
+    // In this order nothing is missed: events wait until it is known whether there is a reply.
     await ask('sessions.messages.subscribe', { key: sessionKey })
-    // The engine tells of tools those who follow all sessions.
+    // The engine reports tool calls only to subscribers of all sessions.
     await ask('sessions.subscribe', {})
     const { isActive, isNew } = await look()
     if (message !== undefined) {
-      if (isActive) throw new AgentdError('conflict', 'the agent still replies')
+      if (isActive) throw new AgentdError('conflict', 'the agent is still replying')
       const { runId } = await ask('chat.send', { sessionKey, message, idempotencyKey: randomUUID() })
       follower.begin(String(runId))
       if (isNew) await entitle(ask, sessionKey, message)
@@ -87,7 +88,7 @@ async function converse(
     const end = await Promise.race([follower.ended, aborted(signal)])
     if (!end) return
     if (end.type === 'error') return follower.finish(end)
-    // The engine tells of the end a moment before it takes the next message.
+    // The engine reports the end a moment before it accepts the next message.
     const isSettled = async () => !(await look().catch(() => undefined))?.isActive
     for (let waited = 0; waited < SETTLE_MS && !(await isSettled()); waited += POLL_MS) await sleep(POLL_MS)
     const error = end.error && (await explainFailure(log.redact(end.error), log, since))
@@ -102,7 +103,7 @@ async function converse(
 const lost = (error: string): End => ({ type: 'error', error })
 
 /**
- * Ends a silent stream if its reply has ended unnoticed, or if its gateway no longer answers.
+ * Ends a silent stream if its reply has ended unnoticed, or if its gateway no longer responds.
  * @param look asks the engine.
  */
 function watchSilence(follower: Follower, look: () => Promise<{ isActive: boolean }>): NodeJS.Timeout {
@@ -124,7 +125,7 @@ function watchSilence(follower: Follower, look: () => Promise<{ isActive: boolea
   return setInterval(() => void check(), SILENCE_MS)
 }
 
-/** The conversation's title: the first words of it, as the engine finds its own much later, if at all. */
+/** Sets the conversation's title to its first words, because the engine finds its own title much later, if at all. */
 async function entitle(
   ask: (method: string, params: Record<string, unknown>) => Promise<unknown>,
   key: string,
@@ -132,12 +133,12 @@ async function entitle(
 ): Promise<void> {
   const words = message.replace(/\s+/g, ' ').trim()
   const label = words.length > LABEL_CHARS ? `${words.slice(0, LABEL_CHARS - 1).toWellFormed()}…` : words
-  // No two sessions have the same one.
+  // No two sessions may have the same title.
   for (const one of [label, `${label.slice(0, LABEL_CHARS - 8)} ${key.slice(-6)}`])
     if (await ask('sessions.patch', { key, label: one }).catch(() => undefined)) return
 }
 
-/** Resolves to nothing when the client has gone. */
+/** Resolves to undefined when the client disconnects. */
 function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(undefined)
@@ -152,19 +153,19 @@ interface History {
 
 type End = ChatEvent & { type: 'end' | 'error' }
 
-/** Reads what the gateway tells of one conversation, until its reply has ended. */
+/** Follows the gateway's events of one conversation until its reply has ended. */
 class Follower {
-  /** How the reply, or following it, has ended. */
+  /** How the reply, or following it, ended. */
   readonly ended: Promise<End>
   readonly #res: ServerResponse
   readonly #sessionKey: string
   readonly #end: (end: End) => void
-  /** Frames that came before {@link begin}; undefined from then on. */
+  /** Frames that came before {@link begin}; undefined afterwards. */
   #early: Frame[] | undefined = []
   #runId: string | undefined
-  /** The texts that are being written, by the engine's name of each. */
+  /** The unfinished texts, by the engine's name for each. */
   readonly #texts = new Map<string, string>()
-  /** The words with which the model's provider refused the reply. */
+  /** The provider's message if it refused the reply. */
   #refusal: string | undefined
   #heardAt = performance.now()
   #keepAlive: NodeJS.Timeout | undefined
@@ -182,7 +183,7 @@ class Follower {
     return performance.now() - this.#heardAt
   }
 
-  /** @param runId the reply that is followed; without it, the one that ends first. */
+  /** @param runId the reply to follow; without it, the one that ends first. */
   begin(runId?: string): this {
     const res = this.#res
     this.#runId = runId
@@ -213,17 +214,17 @@ class Follower {
 
   close(): void {
     clearInterval(this.#keepAlive)
-    // Before it has begun, the call itself fails.
+    // Before the stream has begun, the call itself fails.
     if (!this.#early) this.#res.end()
   }
 
   send(event: ChatEvent): void {
     const isBehind = this.#res.writableLength > BEHIND_BYTES
-    if (isBehind) this.end(lost('The reader is too slow: the reply goes on without it'))
+    if (isBehind) this.end(lost('The reader is too slow: the reply continues without it'))
     else this.finish(event)
   }
 
-  /** Sends an event however much waits for the reader: the last one. */
+  /** Sends the last event, however much still waits for the reader. */
   finish(event: ChatEvent): void {
     if (!this.#res.destroyed) this.#res.write(`${JSON.stringify(event)}\n`)
   }
@@ -255,7 +256,7 @@ class Follower {
     this.send({ type: 'tool', call: toolCallId.slice(0, CALL_ID_CHARS), state })
   }
 
-  /** The engine sums up the provider's refusal for people; its lifecycle has the words. */
+  /** The engine summarises the provider's refusal for people; its lifecycle event has the original message. */
   #lifecycle({ fallbackStepFromFailureDetail: detail }: NonNullable<Payload['data']>): void {
     if (typeof detail === 'string' && detail !== '') this.#refusal = detail
   }
@@ -270,7 +271,7 @@ class Follower {
   }
 }
 
-/** The fields that are read of the engine's events. */
+/** The fields of the engine's events that are used here. */
 interface Payload {
   sessionKey?: string
   runId?: string
@@ -299,6 +300,6 @@ function check(request: ChatRequest): ChatRequest {
   if (typeof sessionKey !== 'string' || sessionKey === '')
     throw new AgentdError('bad_request', 'sessionKey: must be the name of a conversation')
   if (message !== undefined && (typeof message !== 'string' || message.trim() === ''))
-    throw new AgentdError('bad_request', 'message: must be a text that is not empty')
+    throw new AgentdError('bad_request', 'message: must be a non-empty text')
   return request
 }

@@ -9,34 +9,36 @@ import { memoryKills, outOfMemory } from './memory.ts'
 import { killProcessTree, sendSignal } from './processes.ts'
 import type { ExecResult } from './protocol.ts'
 
-/** The shell of console commands and of scripts. */
+/** The shell for console commands and scripts. */
 export const SHELL = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh'
-/** A variable in the environment of every process of a command: it finds those that have left the process group. */
+/**
+ * A variable in the environment of every process of a command, which identifies processes that left the process group.
+ */
 const MARKER = 'AGENTD_COMMAND'
-/** How long output is waited for once the shell has exited: what it left in the background may hold the pipe. */
+/** How long to wait for output after the shell has exited: its background processes may hold the pipe. */
 const DRAIN_MS = 200
-/** A killed process that the kernel does not let go (a disk that hangs) holds up no answer. */
+/** A killed process that the kernel does not release (a hanging disk) must not delay the response. */
 const KILL_MS = 2000
 
 export interface CommandOptions {
   cwd: string
   env: Readonly<Record<string, string>>
   timeoutMs: number
-  /** Most bytes of both streams together that are passed on; the rest is read and dropped. */
+  /** Maximum bytes of both streams together that are forwarded; the rest is read and dropped. */
   outputBytes: number
   /** Kills the command. */
   signal: AbortSignal
-  /** Gets whole characters only. While the promise that it returns is open, the command's output waits. */
+  /** Receives only whole characters. While the returned promise is pending, the command's output waits. */
   onText(stream: 'stdout' | 'stderr', text: string): Promise<void> | undefined
 }
 
 /**
- * Runs a shell command in a process group of its own, without input. When its shell has exited, what is left of the
- * group is killed; on timeout and abort also all that it started in other groups (`setsid` is how a command leaves
- * something running on purpose).
- * @returns how it ended; `exitCode` is 128 + the signal's number if a signal ended it. If it failed and the kernel killed
- *   a process for memory, `reason` and a last line of stderr say so.
- * @throws AgentdError bad_request for a command that is too long; busy when no process can be started.
+ * Runs a shell command in its own process group, without input. When its shell has exited, kills the rest of the group.
+ * On timeout and abort also kills everything that it started in other groups; otherwise `setsid` lets a command leave
+ * something running on purpose.
+ * @returns how it ended; `exitCode` is 128 + the signal's number if a signal ended it. If it failed and the kernel
+ *   killed a process for memory, `reason` and a last line of stderr say so.
+ * @throws AgentdError bad_request for a command that is too long; busy if no process can be started.
  */
 export async function runCommand(
   command: string,
@@ -83,7 +85,7 @@ export async function runCommand(
   return { exitCode, truncated: output.truncated, timedOut, ...(reason && { reason }) }
 }
 
-/** Resolves when all output was read, or what is left of it can only come from the background. */
+/** Resolves when all output was read, or the rest can only come from background processes. */
 async function drained(closed: Promise<void>, output: BoundedOutput): Promise<void> {
   const all = closed.then(() => true)
   const late = () => new Promise<false>((resolve) => later(DRAIN_MS, () => resolve(false)))
@@ -104,21 +106,21 @@ async function start(command: string, { cwd, env }: CommandOptions, mark: string
     if (isErrno(error, 'E2BIG')) throw new AgentdError('bad_request', 'command: too long', { cause: error })
     if (isErrno(error, 'EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE'))
       throw new AgentdError('busy', 'no process can be started', { cause: error })
-    // The folder was removed or closed since it was looked at: spawn says ENOENT for that, and for nothing else here.
+    // The folder was removed or closed since the check: here spawn reports ENOENT only for that.
     if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES'))
       throw new AgentdError('bad_request', 'cwd: cannot be entered', { cause: error })
     throw error
   }
 }
 
-/** Passes the first bytes of two streams on as text, and drops the rest so that the command does not stand still. */
+/** Forwards the first bytes of two streams as text, and drops the rest so that the command does not stall. */
 class BoundedOutput {
   truncated = false
   #left: number
   readonly #onText: CommandOptions['onText']
   readonly #ends: (() => void)[] = []
   readonly #streams: Readable[] = []
-  /** Open while the reader of the output is slower than the command. */
+  /** Pending while the reader of the output is slower than the command. */
   waiting: Promise<void> | undefined
 
   constructor(bytes: number, onText: CommandOptions['onText']) {
@@ -138,12 +140,12 @@ class BoundedOutput {
       this.#left -= Math.min(chunk.length, this.#left)
     })
     stream.on('error', () => {})
-    // Half a character at the end is the command's own when nothing was cut off, else ours.
+    // Half a character at the end is the command's own if nothing was cut off; otherwise the cut caused it.
     this.#ends.push(() => cut || this.#pass(name, decoder.end()))
     this.#streams.push(stream)
   }
 
-  /** Passes on what was held back. */
+  /** Forwards what was held back. */
   async end(): Promise<void> {
     for (const end of this.#ends) end()
     await this.waiting

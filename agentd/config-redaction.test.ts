@@ -5,7 +5,7 @@ import { REDACTED, redact, redactText, restore } from './config-redaction.ts'
 const isSecret = (text: string) => text.includes('hunter2')
 
 describe('redact', () => {
-  test('redact blots out secrets by their name, their value and their form', () => {
+  test('redact hides secrets by their name, value and form', () => {
     const config = {
       gateway: { auth: { token: 't', mode: 'token' } },
       channels: { slack: { botToken: 'b', app_token: 'a', signingSecret: 's', enabled: true } },
@@ -36,7 +36,7 @@ describe('redact', () => {
     })
   })
 
-  test('redact blots out what the engine takes for secret by its place or another name', () => {
+  test('redact hides what the engine treats as secret by its position or another name', () => {
     const config = {
       env: { vars: { FAL_KEY: 'f', DATABASE_URL: 'd' }, shellEnv: { enabled: true } },
       mcp: {
@@ -57,13 +57,13 @@ describe('redact', () => {
     })
   })
 
-  test('redact leaves references to secrets as they are', () => {
+  test('redact keeps references to secrets', () => {
     const config = { apiKey: `\${KEY}`, password: '', token: { source: 'env', id: 'KEY' }, secret: null }
     assert.deepEqual(redact(config, isSecret), config)
   })
 })
 
-test('redactText blots out secrets where the text is broken', () => {
+test('redactText hides secrets in broken text', () => {
   const text = `{ "apiKey": "k\\"1", botToken:'b2', "name": "n", "tokenFile": "/f",\n "password" : "open\n broken`
   const hidden = `"${REDACTED}"`
   assert.equal(
@@ -72,7 +72,7 @@ test('redactText blots out secrets where the text is broken', () => {
   )
 })
 
-test('redactText takes no time over a long text', { timeout: 60_000 }, () => {
+test('redactText handles a long text quickly', { timeout: 60_000 }, () => {
   for (const part of ['a', ' ', 'a:"', '"\\', 'a   ']) redactText(part.repeat(500_000))
 })
 
@@ -86,12 +86,12 @@ describe('restore', () => {
     words: ['p', 'q'],
   }
 
-  test('restore puts back what is stored in the same place', () => {
+  test('restore puts back the stored values at the same positions', () => {
     const written = { a: { key: REDACTED, more: 1 }, b: null }
     assert.deepEqual(restore(written, stored), { a: { key: 'one', more: 1 }, b: null })
   })
 
-  test('restore finds items of lists by their id, whatever their order', () => {
+  test('restore finds list items by their id, whatever their order', () => {
     const list = [
       { id: 'y', key: REDACTED },
       { id: 'new', key: 'Z' },
@@ -130,12 +130,12 @@ describe('restore', () => {
       })
     })
 
-  test('restore refuses what is nested too deep, instead of failing', () => {
+  test('restore refuses values that are nested too deeply, instead of failing', () => {
     const deep = JSON.parse('['.repeat(5000) + ']'.repeat(5000))
     assert.throws(() => restore(deep, {}), { code: 'bad_request' })
   })
 
-  test('restore leaves names that reach prototypes as plain names', () => {
+  test('restore treats names that reach prototypes as plain names', () => {
     const value = restore(JSON.parse('{"__proto__":{"polluted":true}}'), {}) as object
     assert.equal(JSON.stringify(value), '{"__proto__":{"polluted":true}}')
     assert.equal('polluted' in {}, false)

@@ -1,25 +1,25 @@
 import { AgentdError } from './agentd-errors.ts'
 import { isObject } from './json.ts'
 
-/** The text that stands for a secret, here and in the engine. */
+/** The placeholder for a secret, here and in the engine. */
 export const REDACTED = '__OPENCLAW_REDACTED__'
 /**
- * Ends of names whose text is a secret: `apiKey`, `bot_token`, `x-api-key`; not `tokenFile`, not `maxTokens` (a
+ * Suffixes of names whose text is a secret: `apiKey`, `bot_token`, `x-api-key`; not `tokenFile`, not `maxTokens` (a
  * number).
  */
 const SECRET_NAME =
   /(token|secret|passw(or)?d|passphrase|credential|authorization|cookie|serviceaccount|(api|access|secret|private|encrypt|encryption|signing|aes)key)s?$/
-/** Keys below which the owner chooses the names, and the values are mostly credentials; the engine hides them as well. */
+/** Keys whose children are named by the owner and mostly hold credentials; the engine hides them as well. */
 const SECRET_PARENTS = ['env', 'headers']
 /** `https://user:password@host` */
 const URL_WITH_PASSWORD = /:\/\/[^\s/:@]*:[^\s/@]+@/
-/** `${NAME}` stands for a variable of the environment, and says nothing. */
+/** `${NAME}` refers to a variable of the environment, and reveals nothing. */
 const REFERENCE = /^\$\{\w+\}$/
 const DEPTH = 64
 
 /**
- * A configuration without its secrets: each is {@link REDACTED}.
- * @param isSecret recognises values that are known to be secret wherever they stand.
+ * A configuration with each secret replaced by {@link REDACTED}.
+ * @param isSecret recognises known secret values anywhere.
  */
 export function redact(value: unknown, isSecret: (text: string) => boolean, path: string[] = []): unknown {
   if (Array.isArray(value)) return value.map((item) => redact(item, isSecret, path))
@@ -31,17 +31,17 @@ export function redact(value: unknown, isSecret: (text: string) => boolean, path
   return isNamedSecret(path) || URL_WITH_PASSWORD.test(value) || isSecret(value) ? REDACTED : value
 }
 
-/** A name with the text that it has, in JSON5 or what was meant to be. It takes linear time: the agent wrote the text. */
+/** A name with its text, in JSON5 or broken JSON5. It takes linear time, because the agent wrote the text. */
 const MEMBER = /(?<![\w-])([\w-]{1,100})(["']?\s*:\s*)("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)/g
 
-/** The text of a configuration that cannot be parsed, without what its own names call secret. */
+/** The text of a configuration that cannot be parsed, without values whose own names mark them as secret. */
 export function redactText(text: string): string {
   return text.replace(MEMBER, (member, name, between) =>
     isNamedSecret([name]) ? `${name}${between}"${REDACTED}"` : member,
   )
 }
 
-/** The texts of a configuration that are secret by their place. */
+/** The texts of a configuration that are secret by their position. */
 export function secretsOf(value: unknown, path: string[] = []): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => secretsOf(item, path))
   if (isObject(value)) return Object.entries(value).flatMap(([key, item]) => secretsOf(item, [...path, key]))
@@ -54,8 +54,8 @@ function isNamedSecret(path: string[]): boolean {
 }
 
 /**
- * A configuration in which each {@link REDACTED} is again what is stored in its place.
- * @throws AgentdError bad_request, which names the key that has none.
+ * A configuration with each {@link REDACTED} replaced by the stored value at its position.
+ * @throws AgentdError bad_request, which names a key without a stored value.
  */
 export function restore(value: unknown, stored: unknown, path: string[] = []): unknown {
   if (path.length > DEPTH) throw new AgentdError('bad_request', `nested deeper than ${DEPTH}`)
@@ -77,7 +77,9 @@ export function restore(value: unknown, stored: unknown, path: string[] = []): u
   )
 }
 
-/** The stored value of an item of a list: the item with its id, or in a list of the same length the item in its place. */
+/**
+ * The stored value of a list item: the item with its id, or the item at its position if the lists have the same length.
+ */
 function counterpart(item: unknown, index: number, list: unknown[], stored: unknown): unknown {
   if (!Array.isArray(stored)) return undefined
   const id = idOf(item)

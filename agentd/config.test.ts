@@ -10,14 +10,14 @@ import { agentPaths, type Paths } from './paths.ts'
 import type { ConfigText, ConfigWritten } from './protocol.ts'
 import type { Agent, Call } from './server.ts'
 
-/** Takes every config but those with a key `bad`. */
+/** Accepts every config without a key `bad`. */
 const ENGINE = `
 import { readFileSync } from 'node:fs'
 const valid = !readFileSync(process.env.OPENCLAW_CONFIG_PATH, 'utf8').includes('"bad"')
 console.log(JSON.stringify({ valid, issues: valid ? [] : [{ path: 'bad', message: 'is not known' }] }))
 `
 
-describe('the version of a config', () => {
+describe('config versions', () => {
   let folder: string
   let paths: Paths
   let service: ReturnType<typeof configService>
@@ -61,14 +61,14 @@ describe('the version of a config', () => {
     await writeFile(paths.configFile, '{"a": 3}')
     await assert.rejects(write({ a: 2 }, version), { code: 'conflict' })
     assert.deepEqual(await stored(), { a: 3 })
-    assert.equal((await write({ a: 4 })).valid, true, 'without a version it does not matter')
+    assert.equal((await write({ a: 4 })).valid, true, 'any version will do if none is given')
   })
   it('one of two writers who saw the same version gets an error [report: config edits]', async () => {
     const { version } = await read()
     const both = await Promise.allSettled([write({ a: 5 }, version), write({ a: 6 }, version)])
     assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
   })
-  it('a config that the engine refuses has no version, and stays [report: config edits]', async () => {
+  it('a config refused by the engine gets no version, and the old one stays [report: config edits]', async () => {
     const { version } = await read()
     assert.deepEqual(await write({ bad: 1 }, version), { valid: false, output: 'bad: is not known' })
     assert.equal((await read()).version, version)

@@ -22,12 +22,12 @@ import type { ConfigCheck, ConfigText, ConfigWritten } from './protocol.ts'
 import type { Agent, Service } from './server.ts'
 
 const RPC_MS = 15_000
-/** Each may take 2.6 s, and they follow one another. */
+/** Each may take 2.6 s, and they run one after another. */
 const WAITING = 8
 
 /**
- * `GET`, `PUT /v1/config` and `POST /v1/config/validate`: openclaw.json without its secrets. `GET /v1/config/owned`: the keys
- * that are the operator's.
+ * `GET`, `PUT /v1/config` and `POST /v1/config/validate`: openclaw.json without its secrets. `GET /v1/config/owned`:
+ * the operator's keys.
  */
 export function configService(agent: Agent): Service {
   const client = new GatewayClient(agent.gateway)
@@ -76,7 +76,7 @@ class ConfigFile {
     this.#client = client
   }
 
-  /** The text for the API: without secrets, with the API's paths. The version belongs to the file. */
+  /** The text for the API: without secrets, and with the API's paths. The version belongs to the file. */
   async read(): Promise<ConfigText> {
     const text = (await this.#stored()) ?? '{}'
     return { text: this.#shown(text), version: versionOf(text) }
@@ -90,15 +90,15 @@ class ConfigFile {
       return `${JSON.stringify(onApi(paths, shown), null, 2)}\n`
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
-      // A config that does not parse is shown as it is: its owner has to see it to mend it.
+      // Shows a config that does not parse verbatim: its owner has to see it to fix it.
       return redactText(log.redact(text))
     }
   }
 
   /**
-   * Replaces the file when the engine takes it.
+   * Replaces the file if the engine accepts the new text.
    * @param version of the file to replace; undefined for any.
-   * @throws AgentdError bad_request if the engine need not be asked, conflict for another version
+   * @throws AgentdError bad_request if the text fails before the engine's check, conflict for another version
    */
   async write(text: string, version: string | undefined): Promise<ConfigWritten> {
     const candidate = `${JSON.stringify(await this.#candidate(text), null, 2)}\n`
@@ -107,7 +107,7 @@ class ConfigFile {
       return { valid: true, output: '', version: versionOf((await this.#stored()) ?? '{}') }
     const check = await checkWithEngine(this.#agent, candidate)
     if (!check.valid) return check
-    // The engine's check takes seconds, in which the agent may write as well.
+    // The engine's check takes seconds, during which the agent may write, too.
     await this.#requireVersion(version)
     await replaceFile(this.#agent.paths.configFile, candidate)
     return { ...check, version: versionOf(candidate) }
@@ -115,7 +115,7 @@ class ConfigFile {
 
   async #requireVersion(version: string | undefined): Promise<void> {
     if (version === undefined || version === versionOf((await this.#stored()) ?? '{}')) return
-    throw new AgentdError('conflict', 'the config was changed meanwhile')
+    throw new AgentdError('conflict', 'the config was changed in the meantime')
   }
 
   async check(text: string): Promise<ConfigCheck> {
@@ -128,7 +128,7 @@ class ConfigFile {
     }
   }
 
-  /** Checks what is there: the running gateway knows, in 3 ms. */
+  /** Checks the stored config; a running gateway responds in 3 ms. */
   async checkStored(): Promise<ConfigCheck> {
     if (this.#agent.gateway.state === 'ready') {
       const { payload } = await this.#call('config.get', {})
@@ -137,11 +137,11 @@ class ConfigFile {
     return checkWithEngine(this.#agent, (await this.#stored()) ?? '{}')
   }
 
-  /** The config as it would be stored: with the secrets that were redacted, and the keys that the worker owns. */
+  /** The config to be stored: with the redacted secrets, and the keys that the worker owns. */
   async #candidate(text: string): Promise<Json> {
     const { paths, gateway } = this.#agent
     const written = parseObject(text)
-    // A stored config that cannot be read has nothing to keep, and may be replaced.
+    // A stored config that cannot be read contains nothing to keep, and may be replaced.
     const stored = await this.#stored()
       .then((found) => this.#parse(found ?? '{}'))
       .catch((): Json => ({}))
@@ -153,8 +153,8 @@ class ConfigFile {
   }
 
   /**
-   * Has the running gateway check it, store it and take it over at once. Anything but success is left to the slower
-   * way, which ends the same whatever the gateway did: it also refuses files that have become much shorter.
+   * Lets the running gateway check, store and apply it at once. Anything but success falls back to the slower way,
+   * which ends the same whatever the gateway did: the gateway also refuses files that have become much shorter.
    */
   async #hand(candidate: string): Promise<boolean> {
     if (this.#agent.gateway.state !== 'ready') return false
@@ -198,7 +198,7 @@ function parseObject(text: string): Json {
   return value
 }
 
-/** The first key of `owned` that `written` has with another value; a key that is missing is put back. */
+/** The first key of `owned` that `written` sets to another value; a missing key is put back. */
 function conflict(written: Json, owned: Json, path: string[] = []): string | undefined {
   for (const [key, value] of Object.entries(owned)) {
     if (!Object.hasOwn(written, key)) continue
@@ -211,7 +211,7 @@ function conflict(written: Json, owned: Json, path: string[] = []): string | und
   }
 }
 
-/** The path of each value, as {@link conflict} says it. */
+/** The path of each value, in the same form as in {@link conflict}. */
 function keysOf(owned: Json, path: string[] = []): string[] {
   return Object.entries(owned).flatMap(([key, value]) => {
     const here = [...path, key]
@@ -227,12 +227,12 @@ function onApi(paths: Paths, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, onApi(paths, item)]))
 }
 
-/** Runs one after the other what it is given. @throws AgentdError busy */
+/** Runs tasks one after another. @throws AgentdError busy */
 function line(): <T>(task: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   let waiting = 0
   return async (task) => {
-    if (waiting >= WAITING) throw new AgentdError('busy', `${WAITING} wait already`)
+    if (waiting >= WAITING) throw new AgentdError('busy', `${WAITING} are already waiting`)
     waiting++
     const mine = last.then(task).finally(() => waiting--)
     last = mine.catch(() => {})
@@ -240,7 +240,7 @@ function line(): <T>(task: () => Promise<T>) => Promise<T> {
   }
 }
 
-/** Another one whenever the file has other bytes. */
+/** Changes whenever the file's bytes change. */
 const versionOf = (text: string): string => `"${createHash('sha256').update(text).digest('base64url')}"`
 
 function fieldOf(body: unknown, name: 'text' | 'version'): string | undefined {
@@ -250,18 +250,18 @@ function fieldOf(body: unknown, name: 'text' | 'version'): string | undefined {
   return value
 }
 
-/** The engine's command takes 2.6 s; several times that on a machine that is busy. */
+/** The engine's command takes 2.6 s; several times that on a busy machine. */
 const CHECK_MS = 60_000
 const OUTPUT_BYTES = 1_048_576
 
 /**
- * Has the engine's command check a configuration, with the agent's environment. It is the only way that stores nothing:
- * the gateway has no method for it, and its schema leaves out what plugins and references to secrets need.
- * @throws AgentdError engine when it gives no verdict
+ * Checks a configuration with the engine's command, in the agent's environment. Only this way stores nothing: the
+ * gateway has no method for it, and its schema lacks what plugins and references to secrets need.
+ * @throws AgentdError engine if it gives no verdict
  */
 async function checkWithEngine(agent: Agent, text: string): Promise<ConfigCheck> {
   const { config, paths, gateway } = agent
-  // The file stands beside the real one, as the paths of its includes are relative.
+  // The file is next to the real one, because the paths of its includes are relative.
   const candidate = `${paths.configFile}.${randomUUID()}.part`
   const { file, args } = engineCommand(config, ['config', 'validate', '--json'])
   await makeFolders(paths.state)
@@ -274,14 +274,14 @@ async function checkWithEngine(agent: Agent, text: string): Promise<ConfigCheck>
   }
 }
 
-/** The verdict out of what the engine says: the command, or the gateway's `config.get`. */
+/** The verdict in the engine's output: of the command, or of the gateway's `config.get`. */
 function checkOf({ log }: Agent, { valid, issues, warnings }: Json): ConfigCheck {
   const said = (valid ? warnings : issues) ?? []
   const lines = Array.isArray(said) ? said.map(({ path, message }) => `${path || '<root>'}: ${message}`) : []
   return { valid: valid === true, output: log.redact(lines.join('\n')) }
 }
 
-/** Runs a command and reads its JSON, which comes with exit code 1 as well. */
+/** Runs a command and parses its JSON, which also comes with exit code 1. */
 function run(
   file: string,
   args: string[],

@@ -18,7 +18,7 @@ const connect = {
   },
 }
 
-/** The texts of whole frames. */
+/** The texts of complete frames. */
 function texts(bytes: Buffer): string[] {
   const found: string[] = []
   for (let at = 0; at < bytes.length; ) {
@@ -51,7 +51,7 @@ describe('the first message', () => {
     assert.equal(frames.push(second), second)
   })
 
-  test('control frames without a payload cost what their bytes cost, however many come before the first message', () => {
+  test('empty control frames take linear time, however many precede the first message', () => {
     const ping = frame('', { opcode: 9 })
     const pings = Buffer.concat(Array(200_000).fill(ping))
     const frames = upperCase()
@@ -63,7 +63,7 @@ describe('the first message', () => {
     assert.deepEqual([passed, rest], ['', ['HELLO']])
   })
 
-  test('a message in parts that is left as it is passes as it came, behind the control frames between its parts', () => {
+  test('an unchanged fragmented message passes verbatim, after its control frames', () => {
     const [first, ping, last, next] = [
       frame('he', { fin: false }),
       frame('ping', { opcode: 9 }),
@@ -76,7 +76,7 @@ describe('the first message', () => {
     assert.ok(Buffer.concat(out).equals(Buffer.concat([ping, first, last, next])))
   })
 
-  test('the first message is rewritten however its bytes are cut, alone or with what follows', () => {
+  test('the first message is rewritten however its bytes are split or followed', () => {
     const bytes = Buffer.concat([frame('x'.repeat(300)), frame('next'), frame('', { opcode: 8 })])
     for (const size of [1, 2, 3, 7, 300, 1000]) {
       const frames = upperCase()
@@ -86,7 +86,7 @@ describe('the first message', () => {
     }
   })
 
-  test('the first message may be in parts, with control frames between them, which pass', () => {
+  test('the first message may be fragmented, with control frames in between, which pass', () => {
     const ping = frame('ping', { opcode: 9 })
     const bytes = Buffer.concat([
       ping,
@@ -104,7 +104,7 @@ describe('the first message', () => {
     }
   })
 
-  test('the first message grows and shrinks over every form of its length', () => {
+  test('the first message grows and shrinks across every form of its length', () => {
     for (const length of [0, 1, 125, 126, 127, 65_535, 65_536, 70_000]) {
       const frames = new ConnectFrame(() => 'y'.repeat(length))
       assert.deepEqual(texts(frames.push(frame('x'))), ['y'.repeat(length)])
@@ -112,7 +112,7 @@ describe('the first message', () => {
     assert.deepEqual(texts(upperCase().push(frame('x'.repeat(65_535)))), ['X'.repeat(65_535)])
   })
 
-  test('the first message goes on as it came when it is left alone, byte for byte', () => {
+  test('the first message passes byte for byte if it is not rewritten', () => {
     const bytes = Buffer.concat([frame('a', { fin: false }), frame('b', { opcode: 0 }), frame('c')])
     const frames = new ConnectFrame(() => undefined)
     assert.deepEqual(frames.push(bytes), bytes)
@@ -140,7 +140,7 @@ describe('the first message', () => {
     'no WebSocket at all': Buffer.from('GET / HTTP/1.1\r\n\r\n'),
   }
   for (const [name, bytes] of Object.entries(hostile))
-    test(`the first message goes on as it came: ${name}`, () => {
+    test(`the first message passes unchanged: ${name}`, () => {
       for (const size of [1000, bytes.length]) {
         const frames = new ConnectFrame(() => assert.fail('rewritten'))
         const out: Buffer[] = []
@@ -151,7 +151,7 @@ describe('the first message', () => {
       }
     })
 
-  test('random bytes never throw, and none are lost once they are given up', () => {
+  test('random bytes never throw, and none are lost', () => {
     for (let i = 0; i < 2000; i++) {
       const frames = new ConnectFrame(() => undefined)
       const bytes = randomBytes(1 + (i % 64))
@@ -161,20 +161,20 @@ describe('the first message', () => {
   })
 })
 
-describe('a connect request', () => {
+describe('connect requests', () => {
   const rewritten = (params: object) =>
     JSON.parse(
       rewriteConnect(JSON.stringify({ ...connect, params: { ...connect.params, ...params } }), 'mine') ?? '',
     ).params
 
-  test('a connect request of an old client becomes one that the gateway takes', () => {
+  test("an old client's connect request becomes one that the gateway accepts", () => {
     assert.deepEqual(JSON.parse(rewriteConnect(JSON.stringify(connect), 'mine') ?? ''), {
       ...connect,
       params: { ...connect.params, maxProtocol: 4, auth: { token: 'mine' } },
     })
   })
 
-  test('a connect request keeps the range of newer protocols', () => {
+  test('a connect request keeps its range of newer protocols', () => {
     const { minProtocol, maxProtocol } = rewritten({ minProtocol: 4, maxProtocol: 5 })
     assert.deepEqual([minProtocol, maxProtocol], [4, 5])
     assert.equal(rewritten({ maxProtocol: undefined }).maxProtocol, undefined)
@@ -192,7 +192,7 @@ describe('a connect request', () => {
     assert.equal(rewritten({ client: 'x' }).client, 'x')
   })
 
-  test('a connect request keeps a device that signed the right token, and only that', () => {
+  test('a connect request keeps a device only if it signed the right token', () => {
     const device = { id: 'd', signature: 's' }
     const client = { id: 'openclaw-ios', mode: 'ui' }
     const kept = rewritten({ device, client, auth: { token: 'mine' } })
@@ -201,14 +201,14 @@ describe('a connect request', () => {
     assert.equal('device' in rewritten({ device, auth: undefined }), false)
   })
 
-  test('a connect request from a browser keeps its client: the gateway refuses the one that it does not know', () => {
+  test("a browser's connect request keeps its client, so the gateway refuses unknown ones", () => {
     const client = { id: 'webchat-ui', mode: 'webchat' }
     const request = { ...connect, params: { ...connect.params, client } }
     const { params } = JSON.parse(rewriteConnect(JSON.stringify(request), 'mine', true) ?? '')
     assert.deepEqual([params.client, params.auth], [client, { token: 'mine' }])
   })
 
-  test('a message that is no connect request is left alone', () => {
+  test('a message that is not a connect request is left alone', () => {
     for (const message of [
       '',
       'null',

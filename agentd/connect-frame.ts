@@ -1,6 +1,6 @@
 /**
- * The first message of a client of the gateway, rewritten on its way (WebSocket, RFC 6455): the gateway must take old
- * clients and its own token. All other bytes pass as they come.
+ * Rewrites the first message of a gateway client (WebSocket, RFC 6455), so that the gateway accepts old clients and
+ * gets its own token. All other bytes pass unchanged.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -8,12 +8,12 @@ import { isObject, type Json } from './json.ts'
 
 /** A `connect` request takes about 1 KB. */
 const MESSAGE_BYTES = 65_536
-/** The protocol that the engine speaks (2026.9); it refuses clients that only know older ones. */
+/** The engine's protocol (2026.9); it refuses clients that only know older ones. */
 const PROTOCOL = 4
 const TEXT = 1
 const FIN = 0x80
 const MASKED = 0x80
-/** Bits that are zero as no extension is agreed upon. */
+/** Bits that are zero because no extension is negotiated. */
 const RESERVED = 0x70
 
 interface Frame {
@@ -27,26 +27,26 @@ interface Frame {
 export class ConnectFrame {
   readonly #rewrite: (message: string) => string | undefined
   #done = false
-  /** Bytes of a frame that is not all there yet. */
+  /** Bytes of an incomplete frame. */
   #held: Buffer = Buffer.alloc(0)
-  /** The frames of the message so far, as they came; their payloads; and how many bytes they have. */
+  /** The frames of the message so far, verbatim; their payloads; and the number of their bytes. */
   #frames: Buffer[] = []
   #message: Buffer[] = []
   #read = 0
 
-  /** @param rewrite what takes the place of the message; undefined leaves it as it is. */
+  /** @param rewrite returns the replacement for the message; undefined to keep it. */
   constructor(rewrite: (message: string) => string | undefined) {
     this.#rewrite = rewrite
   }
 
-  /** The message was read, or cannot be: all bytes from now on pass as they come. */
+  /** True once the message was read or given up: all further bytes pass unchanged. */
   get isDone(): boolean {
     return this.#done
   }
 
   /**
-   * Takes bytes from the client; gives those that go on to the gateway. What cannot be understood, or is too long for a
-   * `connect` request, goes on as it came: refusing it is the gateway's business.
+   * Takes bytes from the client, and returns those to forward to the gateway. Messages that cannot be understood, or
+   * are too long for a `connect` request, pass unchanged: the gateway has to refuse them.
    */
   push(chunk: Buffer): Buffer {
     if (this.#done) return chunk
@@ -95,7 +95,7 @@ export class ConnectFrame {
   }
 }
 
-/** The frame at `start`; undefined when it is not all there yet, `unknown` when no client may send it. */
+/** The frame at `start`; undefined if it is incomplete, `unknown` if no client may send it. */
 function readFrame(bytes: Buffer, start: number): Frame | 'unknown' | undefined {
   const head = bytes.subarray(start, start + 2)
   if (head.length < 2) return undefined
@@ -134,17 +134,17 @@ function textFrame(text: string): Buffer {
   return Buffer.concat([head, mask, payload])
 }
 
-/** Masks a payload as well: the operation is its own inverse. */
+/** Also masks a payload: the operation is its own inverse. */
 function unmask(bytes: Buffer, mask: Buffer): void {
   for (let i = 0; i < bytes.length; i++) bytes[i] = (bytes[i] as number) ^ (mask[i & 3] as number)
 }
 
 /**
- * Makes of a client's `connect` request one that the gateway takes as its own machine's: the gateway's token in place
- * of the client's (who may talk to the agent was decided before), and {@link PROTOCOL} for clients that know only older
- * ones: what they use of it is the same.
- * @param isBrowser leaves the client as it says it is: without a device the gateway gives no rights to any in a browser.
- * @returns undefined for anything else than a `connect` request.
+ * Rewrites a client's `connect` request so that the gateway accepts it as one from its own machine. The gateway's token
+ * replaces the client's, because access to the agent has already been checked. {@link PROTOCOL} replaces older
+ * protocols, because the parts that clients use are the same.
+ * @param isBrowser keeps the client's own identity: without a device the gateway gives no rights to browsers.
+ * @returns undefined for anything except a `connect` request.
  */
 export function rewriteConnect(message: string, token: string, isBrowser = false): string | undefined {
   const request = parse(message)
@@ -152,7 +152,7 @@ export function rewriteConnect(message: string, token: string, isBrowser = false
   const { device, ...params } = request.params
   const { maxProtocol } = params
   if (typeof maxProtocol === 'number' && maxProtocol < PROTOCOL) params.maxProtocol = PROTOCOL
-  // A device signs the token that it sends, so it can be let through only with the right one.
+  // A device signs the token that it sends, so it passes only with the right one.
   const signed = isObject(params.auth) && params.auth.token === token
   if (device !== undefined && signed) params.device = device
   else if (!isBrowser) params.client = knownClient(params.client)
@@ -160,7 +160,7 @@ export function rewriteConnect(message: string, token: string, isBrowser = false
   return JSON.stringify({ ...request, params })
 }
 
-/** Without a device the gateway gives rights to these clients only, and refuses ids that it does not know. */
+/** Without a device the gateway gives rights only to these clients, and refuses ids that it does not know. */
 function knownClient(client: unknown): unknown {
   if (!isObject(client)) return client
   if (client.id === 'cli' && client.mode === 'cli') return client

@@ -6,27 +6,28 @@ import type { Log } from './logs.ts'
 import type { AgentStatus } from './protocol.ts'
 
 const PAUSE_MS = 10_000
-/** Measuring takes at most one part in so many of the time: a home with a million files takes seconds. */
+/** Measuring takes at most one part in this many of the time: a home with a million files takes seconds. */
 const IDLE_SHARE = 50
 const DU_MS = 120_000
-/** The least that a gateway writes when it starts. */
+/** The minimum that a gateway writes when it starts. */
 const ROOM_BYTES = 1_048_576
 
 interface DiskOptions {
   home: string
   limitBytes: number
-  /** The file system refuses writes over the limit. */
+  /** True if the file system refuses writes over the limit. */
   hardLimit: boolean
   log: Log
   onChange(): void
   /**
-   * Called when the files take more than the limit and more than last time: an agent that makes room is left alone. Not
-   * with a hard limit, which the file system keeps: it is raised for a reset, which must not be cut off.
+   * Called if the files take more than the limit and more than last time, so that an agent that frees space is left
+   * alone. Not called with a hard limit, which the file system enforces: it is raised for a reset, which must not be
+   * cut off.
    */
   onFull(reason: string): void
 }
 
-/** Watches how much the agent's home takes, with `du`. */
+/** Watches the size of the agent's home, with `du`. */
 export class DiskWatch {
   readonly #options: DiskOptions
   #usedBytes = 0
@@ -56,14 +57,17 @@ export class DiskWatch {
     clearTimeout(this.#timer)
   }
 
-  /** Why the agent must not run: it takes too much, also when counted anew, or nothing can be written. Null when it may. */
+  /**
+   * Why the agent must not run: its files take too much, even when measured again, or nothing can be written. Null if
+   * it may run.
+   */
   async refusal(): Promise<string | null> {
     const isFull = await this.#isFull()
     if (isFull || this.#usedBytes > this.#options.limitBytes) await this.measure()
     return isFull || this.#usedBytes > this.#options.limitBytes ? this.#reason() : null
   }
 
-  /** Tries a small write, since the bytes that a file system counts are not the bytes of its files. */
+  /** Tries a small write, because a file system counts other bytes than those of its files. */
   async #isFull(): Promise<boolean> {
     const path = join(this.#options.home, '.agentd-room')
     try {
@@ -94,7 +98,7 @@ export class DiskWatch {
       return this.#usedBytes
     })
     this.#tookMs = performance.now() - started
-    // A change of the log or of a database is no news.
+    // Small changes, as of the log or a database, are not reported.
     const news = Math.abs(bytes - this.#usedBytes) > this.#options.limitBytes / 100
     const grown = bytes > this.#usedBytes
     this.#usedBytes = bytes
@@ -109,12 +113,12 @@ export class DiskWatch {
   }
 }
 
-/** Bytes that the files below a folder take on the disk, each counted once. */
+/** Bytes that the files below a folder take on disk, each counted once. */
 function diskUsage(folder: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const env = { PATH: process.env.PATH, LC_ALL: 'C' }
     execFile('du', ['-skx', folder], { env, timeout: DU_MS, killSignal: 'SIGKILL' }, (error, stdout) => {
-      // du fails as well when a file vanishes meanwhile; it has counted the others then.
+      // du also fails if a file vanishes in the meantime, but still counts the others.
       const kibibytes = /^(\d+)\s/.exec(stdout)?.[1]
       if (kibibytes === undefined) reject(error ?? new Error('du said nothing'))
       else resolve(Number(kibibytes) * 1024)

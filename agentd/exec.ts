@@ -7,16 +7,16 @@ import { type Paths, realPath } from './paths.ts'
 import { AGENT_ROOT, type ExecEvent, type ExecRequest, type ExecResult } from './protocol.ts'
 import type { Agent, Service } from './server.ts'
 
-/** Each holds its output in memory, and its processes count against the container's. */
+/** Each holds its output in memory, and its processes count towards the container's. */
 const AT_ONCE = 16
 const MAX_TIMEOUT_MS = 3_600_000
 const MAX_OUTPUT_BYTES = 16_777_216
-/** A command may be silent for long, and connections on which nothing moves are closed. */
+/** A command may be silent for long, and idle connections are closed. */
 const KEEP_ALIVE_MS = 10_000
 
 /**
- * `POST /v1/exec`: runs a shell command as the agent, with the gateway's environment. Text that is no UTF-8 is
- * replaced, and JSON may write a byte as six characters: an answer has at most 6 × `outputBytes` bytes and a little.
+ * `POST /v1/exec`: runs a shell command as the agent, with the gateway's environment. Bytes that are not UTF-8 are
+ * replaced, and JSON may write a byte as six characters: a response has at most 6 × `outputBytes` bytes and a little.
  */
 export function execService(agent: Agent): Service {
   let running = 0
@@ -28,7 +28,7 @@ export function execService(agent: Agent): Service {
         async handle(call) {
           const request = check(await call.json<ExecRequest>())
           const cwd = await workingFolder(agent.paths, request.cwd)
-          if (running >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} commands run already`)
+          if (running >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} commands are already running`)
           running++
           try {
             const options = { ...request, cwd, env: agent.gateway.env, signal: call.signal }
@@ -73,7 +73,7 @@ async function stream(res: ServerResponse, { command, ...options }: Options): Pr
   res.end()
 }
 
-/** Resolves when more may be written, or nothing ever will. */
+/** Resolves when more may be written, or nothing can be written any longer. */
 function writable(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -88,7 +88,7 @@ function writable(res: ServerResponse): Promise<void> {
 function check(request: ExecRequest): ExecRequest {
   const { command, cwd, timeoutMs, outputBytes } = request ?? {}
   if (typeof command !== 'string' || command.trim() === '' || command.includes('\0'))
-    throw new AgentdError('bad_request', 'command: must be a text that is not empty')
+    throw new AgentdError('bad_request', 'command: must be a non-empty text')
   if (cwd !== undefined && (typeof cwd !== 'string' || cwd.includes('\0')))
     throw new AgentdError('bad_request', 'cwd: must be a path')
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > MAX_TIMEOUT_MS)
@@ -98,7 +98,7 @@ function check(request: ExecRequest): ExecRequest {
   return { command, timeoutMs, outputBytes, ...(cwd !== undefined && { cwd }) }
 }
 
-/** The folder on this machine that the API's `cwd` names; the agent's root by default. */
+/** The folder on this machine for the API's `cwd`; the agent's root by default. */
 async function workingFolder(paths: Paths, cwd = ''): Promise<string> {
   const path = realPath(paths, resolve(AGENT_ROOT, cwd))
   const stats = await stat(path).catch((error) => {

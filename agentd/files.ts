@@ -10,24 +10,26 @@ import { Mutex } from './repository/repository.ts'
 import type { Agent, Call, RouteResponse, Service } from './server.ts'
 import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
 
-/** Longest path that Linux takes. */
+/** The longest path that Linux accepts. */
 const PATH_BYTES = 4096
 const LIST_ENTRIES = 10_000
-/** A folder with more is listed as far as this, in no order. */
+/** A larger folder is listed only this far, in no particular order. */
 const SCANNED_ENTRIES = 100_000
-/** Folder in which files are written before they are moved into place: below the home, so that the move is one step. */
+/**
+ * Folder in which files are written before they are moved into place. It is below the home, so that the move is atomic.
+ */
 const STAGING = '.agentd'
-/** Bytes that are still read of a body that is too long: a client that is sending would not see the refusal. */
+/** Bytes to read of a body that is too long: a client that is still sending would not see the refusal. */
 const DISCARDED_BYTES = 67_108_864
 
-/** `GET`, `PUT`, `DELETE /v1/file` and `GET /v1/list`: what is below the agent's root, links included. */
+/** `GET`, `PUT`, `DELETE /v1/file` and `GET /v1/list`: everything below the agent's root, including links. */
 export function filesService({ paths, log }: Agent): Service {
   try {
-    // Files that a killed agentd left half-written.
+    // Files that a killed agentd left incomplete.
     rmSync(join(paths.home, STAGING), { recursive: true, force: true })
   } catch (error) {
-    // The agent may have closed a folder in there, and must be reached all the same.
-    log.warn(`files that were half-written stay: ${(error as Error).message}`)
+    // The agent may have closed a folder in there, and must stay reachable all the same.
+    log.warn(`incomplete files stay: ${(error as Error).message}`)
   }
   const placing = new Mutex()
   return {
@@ -52,14 +54,15 @@ async function read(root: string, { url, res }: Call): Promise<undefined> {
     etag: versionOf(stats),
   })
   if (stats.size === 0) return void res.end()
-  // Bytes that are appended meanwhile are left out. A file that is cut meanwhile has fewer than content-length promised.
+  // Leaves out bytes appended during the transfer. A file cut during the transfer has fewer bytes than content-length
+  // announced.
   const content = file.createReadStream({ start: 0, end: stats.size - 1, autoClose: false })
   await pipeline(content, res, { end: false })
   if (content.bytesRead < stats.size) res.destroy()
   else res.end()
 }
 
-/** Another one whenever the content is another: each write of ours makes a file of its own. */
+/** Changes whenever the content does, because every write creates a new file. */
 const versionOf = ({ ino, size, mtimeMs }: Stats): string => `"${ino}-${size}-${mtimeMs}"`
 
 async function write(paths: Agent['paths'], placing: Mutex, { url, req }: Call): Promise<RouteResponse> {
@@ -86,12 +89,12 @@ async function write(paths: Agent['paths'], placing: Mutex, { url, req }: Call):
   }
 }
 
-/** @param version that the caller saw; empty where there was none, null where it does not matter. */
+/** @param version that the caller saw; empty if there was no file, null if any version will do. */
 async function requireVersion(path: string, version: string | null): Promise<void> {
   if (version === null) return
   const stats = await lstat(path).catch((error) => (isErrno(error, 'ENOENT') ? undefined : refuse(error)))
   if ((stats ? versionOf(stats) : '') === version) return
-  throw new AgentdError('conflict', 'path: was changed meanwhile')
+  throw new AgentdError('conflict', 'path: was changed in the meantime')
 }
 
 async function remove(root: string, { url }: Call): Promise<RouteResponse> {
@@ -139,7 +142,7 @@ async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
   }
 }
 
-/** The permissions of the file that is replaced: a script stays one that can be run. */
+/** The permissions of the replaced file, so that a script stays executable. */
 async function modeOf(path: string): Promise<number> {
   const stats = await lstat(path).catch((error) => (isErrno(error, 'ENOENT') ? undefined : refuse(error)))
   return stats?.isFile() ? stats.mode & 0o777 : 0o644
@@ -148,7 +151,7 @@ async function modeOf(path: string): Promise<number> {
 async function list(root: string, { url }: Call): Promise<RouteResponse> {
   const limit = integer(url, 'limit', LIST_ENTRIES)
   await using folder = await openBelow(root, pathNames(url))
-  if (!(await folder.stat()).isDirectory()) throw new AgentdError('not_a_file', 'path: is no folder')
+  if (!(await folder.stat()).isDirectory()) throw new AgentdError('not_a_file', 'path: is not a folder')
   const names: string[] = []
   for await (const { name } of await opendir(inFolder(folder, '.'))) {
     if (names.push(name) > SCANNED_ENTRIES) break
@@ -160,7 +163,7 @@ async function list(root: string, { url }: Call): Promise<RouteResponse> {
   }
 }
 
-/** Undefined when it has gone meanwhile. */
+/** Undefined if it has just disappeared. */
 async function entry(folder: FileHandle, name: string): Promise<FileEntry | undefined> {
   const stats = await lstat(inFolder(folder, name)).catch(() => undefined)
   if (!stats) return
@@ -174,7 +177,7 @@ async function entry(folder: FileHandle, name: string): Promise<FileEntry | unde
   return { name, type, size: stats.size, modifiedAt: stats.mtime.toISOString() }
 }
 
-/** The way below the root to what `?path=` names, absolute or relative. */
+/** The names from the root to the target of `?path=`, absolute or relative. */
 function pathNames(url: URL): string[] {
   const path = resolve(AGENT_ROOT, url.searchParams.get('path') ?? '')
   if (path.includes('\0')) throw new AgentdError('bad_request', 'path: has a NUL')

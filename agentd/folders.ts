@@ -2,7 +2,9 @@ import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { isErrno } from './agentd-errors.ts'
 
-/** Makes a folder and its parents. Node's recursive mkdir reports ENOENT if the quota is used up; this reports EDQUOT. */
+/**
+ * Creates a folder and its parents. Node's recursive mkdir reports ENOENT if the quota is used up; this reports EDQUOT.
+ */
 export async function makeFolders(path: string, mode = 0o700): Promise<void> {
   try {
     await mkdir(path, { mode })

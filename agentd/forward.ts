@@ -1,4 +1,4 @@
-/** Passing a call on to a server on this machine: HTTP as it flows, and WebSockets joined. */
+/** Forwards calls to a server on this machine: streams HTTP, and joins WebSockets. */
 import {
   Agent as HttpAgent,
   type IncomingHttpHeaders,
@@ -14,15 +14,15 @@ import { passTo } from './pass-bytes.ts'
 import { TUNNEL_UPGRADE } from './protocol.ts'
 import { type Call, refuseUpgrade } from './server.ts'
 
-/** A model may think for minutes before its first word; a connection on which nothing moves for longer is dead. */
+/** A model may think for minutes before its first word; a connection that is idle for longer is dead. */
 const SILENCE_MS = 600_000
 /** How long a side that has ended its half may wait for the other's. */
 const HALF_OPEN_MS = 2000
 const UPGRADE_MS = 10_000
 const CONNECT_MS = 10_000
-/** Shorter than servers keep an unused connection: who sends must be the first to drop it. */
+/** Shorter than servers keep an idle connection, so that the sender closes first. */
 const KEPT_MS = 2000
-/** Unused connections to one port: as many as the browsers of a few visitors ask by at once. */
+/** Idle connections to one port: as many as a few visitors' browsers open at once. */
 const MOST_KEPT = 16
 /** Headers that concern one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = new Set([
@@ -37,16 +37,16 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ])
 /**
- * Connections that are used again, by port, so that none reaches another program. Node drops one on which anything comes
- * between two requests, or whose answer was not read to its end.
+ * Reused connections, by port, so that none reaches another program. Node drops a connection if anything arrives
+ * between two requests, or if its response was not read completely.
  */
 const kept = new HttpAgent({ keepAlive: true, maxFreeSockets: MOST_KEPT, timeout: KEPT_MS })
 
-/** The target of a call that is passed on. */
+/** The target of a forwarded call. */
 export interface Destination {
-  /** The other side, as messages call it: `the gateway`. */
+  /** The other side's name in messages: `the gateway`. */
   name: string
-  /** Addresses of loopback, in the order in which they are tried. */
+  /** Loopback addresses, in the order of attempts. */
   addresses: string[]
   port: number
   /** Path and query. */
@@ -55,9 +55,9 @@ export interface Destination {
 }
 
 /**
- * Sends a call on, and the answer back.
- * @param pass writes the answer.
- * @throws AgentdError `not_ready` where nothing listens, `engine` where it does not answer.
+ * Forwards a call, and returns the response.
+ * @param pass writes the response.
+ * @throws AgentdError `not_ready` if nothing listens, `engine` if the other side does not respond.
  */
 export async function forwardCall(
   { req, res }: Call,
@@ -66,15 +66,15 @@ export async function forwardCall(
 ): Promise<undefined> {
   const answer = await ask(req, res, to).catch((error) => {
     if (isErrno(error, 'ECONNREFUSED'))
-      throw new AgentdError('not_ready', `${to.name} takes no connection`, { cause: error })
+      throw new AgentdError('not_ready', `${to.name} accepts no connection`, { cause: error })
     throw new AgentdError('engine', `${to.name} did not answer: ${error.message}`, { cause: error })
   })
   return void (await pass(answer, res))
 }
 
 /**
- * Sends a call on, over a kept connection where it may be sent twice: one that has died unnoticed costs one more try.
- * Resolves to the answer, unread.
+ * Forwards a call, over a kept connection if it may be repeated: a connection that turns out to be dead costs one more
+ * attempt. Resolves to the response, unread.
  */
 async function ask(req: IncomingMessage, res: ServerResponse, to: Destination): Promise<IncomingMessage> {
   const isRepeatable = (req.method === 'GET' || req.method === 'HEAD') && !hasBody(req)
@@ -87,10 +87,10 @@ async function ask(req: IncomingMessage, res: ServerResponse, to: Destination): 
   }
 }
 
-/** Codes of a closed connection, and of one on which no answer began: a program may send a body to a HEAD. */
+/** Codes of a closed connection, and of one without a valid response: a program may send a body to a HEAD. */
 const STALE = /^(ECONNRESET|EPIPE|HPE_\w+)$/
 
-/** A connection that was used before broke before it brought anything. */
+/** A reused connection broke before it returned anything. */
 class StaleConnection extends Error {}
 
 function askOver(
@@ -106,11 +106,12 @@ function askOver(
     path: to.path,
     headers: {
       ...to.headers,
-      // Node frames a body by itself for some methods only; without a frame it would be the next request.
+      // Node adds framing to a body only for some methods; without framing the body would become the next request.
       ...(req.headers['transfer-encoding'] && { 'transfer-encoding': 'chunked' }),
     },
   })
-  // Where the client has gone, or agentd stops. Behind a whole answer it does nothing: the connection is kept for others.
+  // The client has disconnected, or agentd stops. After a complete response this does nothing: the connection is kept
+  // for reuse.
   res.once('close', () => sent.destroy())
   sent.setTimeout(SILENCE_MS, () => sent.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)))
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
@@ -126,7 +127,7 @@ function askOver(
     })
     sent.once('upgrade', (_answer, socket) => {
       socket.destroy()
-      reject(new Error('it switched protocols unasked'))
+      reject(new Error('it switched protocols without being asked'))
     })
   })
   if (hasBody(req)) req.pipe(sent)
@@ -138,7 +139,7 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
 
 /**
- * Asks for a WebSocket and joins both connections. Whatever goes wrong is told to the client.
+ * Requests a WebSocket and joins both connections. Reports all failures to the client.
  * @param first changes what the client sends.
  */
 export function forwardUpgrade(
@@ -155,13 +156,13 @@ export function forwardUpgrade(
     timeout: UPGRADE_MS,
   })
   if (head.length > 0) socket.unshift(head)
-  // Read from the start, or its end would not be noticed while the other side is asked.
+  // Reads from the start; otherwise the client's end would go unnoticed during the request.
   const sent = socket.pipe(first)
   const gone = () => asked.destroy()
   socket.once('end', gone).once('close', gone)
   asked.once('timeout', () => asked.destroy(new Error('no answer')))
   asked.once('error', (error) => {
-    if (isErrno(error, 'ECONNREFUSED')) refuseUpgrade(socket, 'not_ready', `${to.name} takes no connection`)
+    if (isErrno(error, 'ECONNREFUSED')) refuseUpgrade(socket, 'not_ready', `${to.name} accepts no connection`)
     else refuseUpgrade(socket, 'engine', `${to.name} cannot be reached: ${error.message}`)
   })
   asked.once('response', (answer) => {
@@ -180,7 +181,8 @@ export function forwardUpgrade(
 }
 
 /**
- * Joins a client's connection with a new one to a server on this machine. Where nothing listens, the client is told so.
+ * Joins a client's connection with a new one to a server on this machine. If nothing listens, reports that to the
+ * client.
  */
 export function forwardConnection(
   socket: Duplex,
@@ -193,7 +195,7 @@ export function forwardConnection(
   const refuse = (error: Error) => refuseUpgrade(socket, 'not_ready', `${to.name}: ${error.message}`)
   socket.once('close', gone)
   upstream.once('error', refuse).once('connect', () => {
-    // Nothing more to tell: a close follows each.
+    // Nothing more to report: a close follows each error.
     upstream.off('error', refuse).on('error', () => {})
     socket.off('close', gone)
     socket.write(
@@ -204,7 +206,7 @@ export function forwardConnection(
   })
 }
 
-/** The headers that concern more than this connection, and are passed on, as far as `keep` wants them. */
+/** The headers to forward: end-to-end headers that `keep` accepts. */
 export function endToEnd(
   headers: IncomingHttpHeaders,
   keep: (name: string) => boolean = () => true,
@@ -219,7 +221,7 @@ export function endToEnd(
 const connection = ({ addresses, port }: Pick<Destination, 'addresses' | 'port'>) => ({
   host: 'localhost',
   port,
-  // Node goes on to the next address after a quarter of a second, which a busy machine takes for the first.
+  // By default Node tries the next address after a quarter of a second, which a busy machine may need for the first.
   autoSelectFamilyAttemptTimeout: CONNECT_MS,
   lookup: (
     _name: string,
@@ -232,7 +234,7 @@ const connection = ({ addresses, port }: Pick<Destination, 'addresses' | 'port'>
   },
 })
 
-/** Passes bytes both ways until one side has ended; each waits for the other when it is slower. */
+/** Passes bytes both ways until one side has ended; each side waits for a slower one. */
 function join(socket: Duplex, sent: Readable, upstream: Duplex): void {
   const close = () => {
     socket.destroy()

@@ -5,7 +5,7 @@ import { onDemand } from '../test/support/clock.ts'
 import { EventStreamPass } from './gateway-answer.ts'
 import { NO_MODEL } from './protocol.ts'
 
-/** A stream that is passed on, and what has come of it. */
+/** A forwarded stream, and its output. */
 function pass(explain = async (message: string) => message) {
   const stream = new EventStreamPass(explain)
   let passed = ''
@@ -39,7 +39,7 @@ test('a silent event stream gets comments between its events [report: idle strea
   assert.equal(stream.passed(), 'data: 1\n\n: keep-alive\n\ndata: 2\n\n: keep-alive\n\n')
 })
 
-test('bytes without an end of an event pass unchanged', async () => {
+test('bytes without the end of an event pass unchanged', async () => {
   const stream = pass()
   const large = 'x'.repeat(1_500_000)
   await stream.write(large)

@@ -1,4 +1,4 @@
-/** Passes the gateway's HTTP responses on: adds the reasons of failures, and keeps silent streams open. */
+/** Forwards the gateway's HTTP responses: adds the reasons of failures, and keeps silent streams open. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Transform, type TransformCallback } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -10,7 +10,7 @@ import { explainFailure } from './model.ts'
 import { passBody } from './pass-body.ts'
 import { NO_MODEL } from './protocol.ts'
 
-/** A comment breaks silence after this time: proxies close silent connections, the first after a minute. */
+/** Silence after which a comment is sent: proxies close idle connections, some after a minute. */
 const KEEP_ALIVE_MS = 15_000
 const COMMENT = ': keep-alive\n\n'
 const EVENT_END = '\n\n'
@@ -21,7 +21,7 @@ const ERROR_BYTES = 65_536
 /** 401 would blame the client's own token. */
 const NO_MODEL_STATUS = 409
 
-/** Passes on an answer. @param since when the request came. */
+/** Forwards a response. @param since when the request came. */
 export async function passGatewayAnswer(
   answer: IncomingMessage,
   res: ServerResponse,
@@ -31,7 +31,7 @@ export async function passGatewayAnswer(
   const explain = (message: string) => explainFailure(message, log, since)
   const type = headers['content-type'] ?? ''
   if (type.startsWith('text/event-stream')) {
-    // A tool may run for longer than a connection may be silent; a gateway that ends closes it.
+    // A tool may run for longer than a connection may be silent; a gateway that ends closes the connection.
     answer.setTimeout(0)
     res.writeHead(statusCode, endToEnd(headers))
     return passBody(answer, res, new EventStreamPass(explain))
@@ -74,11 +74,11 @@ async function explainError(
   return { text: JSON.stringify({ ...parsed, error }), isKeyless }
 }
 
-/** Passes whole server-sent events on, and breaks silence with comments. */
+/** Passes complete server-sent events, and breaks silence with comments. */
 export class EventStreamPass extends Transform {
   readonly #explain: (message: string) => Promise<string>
   readonly #timer: NodeJS.Timeout
-  /** An event that has begun. */
+  /** An incomplete event. */
   #begun = Buffer.alloc(0)
 
   /** @param explain returns the reason for an error's message. */

@@ -2,19 +2,20 @@ import { AgentdError } from './agentd-errors.ts'
 import type { RpcRequest, RpcResponse } from './protocol.ts'
 import type { Agent, GatewayHandle, Service } from './server.ts'
 
-/** Until the gateway has said hello; it takes 40 ms. */
+/** Time limit for the gateway's hello, which takes 40 ms. */
 const HELLO_MS = 10_000
-/** An unused connection costs the gateway every event that it tells its clients. */
+/** An idle connection costs the gateway work for every event that it sends its clients. */
 const IDLE_MS = 60_000
 const AT_ONCE = 64
-/** The one that the engine speaks (2026.9). */
+/** The engine's protocol (2026.9). */
 const PROTOCOL = 4
 const RESUME = 'gateway.suspend.resume'
 const SCOPES = ['read', 'write', 'admin', 'approvals', 'pairing'].map((name) => `operator.${name}`)
 
 /**
- * Calls methods of the gateway over its WebSocket, on one connection that is kept while it is used. From loopback it
- * gives a client without a device all scopes. Unlike its admin RPC over HTTP it has every method, and answers in 4 ms.
+ * Calls methods of the gateway over its WebSocket, on one connection that is kept while it is used. The gateway gives a
+ * client on loopback without a device all scopes. Unlike its admin RPC over HTTP, the WebSocket offers every method,
+ * and responds in 4 ms.
  */
 export class GatewayClient {
   readonly #gateway: GatewayHandle
@@ -27,12 +28,12 @@ export class GatewayClient {
   }
 
   /**
-   * @returns the method's answer, or the engine's refusal with the most particular code that it gives.
-   * @throws AgentdError not_ready when the call was not made; engine when its outcome is not known; busy.
+   * @returns the method's result, or the engine's refusal with its most specific code.
+   * @throws AgentdError not_ready if the call was not made; engine if its outcome is unknown; busy.
    */
   async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
     const { state, token, port } = this.#gateway
-    // A gateway that is suspended counts as one that is not ready: it is asked to go on all the same.
+    // A suspended gateway counts as not ready, but can still be asked to resume.
     const isAsked = state === 'ready' || (state === 'starting' && method === RESUME)
     if (!isAsked || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
     if (!this.#connection?.open || this.#connection.token !== token) {
@@ -71,11 +72,11 @@ interface Waiting {
 }
 
 export interface ConnectionOptions {
-  /** Called once the gateway has said hello: its events come from now on. */
+  /** Called after the gateway's hello, when its events begin. */
   onOpen?(): void
   /** Called with each event of the gateway. */
   onEvent?(frame: Frame): void
-  /** Called once when the connection is over. @param reason what ended it, to follow "the gateway". */
+  /** Called once when the connection is over. @param reason completes a sentence that begins with "the gateway". */
   onClose?(reason: string): void
 }
 
@@ -99,13 +100,13 @@ export class Connection {
       else if (frame?.event === 'connect.challenge') challenged.resolve()
       else if (frame?.event) onEvent?.(frame)
     }
-    // It follows each error as well.
+    // It also follows each error.
     this.#socket.onclose = ({ code, reason }) => {
       this.open = false
       onClose?.(closeReason(code, reason))
-      challenged.reject(new Error('the gateway takes no connection'))
+      challenged.reject(new Error('the gateway accepts no connection'))
       for (const waiting of this.#waiting.values())
-        waiting.reject(new AgentdError('engine', 'the gateway has gone before it answered'))
+        waiting.reject(new AgentdError('engine', 'the gateway disconnected before it responded'))
     }
     this.#socket.onerror = () => {}
     this.#hello = within(HELLO_MS, challenged.promise, 'not_ready')
@@ -118,12 +119,13 @@ export class Connection {
   }
 
   async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
-    if (this.#calls >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} calls run already`)
+    if (this.#calls >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} calls are already running`)
     this.#calls++
     try {
       await within(timeoutMs, this.#hello, 'not_ready')
-      // The connection may have closed while this call waited for its turn: nothing was sent, so it may be tried again.
-      if (!this.open) throw new AgentdError('not_ready', 'the gateway takes no connection')
+      // The connection may have closed while this call waited for its turn: nothing was sent, so the call may be
+      // repeated.
+      if (!this.open) throw new AgentdError('not_ready', 'the gateway accepts no connection')
       return answerOf(await this.#request(method, params, timeoutMs))
     } finally {
       this.#calls--
@@ -149,7 +151,7 @@ export class Connection {
       },
       HELLO_MS,
     )
-    if (!hello.ok) throw new Error(`the gateway refuses us: ${hello.error?.message}`)
+    if (!hello.ok) throw new Error(`the gateway refuses agentd: ${hello.error?.message}`)
   }
 
   #request(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<Frame> {
@@ -175,7 +177,7 @@ async function within<T>(ms: number, promise: Promise<T>, code: 'engine' | 'not_
   }
 }
 
-/** @param code of RFC 6455; 1006 where no Close frame came. */
+/** @param code of RFC 6455; 1006 if there was no Close frame. */
 function closeReason(code: number, reason: string): string {
   if (code === 1006) return 'broke off the connection'
   return `closed the connection: ${reason || 'it gave no reason'} (${code})`
@@ -196,10 +198,10 @@ function parseFrame(data: unknown): Frame | undefined {
 }
 
 const MAX_TIMEOUT_MS = 600_000
-/** A task's text, a configuration; the gateway takes frames of 26 MB. */
+/** Large enough for a task's text or a configuration; the gateway accepts frames of 26 MB. */
 const REQUEST_BYTES = 8_388_608
 
-/** `POST /v1/rpc`: any method of the gateway. A refusal of the engine is an answer (`ok: false`), with status 200. */
+/** `POST /v1/rpc`: any method of the gateway. A refusal of the engine is a response (`ok: false`) with status 200. */
 export function rpcService({ gateway }: Agent): Service {
   const client = new GatewayClient(gateway)
   return {

@@ -1,4 +1,4 @@
-/** The gateway's process: one run of it, from its start until nothing of it is left. */
+/** One run of the gateway's process, from its start until nothing of it is left. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readLines } from './lines.ts'
@@ -9,16 +9,16 @@ import type { Paths } from './paths.ts'
 import { endProcessTree, killProcessTree, type ProcessTree } from './processes.ts'
 import type { AgentdConfig, LogLine } from './protocol.ts'
 
-/** The engine itself may take 5.5 minutes over its end; its state survives SIGKILL. */
+/** The engine itself may take 5.5 minutes to end; its state survives SIGKILL. */
 const STOP_MS = 8000
 const POLL_MS = { starting: 100, ready: 1000 }
 /**
- * How often in a row a ready gateway may fail to answer in time before it counts as not ready: it hangs for 14 s then. On a
- * busy machine one that works may stand still for ten.
+ * How many times in a row a ready gateway may fail to respond in time before it counts as not ready: after hanging for
+ * 14 s. On a busy machine a working gateway may stall for ten.
  */
 const STALLS = 5
 const LAST_LINES = 20
-/** A process that the kernel kills for memory has ended within this, also a large one. */
+/** A process that the kernel kills for memory has ended within this time, even a large one. */
 const KILL_MS = 3000
 
 export interface GatewayRunOptions {
@@ -26,7 +26,7 @@ export interface GatewayRunOptions {
   paths: Paths
   log: Log
   env: Record<string, string>
-  /** Bound on the time from `since` (of `performance.now`) until the gateway is ready; a run that takes longer is ended. */
+  /** Time limit from `since` (of `performance.now`) until the gateway is ready; a run that takes longer is ended. */
   readyMs: number
   since: number
   /** Ends the gateway: SIGTERM, 8 s, SIGKILL. */
@@ -40,27 +40,27 @@ export interface GatewayRunOptions {
 export interface GatewayExit {
   exitCode: number | null
   signal: NodeJS.Signals | null
-  /** The gateway was not ready in time. */
+  /** True if the gateway was not ready in time. */
   late: boolean
-  /** The kernel killed it for memory. */
+  /** True if the kernel killed it for memory. */
   outOfMemory: boolean
-  /** Why, in one line; of the engine where it says so. */
+  /** Why it ended, in one line; the engine's own reason if it gives one. */
   reason: string
-  /** The last lines that it said, at most 20. */
+  /** Its last lines of output, at most 20. */
   lastLines: string[]
 }
 
-/** The gateway's processes: `leader` with its group, and the helpers that have groups of their own. */
+/** The gateway's processes: `leader` with its group, and helpers in groups of their own. */
 export function gatewayTree(paths: Paths, leader: number | null): ProcessTree {
   return { leader, marks: [agentMark(paths), `${PART}=gateway`] }
 }
 
-/** The environment of {@link gatewayTree}. */
+/** The environment that marks a {@link gatewayTree}. */
 export function gatewayEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
   return { ...env, [PART]: 'gateway' }
 }
 
-/** Runs the gateway until it ends or is to end. @throws when its command line is too long to be started. */
+/** Runs the gateway until it ends or is ended. @throws if its command line is too long. */
 export async function runGatewayOnce(options: GatewayRunOptions): Promise<GatewayExit> {
   const { config, paths, log } = options
   const { file, args } = gatewayCommand(config)
@@ -86,7 +86,7 @@ export async function runGatewayOnce(options: GatewayRunOptions): Promise<Gatewa
   const late = await watch(options, AbortSignal.any([over.signal, options.signal]), () => kills.note())
   if (over.signal.aborted) await killProcessTree(tree)
   else await endProcessTree(tree, { graceMs: STOP_MS, asked: 'leader' })
-  // A process that not even SIGKILL ends (the kernel holds it) must not hold agentd as well.
+  // A process that not even SIGKILL ends (the kernel holds it) must not block agentd as well.
   const end = await Promise.race([ended, sleep(1000, UNKNOWN_END)])
   const killed = end.signal === 'SIGKILL' && !late ? outOfMemory('the gateway', kills.before) : null
   const reason = late
@@ -98,7 +98,7 @@ export async function runGatewayOnce(options: GatewayRunOptions): Promise<Gatewa
 
 /**
  * Follows the gateway's readiness until `stop` fires.
- * @returns true when it was not ready for too long, before that.
+ * @returns true if it was not ready for too long before that.
  */
 async function watch(
   { config, readyMs, since, onReady }: GatewayRunOptions,
@@ -121,7 +121,7 @@ async function watch(
       lastReady = performance.now()
       become(true)
     } else if (!ready || stalls === 0 || stalls >= STALLS) {
-      // Up to then it is only busy, and still the one that clients should talk to.
+      // Until then it is only busy, and clients should still talk to it.
       become(false)
       if (performance.now() - lastReady > readyMs) return true
     }
@@ -130,7 +130,7 @@ async function watch(
   return false
 }
 
-/** The count of kills a moment ago: earlier ones were of other processes, as a gateway runs for long. */
+/** The recent number of kills: a gateway runs for long, and earlier kills concern other processes. */
 class RecentKills {
   #at = performance.now()
   #last = memoryKills()
@@ -173,7 +173,7 @@ function reasonOf(
   if (error) return `the engine cannot be started: ${error.message}`
   if (signal) return `the gateway was ended by ${signal}`
   if (code === null) return 'the gateway does not end'
-  // The engine's last lines are the reason only when it ended by itself.
+  // The engine's last lines are the reason only if it ended by itself.
   return (
     failureReason(lines, { paths, engineDir: config.engineDir }) ??
     `the gateway has ended with exit code ${code}`

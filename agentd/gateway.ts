@@ -1,6 +1,6 @@
 /**
- * Keeps the engine's gateway running: starts it as the worker asked, watches whether it answers, starts it again when
- * it dies, and gives up when that is of no use.
+ * Keeps the engine's gateway running: starts it on the worker's request, monitors its readiness, restarts it when it
+ * dies, and gives up if restarts do not help.
  */
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,15 +27,15 @@ import type { GatewayHandle } from './server.ts'
 import { makeRoot } from './workspace.ts'
 
 const BACKOFF_MS = { first: 200, most: 10_000 }
-/** A gateway that dies so often within this time does so by no accident. */
+/** A gateway that dies this often within this time does not do so by accident. */
 const GIVE_UP = { deaths: 5, withinMs: 120_000 }
-/** After this long without a death the backoff begins anew. */
+/** After this long without a death the backoff starts over. */
 const STABLE_MS = 600_000
 
 const PORT_MS = 2000
-/** agentd checks an agent without a model this often: its owner can add one while it runs. */
+/** How often agentd checks an agent without a model: its owner can add one while it runs. */
 const MODEL_MS = 15_000
-/** The first answer of an engine that has just started takes seconds. */
+/** The first response of an engine that has just started takes seconds. */
 const MODEL_CALL_MS = 10_000
 
 type GatewayStatus = AgentStatus['gateway']
@@ -55,13 +55,13 @@ export interface GatewayOptions {
   config: AgentdConfig
   paths: Paths
   log: Log
-  /** The status is another one now. */
+  /** Called when the status has changed. */
   onChange(): void
-  /** Called once in a run, when the gateway is ready for the first time. */
+  /** Called once per run, when the gateway is ready for the first time. */
   onReady(request: StartRequest): void
-  /** Ends the scripts of the run before, whose environment is no longer valid. */
+  /** Ends the scripts of the previous run, whose environment is no longer valid. */
   beforeRun(): Promise<void>
-  /** @returns why the agent must not run, null when it may. */
+  /** @returns why the agent must not run, null if it may. */
   refusal(): Promise<string | null>
 }
 
@@ -107,7 +107,9 @@ export class Gateway implements GatewayHandle {
     return this.#status
   }
 
-  /** Starts a run, in place of the one that there is; nothing happens when that has the same name and is not ending. */
+  /**
+   * Starts a run, which replaces the current one. Does nothing if the current run has the same name and is not ending.
+   */
   start(request: StartRequest): void {
     const previous = this.#run
     if (previous?.request.run === request.run && !previous.aborted) return
@@ -128,7 +130,7 @@ export class Gateway implements GatewayHandle {
     this.#set(STOPPED)
   }
 
-  /** Ends the gateway at once, for good: it is `failed` until another run is started. */
+  /** Ends the gateway at once: it is `failed` until another run starts. */
   async fail(reason: string): Promise<void> {
     const run = this.#run
     if (!run || this.#status.state === 'failed') return
@@ -153,11 +155,11 @@ export class Gateway implements GatewayHandle {
     }
   }
 
-  /** Takes over the environment of the run; lines of the run before may still come. */
+  /** Applies the environment of the run; lines of the previous run may still arrive. */
   #adopt(request: StartRequest): void {
     const { config, paths, log } = this.#options
     this.#token = request.gatewayToken
-    // The port is agentd's to choose: several agents of one machine cannot share one.
+    // agentd chooses the port: several agents on one machine cannot share one.
     this.#ownedConfig = override(onThisMachine(paths, request.ownedConfig), { gateway: { port: this.port } })
     this.#env = agentEnvironment(config, paths, {
       ...request.env,
@@ -203,13 +205,13 @@ export class Gateway implements GatewayHandle {
     }
   }
 
-  /** Everything that has to be right before the gateway starts. @throws ConfigError, Refused */
+  /** Prepares everything that the gateway needs. @throws ConfigError, Refused */
   async #prepare(run: Run): Promise<void> {
     const { config, paths, log, refusal } = this.#options
     const { defaultConfig, plugins, readyMs } = run.request
     const refused = await refusal()
     if (refused) throw new Refused(refused)
-    // The agent can remove any of them.
+    // The agent can remove any of these folders.
     await makeRoot(paths)
     // Processes that a killed agentd or gateway left behind would hold the port and the engine's lock.
     await killProcessTree(gatewayTree(paths, null))
@@ -218,7 +220,7 @@ export class Gateway implements GatewayHandle {
       writeConfig(paths, { owned: this.#ownedConfig ?? {}, defaults, engineDir: config.engineDir })
     await write()
     await writeSettings(paths).catch(({ message }) =>
-      log.warn(`the engine's settings stay as they are: ${message}`),
+      log.warn(`the engine's settings stay unchanged: ${message}`),
     )
     if (!run.missing) {
       run.missing = await installPlugins(plugins, {
@@ -226,15 +228,15 @@ export class Gateway implements GatewayHandle {
         paths,
         log,
         env: gatewayEnvironment(this.#env),
-        // The other half is for the gateway, which comes up without them as well.
+        // The other half is for the gateway, which also starts without them.
         limitMs: readyMs / 2,
         signal: run.abort.signal,
       })
       this.#ownedConfig = override(this.#ownedConfig ?? {}, without(run.missing))
-      // The installation of a plugin writes into openclaw.json.
+      // Installing a plugin writes into openclaw.json.
       if (plugins.length > 0) await write()
     }
-    // A process that was killed closes its sockets a moment after it is gone.
+    // A killed process closes its sockets a moment after it is gone.
     const deadline = performance.now() + PORT_MS
     while (!(await isFree(this.port))) {
       if (performance.now() > deadline) throw new Refused(`port ${this.port} is taken by another process`)
@@ -250,7 +252,7 @@ export class Gateway implements GatewayHandle {
       log,
       env: this.#env,
       readyMs: run.request.readyMs,
-      // The worker waits from its request on, with plugins and the end of the run before.
+      // The worker's wait starts with its request, and includes plugins and the end of the previous run.
       since: run.wasReady ? performance.now() : run.startedAt,
       signal: run.abort.signal,
       onStart: (pid) => this.#set({ ...this.#status, state: 'starting', pid }),
@@ -327,10 +329,10 @@ class Run {
   readonly abort = new AbortController()
   readonly startedAt = performance.now()
   ended: Promise<void> = Promise.resolve()
-  /** The plugins that could not be installed; undefined until that was tried, which is once in a run. */
+  /** The plugins that could not be installed; undefined until the attempt, which is made once per run. */
   missing: PluginFailure[] | undefined
   wasReady = false
-  /** The reason why the agent cannot answer although its gateway runs. */
+  /** The reason why the agent cannot reply although its gateway runs. */
   lack: string | null = null
 
   constructor(request: StartRequest) {
@@ -342,7 +344,7 @@ class Run {
   }
 }
 
-/** The agent must not run as things are. */
+/** The agent must not run in its current state. */
 class Refused extends Error {
   override name = 'Refused'
 }

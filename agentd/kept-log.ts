@@ -1,4 +1,6 @@
-/** Keeps the last lines of the log in the agent's home for the next agentd, because a restart recreates the container. */
+/**
+ * Keeps the last lines of the log in the agent's home for the next agentd, because a restart recreates the container.
+ */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isObject } from './json.ts'
@@ -13,7 +15,7 @@ const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
 
 const fileOf = ({ home }: Paths) => join(home, '.agentd-log.json')
 
-/** Without it the next agentd begins with an empty log. */
+/** If this fails, the next agentd starts with an empty log. */
 export async function keepLog(paths: Paths, log: Log): Promise<void> {
   const file = fileOf(paths)
   // The agent may have put a link there.
@@ -28,7 +30,7 @@ export async function takeOverLog(paths: Paths, log: Log): Promise<void> {
     const lines: unknown = JSON.parse((await readPlainFile(file, BYTES)) ?? '[]')
     if (Array.isArray(lines)) for (const line of lines.filter(isLine).slice(-LINES)) log.add(line)
   } catch {
-    // No log that anybody could read.
+    // The file is not a readable log.
   }
   await rm(file, { recursive: true, force: true }).catch(() => {})
 }

@@ -8,7 +8,7 @@ import type { Service } from './server.ts'
 const START_BYTES = 4_194_304
 const MAX_READY_MS = 3_600_000
 
-/** `PUT` and `DELETE /v1/gateway`, `POST /v1/scripts`: the agent's life. */
+/** `PUT` and `DELETE /v1/gateway`, `POST /v1/scripts`: the agent's lifecycle. */
 export function lifecycleService({ gateway, scripts }: { gateway: Gateway; scripts: Scripts }): Service {
   return {
     routes: [

@@ -15,11 +15,11 @@ async function linesOf(...chunks: (string | Buffer)[]): Promise<string[]> {
   return lines
 }
 
-test('lines are cut out of chunks, wherever those begin', async () => {
+test('lines are extracted from chunks, wherever those begin', async () => {
   assert.deepEqual(await linesOf('one\ntw', 'o\r\n', '\n', 'last'), ['one', 'two', 'last'])
 })
 
-test('a character that two chunks share stays whole', async () => {
+test('a character split across two chunks stays whole', async () => {
   const text = Buffer.from('grün\n')
   assert.deepEqual(await linesOf(text.subarray(0, 3), text.subarray(3)), ['grün'])
 })
@@ -32,7 +32,7 @@ test('a line without an end is cut, and the next one is whole', async () => {
   )
 })
 
-test('a flood of lines costs no memory, and is told of', async () => {
+test('a flood of lines costs no memory, and is reported', async () => {
   const flood = 500_000_000
   const program = `yes "a line of a flood" | head -c ${flood}; echo; while read go; do echo the end; done`
   const child = spawn('sh', ['-c', program])
@@ -50,7 +50,7 @@ test('a flood of lines costs no memory, and is told of', async () => {
   while (bytes <= flood) await once(child.stdout, 'data')
   const grown = process.memoryUsage().rss - before
   assert.ok(grown < 250_000_000, `${grown} bytes more for a flood of ${flood}`)
-  // Lines that are written right behind the flood are left out as well, for less than a second.
+  // Lines written right after the flood are dropped as well, for less than a second.
   while (told.at(-1) !== 'the end') {
     child.stdin.write('go\n')
     await once(child.stdout, 'data')

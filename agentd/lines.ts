@@ -2,14 +2,14 @@ import type { Readable } from 'node:stream'
 
 /** A longer line is cut; the rest of it is dropped. */
 const LINE_BYTES = 65_536
-/** Output beyond this many bytes a second is dropped unread, so that a flood costs neither memory nor time. */
+/** Output beyond this many bytes per second is dropped unread, so that a flood costs neither memory nor time. */
 const BYTES_PER_SECOND = 2_097_152
-/** The cost of a line beside its bytes, in bytes: many short lines are as much work as a few long ones. */
+/** The cost of a line in addition to its bytes, in bytes: many short lines are as much work as a few long ones. */
 const BYTES_PER_LINE = 256
 
 /**
- * Calls `onLine` for each line of a stream, without its end. What comes too fast is dropped by the chunk, and told as a
- * line of its own: the writer must not be held up, as the gateway writes its log synchronously.
+ * Calls `onLine` for each line of a stream, without its end. Drops excess output by the chunk, and reports it as a
+ * separate line: the writer must not be delayed, because the gateway writes its log synchronously.
  */
 export function readLines(stream: Readable, onLine: (line: string) => void): void {
   let rest: Buffer[] = []

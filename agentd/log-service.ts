@@ -1,17 +1,20 @@
-/** The log for whoever reads it over HTTP. */
+/** Serves the log over HTTP. */
 import type { ServerResponse } from 'node:http'
 import { AgentdError } from './agentd-errors.ts'
 import type { Log } from './logs.ts'
 import { KEPT_LINES, type LogLine } from './protocol.ts'
 import type { Service } from './server.ts'
 
-/** A follower that reads too slowly loses lines beyond this many bytes that wait for it. */
+/** A follower that reads too slowly loses lines once this many bytes wait for it. */
 const FOLLOWER_BYTES = 262_144
 const FOLLOWERS = 16
-/** An agent may have nothing to say for hours, and connections on which nothing moves are closed. */
+/** An agent may log nothing for hours, and idle connections are closed. */
 const KEEP_ALIVE_MS = 10_000
 
-/** `GET /v1/logs?lines=N` (default 100) and `GET /v1/logs/stream?lines=N` (default 0): the last lines, then each new one. Empty lines keep a stream open. */
+/**
+ * `GET /v1/logs?lines=N` (default 100) and `GET /v1/logs/stream?lines=N` (default 0): the last lines, then each new
+ * one. Empty lines keep a stream open.
+ */
 export function logService({ log }: { log: Log }): Service {
   return {
     routes: [
@@ -24,7 +27,8 @@ export function logService({ log }: { log: Log }): Service {
         method: 'GET',
         path: '/v1/logs/stream',
         handle: async ({ url, res, signal }) => {
-          if (log.followers >= FOLLOWERS) throw new AgentdError('busy', `${FOLLOWERS} follow the log already`)
+          if (log.followers >= FOLLOWERS)
+            throw new AgentdError('busy', `${FOLLOWERS} clients already follow the log`)
           res.writeHead(200, { 'content-type': 'application/x-ndjson' })
           follow(log, res, { lines: lineCount(url, 0), signal })
           return undefined
@@ -34,7 +38,7 @@ export function logService({ log }: { log: Log }): Service {
   }
 }
 
-/** Writes lines as they come. A reader that is too slow loses some, and is told how many, instead of filling the memory. */
+/** Writes lines as they arrive. A slow reader loses some lines, and is told how many, instead of filling the memory. */
 function follow(log: Log, res: ServerResponse, options: { lines: number; signal: AbortSignal }): void {
   let dropped = 0
   const send = (line: LogLine) => res.write(`${JSON.stringify(line)}\n`)
@@ -49,7 +53,7 @@ function follow(log: Log, res: ServerResponse, options: { lines: number; signal:
     send({ timestamp: new Date().toISOString(), level: 'WARN', source: 'agentd', message })
   }
   for (const line of options.lines > 0 ? log.lines(options.lines) : []) send(line)
-  // The head goes out now, even when no line comes for a while.
+  // Sends the head now, even if no line arrives for a while.
   res.flushHeaders()
   res.on('drain', onDrain)
   const unsubscribe = log.subscribe(onLine)

@@ -13,7 +13,7 @@ test('the last lines are kept, oldest first', () => {
   assert.deepEqual(messages(log, 0), [])
 })
 
-test('hidden values do not get in: several, one within another, of several lines', () => {
+test('hidden values stay out of the log: several, nested, and of several lines', () => {
   const log = new Log()
   log.hide([
     'secret-1',
@@ -32,7 +32,7 @@ test('hidden values do not get in: several, one within another, of several lines
   ])
 })
 
-test('a value that the cut of a long message would halve is hidden before', () => {
+test('a value that would be halved by cutting a long message is hidden first', () => {
   const log = new Log()
   log.hide(['0123456789'])
   log.info(`${'x'.repeat(4090)}0123456789`)

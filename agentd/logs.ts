@@ -2,7 +2,7 @@ import { KEPT_LINES, type LogLine } from './protocol.ts'
 
 /** Longest message kept, in characters. With {@link KEPT_LINES} it bounds the memory: 1000 × 4096 × 2 bytes = 8 MB. */
 const MESSAGE_CHARS = 4096
-/** Shorter values would hit ordinary words. */
+/** Shorter values would match ordinary words. */
 const SHORTEST_SECRET = 6
 /** Lines of one secret that are redacted one by one: each costs time, and a bundle of certificates has thousands. */
 const SECRET_LINES = 100
@@ -14,7 +14,7 @@ export class Log {
   #secrets: RegExp | undefined
   readonly #listeners = new Set<(line: LogLine) => void>()
 
-  /** Adds a line; what {@link hide} was told is blotted out first. */
+  /** Adds a line; values passed to {@link hide} are redacted first. */
   add(line: Omit<LogLine, 'timestamp'> & { timestamp?: string }): void {
     const kept: LogLine = {
       timestamp: line.timestamp ?? new Date().toISOString(),
@@ -45,7 +45,7 @@ export class Log {
     return lines.slice(Math.max(0, lines.length - count))
   }
 
-  /** Calls `listener` with each new line, until the function that it returns is called. */
+  /** Calls `listener` with each new line, until the returned function is called. */
   subscribe(listener: (line: LogLine) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
@@ -55,18 +55,18 @@ export class Log {
     return this.#listeners.size
   }
 
-  /** From now on none of these values gets into the log; values of several lines are hidden line by line. */
+  /** From now on keeps these values out of the log; values of several lines are hidden line by line. */
   hide(values: Iterable<string>): void {
     const parts = new Set([...values].flatMap((value) => [value, ...value.split(/\r?\n/, SECRET_LINES)]))
     const escaped = [...parts]
       .filter((part) => part.length >= SHORTEST_SECRET)
-      // The longest first: one value may begin with another.
+      // Longest first, because one value may begin with another.
       .sort((a, b) => b.length - a.length)
       .map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
     this.#secrets = escaped.length > 0 ? new RegExp(escaped.join('|'), 'g') : undefined
   }
 
-  /** A text without the values that are to be hidden. */
+  /** A text without the hidden values. */
   redact(text: string): string {
     return this.#secrets ? text.replace(this.#secrets, '[redacted]') : text
   }

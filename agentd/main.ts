@@ -1,4 +1,4 @@
-/** agentd: the supervisor of one agent, and its only door. Started with AGENTD_CONFIG; ends with SIGTERM. */
+/** agentd: the supervisor of one agent, and the only way to reach it. Started with AGENTD_CONFIG; ends on SIGTERM. */
 import { rename, writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { chatService } from './chat.ts'
@@ -32,7 +32,7 @@ if (!process.env.AGENTD_CONFIG) throw new Error('AGENTD_CONFIG is not set: agent
 const config: AgentdConfig = JSON.parse(process.env.AGENTD_CONFIG)
 const paths = agentPaths(config.home)
 const log = new Log()
-// Lines of agentd itself are for the operator as well, in the container's log.
+// agentd's own lines also go to the operator, in the container's log.
 log.subscribe((line) => {
   if (line.source === 'agentd') console.log(`${line.timestamp} ${line.level} ${line.message}`)
 })
@@ -82,10 +82,13 @@ const services: Service[] = [
 ]
 const server = new AgentdServer({ config, log, services })
 
-/** More than the parts need: 8 s for the gateway, 5 s for what is left of it. */
+/** More than the services need: 8 s for the gateway, 5 s for the rest. */
 const STOP_MS = 15_000
 
-/** Ends everything that runs for the agent; agentd goes on, so that it can be seen why, and space be made. */
+/**
+ * Ends everything that runs for the agent. agentd keeps running, so that the reason can be seen, and space can be
+ * freed.
+ */
 async function stopAgent(reason: string): Promise<void> {
   await Promise.all([gateway.fail(reason), scripts.stop()])
   await killProcessTree({ leader: null, marks: [agentMark(paths)] })
@@ -95,7 +98,7 @@ let stopping = false
 async function stop(): Promise<void> {
   if (stopping) return
   stopping = true
-  // A bound on all of it: somebody waits for agentd to end.
+  // Limits the whole shutdown, because somebody waits for agentd to end.
   setTimeout(() => process.exit(1), STOP_MS).unref()
   disk.stop()
   await server.close()
@@ -107,10 +110,10 @@ async function stop(): Promise<void> {
 process.on('SIGTERM', stop)
 process.on('SIGINT', stop)
 
-// The gateway fails for the same reason; without agentd nobody could tell, or put it right.
-await makeRoot(paths).catch((error) => log.error(`the agent's folders cannot be made: ${error.message}`))
+// The gateway fails for the same reason; without agentd nobody could see or fix it.
+await makeRoot(paths).catch((error) => log.error(`the agent's folders cannot be created: ${error.message}`))
 await takeOverLog(paths, log)
-// In process mode an agentd that was killed leaves its children behind.
+// In process mode a killed agentd leaves its children behind.
 await killProcessTree({ leader: null, marks: [agentMark(paths)] })
 await repository.recover()
 await followHome(paths, log)

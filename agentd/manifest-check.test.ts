@@ -80,7 +80,7 @@ const GOOD: Record<string, unknown> = {
   'comments anywhere': { ...base, _docs: { any: [1] }, agent: { name: 'a', _why: 7 } },
 }
 
-/** A manifest beside `base`, and all that is said of it. */
+/** Variants of `base`, and their errors. */
 const BAD: [what: unknown, errors: string[]][] = [
   [[], ['manifest.json: must be an object']],
   [{}, ['version must be 1', 'agent is required']],
@@ -177,36 +177,36 @@ const BAD: [what: unknown, errors: string[]][] = [
   [{ ...base, scripts: { build: 'a\0b' } }, ['scripts.build: must not contain NUL']],
 ]
 
-describe('a manifest', () => {
+describe('manifests', () => {
   for (const [what, manifest] of Object.entries(GOOD))
-    it(`a manifest with ${what} is taken as it is`, () => {
+    it(`a manifest with ${what} is accepted unchanged`, () => {
       assert.deepEqual(checkManifest(JSON.stringify(manifest)), { manifest })
       assert.equal(isValid(manifest), true, JSON.stringify(isValid.errors))
     })
   it('a manifest may begin with a byte order mark', () =>
     assert.deepEqual(errorsOf(`\uFEFF${JSON.stringify(base)}`), []))
   for (const [manifest, errors] of BAD)
-    it(`the check says ${errors[0] ?? 'nothing'} of ${JSON.stringify(manifest).slice(0, 80)}`, () =>
+    it(`the check reports ${errors[0] ?? 'nothing'} for ${JSON.stringify(manifest).slice(0, 80)}`, () =>
       assert.deepEqual(errorsOf(manifest), errors))
-  it('the error of a manifest that is no JSON says where', () => {
+  it('the error for a manifest that is not JSON gives the position', () => {
     assert.match(errorsOf('{"version": 1,\n}')[0] ?? '', /^manifest\.json is not valid JSON: .+/)
     assert.match(errorsOf('')[0] ?? '', /^manifest\.json is not valid JSON: /)
   })
-  it('a manifest that is too large, or too deep, costs nothing', () => {
+  it('a manifest that is too large or too deep is refused cheaply', () => {
     assert.deepEqual(errorsOf(' '.repeat(1_048_577)), ['manifest.json is larger than 1048576 bytes'])
     assert.deepEqual(errorsOf('['.repeat(500_000) + ']'.repeat(500_000)), [
       'manifest.json: must be an object',
     ])
   })
-  it('a manifest with many errors gets twenty of them, and how many more there are', () => {
+  it('a manifest with many errors gets twenty of them, and the number of the others', () => {
     const errors = errorsOf({ ...base, ...Object.fromEntries(times(50, (i) => [`field${i}`, 1])) })
     assert.equal(errors.length, 21)
     assert.equal(errors[20], 'and 30 more')
   })
 })
 
-describe('the published schema', () => {
-  /** A good manifest with one place of it changed to anything, or taken away. */
+describe('published schema', () => {
+  /** A valid manifest with one value replaced by anything, or removed. */
   const changed = fc
     .tuple(
       fc.constantFrom(...pathsOf(GOOD['every field'])),
@@ -219,7 +219,7 @@ describe('the published schema', () => {
       fc.property(
         fc.oneof({ weight: 9, arbitrary: changed }, { weight: 1, arbitrary: fc.jsonValue() }),
         (value) => {
-          // Values that JSON cannot carry make no difference.
+          // Values that JSON cannot represent make no difference.
           const manifest = JSON.parse(JSON.stringify(value ?? null))
           const errors = errorsOf(manifest).filter((error) => !error.endsWith(' as well'))
           assert.equal(
@@ -234,7 +234,7 @@ describe('the published schema', () => {
   })
 })
 
-/** Values at the edges of the rules. */
+/** Values at the limits of the rules. */
 function HARD(): unknown[] {
   return [
     undefined,

@@ -1,8 +1,8 @@
-/** Check of a manifest v1: errors with the path of each field, for people. */
+/** Checks a manifest v1: readable errors with the path of each field. */
 import { isObject, type Json } from './json.ts'
 import { MANIFEST_SCHEMA, type Schema } from './manifest-schema.ts'
 
-/** A longer one is no manifest: its fields have limits of their own. */
+/** Refuses longer texts: a manifest's fields have limits of their own. */
 export const MANIFEST_BYTES = 1_048_576
 const MAX_ERRORS = 20
 
@@ -27,13 +27,13 @@ export interface ManifestSecret {
   guideUrl?: string | null
   guideSteps?: string[]
 }
-/** Names a skill by one of `cid` and `clawhub_slug`. */
+/** Names a skill by either `cid` or `clawhub_slug`. */
 export interface ManifestSkill {
   name?: string
   cid?: string
   clawhub_slug?: string
 }
-/** Has one of `payload` and `prompt`; a schedule that is a text is a cron expression. */
+/** Has either `payload` or `prompt`; a schedule that is a text is a cron expression. */
 export interface ManifestTask {
   name: string
   description?: string | null
@@ -68,7 +68,7 @@ interface ManifestTemplate {
 
 /**
  * Checks the text of a `manifest.json`.
- * @returns the manifest; or what is wrong, one line each, at most 20 and then how many more there are.
+ * @returns the manifest; or its errors, one line each, at most 20, and then the number of the others.
  */
 export function checkManifest(text: string): { manifest: Manifest } | { errors: string[] } {
   if (Buffer.byteLength(text) > MANIFEST_BYTES)
@@ -80,14 +80,14 @@ export function checkManifest(text: string): { manifest: Manifest } | { errors: 
     return { errors: [`manifest.json is not valid JSON: ${printable((error as Error).message, 200)}`] }
   }
   const errors = [...check(MANIFEST_SCHEMA, value, '')]
-  // A schema cannot say this: of two entries with one name, one would silently be lost.
+  // A schema cannot express this: of two entries with one name, one would silently be lost.
   if (errors.length === 0) errors.push(...duplicates(value as Manifest))
   if (errors.length === 0) return { manifest: value as Manifest }
   const more = errors.length - MAX_ERRORS
   return { errors: more > 0 ? [...errors.slice(0, MAX_ERRORS), `and ${more} more`] : errors }
 }
 
-/** The JSON of a manifest's text, which may begin with a byte order mark. @throws SyntaxError */
+/** Parses a manifest's text, which may begin with a byte order mark. @throws SyntaxError */
 export const parseManifest = (text: string) => JSON.parse(text.replace(/^\uFEFF/, ''))
 
 function* duplicates(manifest: Manifest): Generator<string> {
@@ -123,7 +123,7 @@ function* check(schema: Schema, value: unknown, path: string): Generator<string>
 }
 
 function* checkText(schema: Schema, value: string, path: string): Generator<string> {
-  // JSON Schema counts characters, not halves of them.
+  // JSON Schema counts characters, not UTF-16 units.
   const length = [...value].length
   if (length < (schema.minLength ?? 0)) yield `${path}: must not be empty`
   else if (schema.maxLength !== undefined && length > schema.maxLength)
@@ -139,7 +139,7 @@ function* checkNumber({ minimum, maximum, not }: Schema, value: number, path: st
 }
 
 function* checkList({ items, maxItems }: Schema, value: unknown[], path: string): Generator<string> {
-  // The items of an endless list are not worth a message each.
+  // Reports only the length: an endless list does not deserve a message per item.
   if (maxItems !== undefined && value.length > maxItems) return yield `${path} exceeds maximum of ${maxItems}`
   for (const [index, item] of value.entries()) if (items) yield* check(items, item, `${path}[${index}]`)
 }
@@ -192,12 +192,12 @@ function isOfType(value: unknown, type: keyof typeof NAMED): boolean {
   return type === 'integer' ? Number.isInteger(value) : typeof value === type
 }
 
-/** The path of a key; a key may be any text, and is shown as one where it is no plain name. */
+/** The path of a key; a key that is not a plain name is shown as a quoted text. */
 function join(path: string, key: string): string {
   if (!/^[\w$-]{1,60}$/.test(key)) return `${path}[${JSON.stringify(printable(key, 60))}]`
   return path ? `${path}.${key}` : key
 }
 
-/** Cuts a text to one line of at most `max` characters, without those that would move about in a terminal. */
+/** Cuts a text to one line of at most `max` characters, without characters that would move the cursor of a terminal. */
 const printable = (text: string, max: number): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]+/gu, ' ').slice(0, max)

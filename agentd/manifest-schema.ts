@@ -1,15 +1,15 @@
 /**
- * `manifest.json` v1 as a JSON Schema. It is published as it is, and `manifest-check.ts` reads it
- * for the messages: what is allowed is said here and nowhere else.
+ * `manifest.json` v1 as a JSON Schema. It is published verbatim, and `manifest-check.ts` reads it for the messages:
+ * this is the only place that defines what is allowed.
  *
- * Objects are closed: a field that means nothing here would pass unseen and do nothing. A key that begins with `_`
- * is a comment, wherever it is; manifests of the public starter carry `_docs`.
+ * Objects are closed, because an unknown field would go unnoticed and do nothing. A key that begins with `_` is a
+ * comment, anywhere; manifests of the public starter contain `_docs`.
  */
 import { AGENTD_PORT, GATEWAY_PORT } from './protocol.ts'
 
 type TypeName = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'null'
 
-/** The part of JSON Schema 2020-12 that manifests need, and that `manifest-check.ts` knows. */
+/** The part of JSON Schema 2020-12 that manifests need, and that `manifest-check.ts` supports. */
 export interface Schema {
   $schema?: string
   $id?: string
@@ -32,11 +32,11 @@ export interface Schema {
   patternErrorMessage?: string
   minimum?: number
   maximum?: number
-  /** Values that are kept for something else. */
+  /** Reserved values. */
   not?: { enum: readonly unknown[] }
   /** Exactly one of these fields. */
   oneOf?: readonly { required: readonly [string] }[]
-  /** Rules for objects with a field of a certain value. */
+  /** Rules for objects with a certain value in a field. */
   allOf?: readonly { if: Schema; then: Schema }[]
 }
 
@@ -49,11 +49,11 @@ const object = (properties: Record<string, Schema>, more: Schema = {}): Schema =
 })
 const list = (maxItems: number, items: Schema): Schema => ({ type: 'array', maxItems, items })
 const pattern = (pattern: string, patternErrorMessage: string): Schema => ({ pattern, patternErrorMessage })
-/** PostgreSQL, environments and command lines hold no NUL. */
+/** PostgreSQL, environments and command lines cannot contain NUL. */
 const NO_NUL = pattern('^[^\\u0000]*$', 'must not contain NUL')
 const text = (maxLength: number): Schema => ({ type: 'string', maxLength, ...NO_NUL })
 const optional = (schema: Schema): Schema => ({ ...schema, type: ['string', 'null'] })
-/** Characters that show nothing, besides controls: blanks, formats such as the zero-width space, and fillers. */
+/** Invisible characters besides controls: blanks, formats such as the zero-width space, and fillers. */
 const INVISIBLE = '\\s\\p{Z}\\p{Cf}\\p{Default_Ignorable_Code_Point}\\u2800'
 const filled = (maxLength: number): Schema => ({
   type: 'string',
@@ -69,7 +69,9 @@ const webAddress: Schema = {
 const VARIABLE = '[A-Z_][A-Z0-9_]{0,127}'
 const MODEL = pattern('^[^\\s\\u0000/]+/[^\\s\\u0000]+$', 'must be like provider/model')
 
-/** Characters that would break a line or mark-up where a name is shown, or turn the direction of the text around it. */
+/**
+ * Characters that would break a line or markup where a name is shown, or change the direction of the surrounding text.
+ */
 const BANNED = '\\p{Cc}\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069<>"`\\\\'
 
 const agent = object(
@@ -123,13 +125,13 @@ const MAX_MS = 10 * 365 * 86_400_000
 const CRON = pattern('^\\s*\\S+(\\s+\\S+){4}\\s*$', 'must have 5 fields')
 const staggerMs: Schema = { type: 'integer', minimum: 0, maximum: MAX_MS }
 const kind = (name: string): Schema => ({ const: name })
-/** An object whose `kind` says which of these it is. */
+/** An object whose `kind` selects one of these schemas. */
 const oneOfKinds = (kinds: Record<string, Schema>, more: Schema = {}): Schema => ({
   ...more,
   required: ['kind'],
   properties: { kind: { enum: Object.keys(kinds) } },
   allOf: Object.entries(kinds).map(([name, then]) => ({
-    // Without the type, what is no object would fit every `if`.
+    // Without the type, anything that is not an object would match every `if`.
     if: { type: 'object', required: ['kind'], properties: { kind: kind(name) } },
     then,
   })),
@@ -207,7 +209,10 @@ const task = object(
     enabled: flag(true),
     schedule,
     payload,
-    prompt: { ...filled(100_000), description: 'Older: short for a payload that is a turn of the agent.' },
+    prompt: {
+      ...filled(100_000),
+      description: 'Older form: short for a payload that is a turn of the agent.',
+    },
     delivery,
     sessionTarget: { enum: ['main', 'isolated'] },
     wakeMode: { enum: ['now', 'next-heartbeat'] },
@@ -228,7 +233,7 @@ const route = object(
     },
     protected: {
       ...flag(true),
-      description: 'Whether it takes the gateway token. In a manifest, what is not said to be open is not.',
+      description: 'Whether the route requires the gateway token. In a manifest the default is true.',
     },
   },
   { required: ['port', 'path'] },
@@ -236,7 +241,7 @@ const route = object(
 
 const token: Schema = {
   type: 'string',
-  description: 'Never the token itself: a manifest is part of snapshots, and of what is pushed.',
+  description: 'Never the token itself: a manifest is part of snapshots and of pushes.',
   ...pattern(`^env:${VARIABLE}$`, 'must be env:NAME, with the name of an attached secret'),
 }
 const admission = {
@@ -279,7 +284,7 @@ export const MANIFEST_SCHEMA: Schema = {
       engine: { enum: ['openclaw', 'hermes'], default: 'openclaw' },
       agent,
       model: {
-        description: 'provider/model, or as older manifests have it {"primary": "provider/model"}.',
+        description: 'provider/model, or {"primary": "provider/model"} as in older manifests.',
         type: ['string', 'object'],
         maxLength: 200,
         ...MODEL,

@@ -21,13 +21,13 @@ for (const [file, text] of [
     assert.equal(memoryKills([join(dir, 'of the other version'), join(dir, file)]), 2)
   })
 
-test('a system that does not count kills for memory has none [report: out of memory]', async () => {
+test('a system that does not count kills for memory reports none [report: out of memory]', async () => {
   await writeFile(join(dir, 'old'), 'oom_kill_disable 0\nunder_oom 0\n')
   assert.equal(memoryKills([join(dir, 'none'), join(dir, 'old')]), 0)
   assert.equal(outOfMemory('it', 0, 0, null), null)
 })
 
-test('a process killed for memory is told with its limit [report: out of memory]', () => {
+test('a process killed for memory is reported with its limit [report: out of memory]', () => {
   assert.equal(
     outOfMemory('the gateway', 1, 2, 2048 * 1_048_576),
     "out of memory: the kernel killed the gateway, the agent's limit is 2048 MiB",

@@ -1,16 +1,17 @@
 /**
- * Why a process was killed: the kernel tells nobody that it did so for memory. But it counts such kills, for a container in
- * its cgroup, and for the whole machine in /proc/vmstat, where agents as processes have no cgroup of their own.
+ * Finds out whether a process was killed for memory, which the kernel does not report. But it counts such kills: for a
+ * container in its cgroup, and for the whole machine in /proc/vmstat, because process agents have no cgroup of their
+ * own.
  */
 import { readFileSync } from 'node:fs'
 
 /** The files of a container's own cgroup, of version 2 and of version 1. */
 const CONTAINER = ['/sys/fs/cgroup/memory.events', '/sys/fs/cgroup/memory/memory.oom_control']
 const MACHINE = ['/proc/vmstat']
-/** The sandbox that the process driver names. */
+/** Set by the process driver, with the sandbox's name. */
 const isProcess = process.env.BERTH_SANDBOX !== undefined
 
-/** How many processes the kernel has killed for memory so far; 0 if it does not say. */
+/** How many processes the kernel has killed for memory so far; 0 if it does not count them. */
 export function memoryKills(files = isProcess ? MACHINE : CONTAINER): number {
   for (const file of files) {
     try {
@@ -23,16 +24,16 @@ export function memoryKills(files = isProcess ? MACHINE : CONTAINER): number {
   return 0
 }
 
-/** The container's limit in bytes; null for an agent as a process, which has none of its own. */
+/** The container's limit in bytes; null for a process agent, which has no limit of its own. */
 export function memoryLimit(): number | null {
   const bytes = isProcess ? 0 : process.constrainedMemory()
   return bytes > 0 && bytes < Number.MAX_SAFE_INTEGER ? bytes : null
 }
 
 /**
- * Says that the kernel killed `what` for memory.
+ * The message if the kernel killed `what` for memory.
  * @param before {@link memoryKills} while it still ran.
- * @returns null if the kernel has killed nobody since.
+ * @returns null if the kernel has killed nothing since.
  */
 export function outOfMemory(
   what: string,

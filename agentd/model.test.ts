@@ -15,7 +15,7 @@ test("an agent without a key for its model's provider has no model [report: no m
   assert.equal(await lackOfModel(chosen('berth/default'), { OPENAI_API_KEY: 'k' }, knows('openai')), NO_MODEL)
 })
 
-test('an agent has a model by its config, by a secret, or by what its engine knows', async () => {
+test("an agent has a model through its config, a secret, or its engine's own knowledge", async () => {
   const unasked = () => assert.fail('the engine is asked')
   const own = { ...chosen({ primary: 'mine/large' }), models: { providers: { mine: { baseUrl: 'x' } } } }
   assert.equal(await lackOfModel(own, {}, unasked), null)
@@ -24,7 +24,7 @@ test('an agent has a model by its config, by a secret, or by what its engine kno
   assert.equal(await lackOfModel(chosen('google/a'), { GEMINI_API_KEY: 'k' }, knows('google')), null)
 })
 
-test('an engine that does not answer leaves open whether there is a model', async () => {
+test('whether there is a model is unknown if the engine does not respond', async () => {
   for (const answer of [undefined, {}, null])
     assert.equal(await lackOfModel({}, {}, async () => answer), undefined)
   assert.equal(await lackOfModel({}, {}, async () => Promise.reject(new Error('busy'))), undefined)

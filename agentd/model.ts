@@ -6,12 +6,12 @@ import { NO_MODEL } from './protocol.ts'
 
 /** The engine's default provider. */
 const DEFAULT_MODEL = 'openai/'
-/** The engine's words if the provider of its model has no key, or was the operator's and is gone. */
+/** The engine's message if its model's provider has no key, or was the operator's and is gone. */
 const KEYLESS =
   /No route-compatible authentication source|has no compatible credential source|No API key (?:found|resolved) for |Unknown model: berth\//
-/** The engine's words that hide the reason; its log has the reason. */
+/** The engine's messages that hide the reason, which is in its log. */
 const VAGUE = /^(?:internal error|upstream provider (?:error|timeout))$/
-/** Log lines with a reason: the provider's own words first, then the engine's. */
+/** Log lines with a reason: the provider's own message first, then the engine's. */
 const REASONS = [/^embedded run agent end: (.+)/s, / failed: (?:\w*Error: )?(.+)/s]
 const SOURCES = /^gateway\/(?:agent\/embedded|openai-compat|openresponses)/
 const RECENT_LINES = 200
@@ -19,9 +19,10 @@ const RECENT_LINES = 200
 const LOG_MS = { pause: 20, most: 400 }
 
 /**
- * Checks whether the agent has a key for its model's provider: in its config or its secrets, else by asking the engine.
+ * Checks whether the agent has a key for its model's provider: in its config or its secrets, otherwise by asking the
+ * engine.
  * @param config the engine's. @param ask calls a method of the gateway.
- * @returns {@link NO_MODEL} if the agent has none; null if it has one; undefined if the engine does not answer.
+ * @returns {@link NO_MODEL} if the agent has none; null if it has one; undefined if the engine does not respond.
  */
 export async function lackOfModel(
   config: Json,
@@ -47,8 +48,8 @@ function primaryModel({ agents }: Json): string {
 }
 
 /**
- * Replaces the engine's message: by {@link NO_MODEL} if the agent has no model, by the provider's words if the engine hid
- * them. Any other message stays.
+ * Replaces the engine's message: by {@link NO_MODEL} if the agent has no model, by the provider's message if the engine
+ * hid it. Any other message stays.
  * @param since the time of the request.
  */
 export async function explainFailure(message: string, log: Log, since: number): Promise<string> {

@@ -12,7 +12,7 @@ import { agentPaths } from './paths.ts'
 const dir = await mkdtemp(join(tmpdir(), 'berth-home-'))
 after(() => rm(dir, { recursive: true }))
 
-it('the state of an engine follows a home that has moved, in databases and JSON, and nothing else does', async () => {
+it("only the engine's state follows a moved home, in databases and JSON", async () => {
   const [former, home] = [join(dir, 'a', 'home'), join(dir, 'b "quoted"', 'home')]
   const paths = agentPaths(former)
   await mkdir(join(paths.state, 'state'), { recursive: true })
@@ -52,7 +52,7 @@ it('the state of an engine follows a home that has moved, in databases and JSON,
   assert.equal(JSON.parse(await readFile(join(moved.root, 'mine.json'), 'utf8')), former)
 })
 
-it('leases of the engine that another host has are dropped with a move, and no others', async () => {
+it("a move drops the engine's leases that another host holds, and no others", async () => {
   const home = join(dir, 'c', 'home')
   const paths = agentPaths(home)
   await mkdir(join(paths.state, 'state'), { recursive: true })
@@ -76,7 +76,7 @@ it('leases of the engine that another host has are dropped with a move, and no o
   assert.deepEqual(left().sort(), ['of another form', 'present', 'without an owner'])
 })
 
-it('a folder or a FIFO in the place of the mark of a home neither stops nor holds up who follows it', async () => {
+it("a folder or a FIFO instead of a home's marker neither stops nor delays the move", async () => {
   const home = join(dir, 'd', 'home')
   const mark = join(home, '.agentd-home')
   await mkdir(join(mark, 'full'), { recursive: true })

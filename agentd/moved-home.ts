@@ -1,7 +1,8 @@
 /**
- * A home that has moved: restored from a backup under another path or on another machine, or between a container and a
- * process. OpenClaw's state names its files, and in its database the tasks themselves, by absolute paths, and takes what
- * has another path for somebody else's. The same goes for its leases, which name the host of the process that has them.
+ * Handles a home that has moved: restored from a backup under another path or on another machine, or between a
+ * container and a process. OpenClaw's state refers to its files, and in its database even to tasks, by absolute path,
+ * and treats data with another path as foreign. The same goes for its leases, which name the host of the process that
+ * holds them.
  */
 import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -11,14 +12,14 @@ import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
 import { readPlainFile } from './plain-file.ts'
 
-/** Holds the path that the home had at the last start, and the name of the host. */
+/** Contains the path of the home at the last start, and the name of the host. */
 const MARK = '.agentd-home'
-/** JSON files above this size are no index of the engine's. */
+/** JSON files above this size are not indexes of the engine. */
 const JSON_BYTES = 16 * 1024 * 1024
-/** Two of the longest paths. */
+/** Two paths of maximum length. */
 const MARK_BYTES = 8192
 
-/** Brings the engine's state to the home's path and the host, where it has others; before the engine runs. */
+/** Updates the engine's state to the home's current path and host, if they changed; runs before the engine. */
 export async function followHome({ home, state }: Paths, log: Log, host = hostname()): Promise<void> {
   const mark = join(home, MARK)
   const [former, formerHost] = (await readMark(mark)).split('\n')
@@ -33,7 +34,7 @@ export async function followHome({ home, state }: Paths, log: Log, host = hostna
   )
 }
 
-/** Empty where there is none. What the agent has put in its place instead is removed. */
+/** Empty if there is none. Removes anything else that the agent has put there. */
 async function readMark(mark: string): Promise<string> {
   try {
     return (await readPlainFile(mark, MARK_BYTES)) ?? ''
@@ -44,8 +45,8 @@ async function readMark(mark: string): Promise<string> {
 }
 
 /**
- * Drops the leases of processes of other hosts. The engine cannot know that these have ended, and a gateway that finds the
- * lease of another one refuses to start for minutes. agentd knows: nobody else has the home.
+ * Drops the leases of processes on other hosts. The engine cannot know that these have ended, and a gateway that finds
+ * another's lease refuses to start for minutes. agentd knows, because nobody else has the home.
  */
 async function dropLeases(path: string, host: string, log: Log): Promise<void> {
   if (!(await stat(path).catch(() => null))) return
@@ -66,9 +67,9 @@ async function dropLeases(path: string, host: string, log: Log): Promise<void> {
   }
 }
 
-/** Every absolute path below `former` in the state becomes one below `home`. May be done twice. */
+/** Rewrites every absolute path below `former` in the state to one below `home`. May be repeated. */
 async function moveState(state: string, former: string, home: string, log: Log): Promise<void> {
-  // Loaded for a move alone: every agentd would hold it otherwise.
+  // Loaded only for a move; otherwise every agentd would hold it in memory.
   const { DatabaseSync } = await import('node:sqlite')
   const entries = await readdir(state, { recursive: true, withFileTypes: true }).catch(() => [])
   for (const entry of entries.filter((one) => one.isFile())) {
@@ -77,7 +78,7 @@ async function moveState(state: string, former: string, home: string, log: Log):
       if (/\.(sqlite|db)$/.test(entry.name)) moveDatabase(new DatabaseSync(path), former, home)
       else if (entry.name.endsWith('.json')) await moveJson(path, former, home)
     } catch (error) {
-      // A file that cannot be read does not keep the agent from its other files.
+      // A file that cannot be read does not block the others.
       log.info(`${path} still names ${former}: ${(error as Error).message}`)
     }
   }

@@ -18,7 +18,7 @@ async function newHome(t: { after(fn: () => Promise<void>): void }) {
   return { paths, write, read }
 }
 
-test('owned keys replace leaf by leaf, null removes', () => {
+test('owned keys replace values leaf by leaf, and null removes them', () => {
   const base = { gateway: { port: 1, mine: true }, list: [1, 2], channels: { slack: { token: 'x' } } }
   const owned = { gateway: { port: 2 }, list: [3], channels: { slack: null, telegram: { on: true } } }
   assert.deepEqual(override(base, owned), {
@@ -29,7 +29,7 @@ test('owned keys replace leaf by leaf, null removes', () => {
   assert.deepEqual(override({ gateway: 'a text' }, { gateway: { port: 2 } }), { gateway: { port: 2 } })
 })
 
-test('default values fill only what is missing', () => {
+test('default values fill only missing keys', () => {
   const base = { a: 0, b: { c: null, d: '' } }
   assert.deepEqual(fill(base, { a: 1, b: { c: 1, d: 1, e: 1 }, f: 1 }), {
     a: 0,
@@ -48,7 +48,7 @@ test('a key that reaches prototypes is left out', () => {
   assert.equal(({} as Record<string, unknown>).polluted, undefined)
 })
 
-test('paths of the API become those of this machine, anywhere in a value', () => {
+test('API paths become paths of this machine, anywhere in a value', () => {
   const paths = agentPaths('/srv/agents/x/home', '/srv/agents/x/tmp')
   const config = { a: ['/home/node/clawd', '/home/nodejs'], b: { c: '/tmp/x', d: '/home/node' }, e: 1 }
   assert.deepEqual(onThisMachine(paths, config), {
@@ -58,7 +58,7 @@ test('paths of the API become those of this machine, anywhere in a value', () =>
   })
 })
 
-test('the file of a configuration is made for its owner only, and keeps what the owner wrote', async (t) => {
+test('a config file is created only for its owner, and keeps what the owner wrote', async (t) => {
   const { paths, write, read } = await newHome(t)
   await rm(paths.state, { recursive: true })
   await write({ gateway: { port: 1 } }, { theme: 'light' })
@@ -72,7 +72,7 @@ test('the file of a configuration is made for its owner only, and keeps what the
   assert.deepEqual(await readdir(paths.state), ['openclaw.json'])
 })
 
-test('the file of a configuration that is right is not written again', async (t) => {
+test('a config file that is up to date is not rewritten', async (t) => {
   const { paths, write } = await newHome(t)
   await write({ a: 1 })
   const before = await lstat(paths.configFile)
@@ -80,7 +80,7 @@ test('the file of a configuration that is right is not written again', async (t)
   assert.equal((await lstat(paths.configFile)).ino, before.ino)
 })
 
-test('a file that is no configuration is refused and left as it is', async (t) => {
+test('a file that is not a configuration is refused and kept', async (t) => {
   const { paths, write } = await newHome(t)
   for (const text of ['{"a":', '[]', '"text"', '', 'null']) {
     await writeFile(paths.configFile, text)
@@ -107,7 +107,7 @@ test('a link, a folder, a FIFO and a huge file are refused', async (t) => {
   assert.equal(await readFile(target, 'utf8'), '{"secret": 1}')
 })
 
-test('the engine retries refused requests only if the owner says so [report: no model]', async (t) => {
+test('the engine retries refused requests only if the owner sets retries [report: no model]', async (t) => {
   const { paths } = await newHome(t)
   const file = join(paths.state, 'agents/main/agent/settings.json')
   const read = async () => JSON.parse(await readFile(file, 'utf8'))

@@ -8,22 +8,22 @@ import { isObject, type Json } from './json.ts'
 import { type Paths, realPath } from './paths.ts'
 import { NotPlain, readPlainFile } from './plain-file.ts'
 
-/** The engine's own take kilobytes. */
+/** The engine's own configs take kilobytes. */
 const CONFIG_BYTES = 8_388_608
 const JSON5_ERROR = /^JSON5: (.*) at (\d+):(\d+)$/s
 const KEYS_THAT_REACH_PROTOTYPES = ['__proto__', 'constructor', 'prototype']
 
-/** openclaw.json cannot be used as it is; only its owner can put it right. */
+/** openclaw.json is unusable, and only its owner can fix it. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
 /**
- * Brings openclaw.json up to date: `owned` replaces what is there, `defaults` fill what is not. What the agent's owner
- * wrote otherwise stays. The file is replaced at once, with mode 600, and only when something changes.
+ * Brings openclaw.json up to date: `owned` replaces existing values, `defaults` fill missing ones. Everything else that
+ * the agent's owner wrote stays. The file is replaced atomically, with mode 600, and only if something changes.
  *
  * @param options.owned, options.defaults with the paths of this machine, see {@link onThisMachine}.
- * @param options.engineDir has the parser of JSON5, which the engine also accepts.
+ * @param options.engineDir contains the parser for JSON5, which the engine also accepts.
  * @throws ConfigError
  */
 export async function writeConfig(
@@ -44,7 +44,7 @@ const SETTINGS_FILE = 'agents/main/agent/settings.json'
 /** By default the engine retries a refused request nine times, for minutes, without a word to the client. */
 const MOST_RETRIES = 0
 
-/** Has the engine pass a provider's refusal on at once, unless the agent's owner has set retries. @throws NotPlain */
+/** Makes the engine pass a provider's refusal on at once, unless the agent's owner has set retries. @throws NotPlain */
 export async function writeSettings({ state }: Paths): Promise<void> {
   const path = join(state, SETTINGS_FILE)
   const text = await readPlainFile(path, CONFIG_BYTES)
@@ -58,7 +58,7 @@ export async function writeSettings({ state }: Paths): Promise<void> {
   await replaceFile(path, wanted)
 }
 
-/** `base` with each leaf of `owned` in its place; a list is a leaf, and null removes the key (RFC 7396). */
+/** `base` with each leaf of `owned` applied; a list is a leaf, and null removes the key (RFC 7396). */
 export function override(base: Json, owned: Json): Json {
   const merged = { ...base }
   for (const [key, value] of Object.entries(owned)) {
@@ -70,7 +70,7 @@ export function override(base: Json, owned: Json): Json {
   return merged
 }
 
-/** `base`, and of `defaults` what it does not have. */
+/** `base`, completed with keys of `defaults` that it lacks. */
 export function fill(base: Json, defaults: Json): Json {
   const merged = { ...base }
   for (const [key, value] of Object.entries(defaults)) {
@@ -82,7 +82,7 @@ export function fill(base: Json, defaults: Json): Json {
   return merged
 }
 
-/** The worker writes paths as the API names them; the engine needs those of this machine. */
+/** Replaces the API's paths, which the worker writes, with those of this machine, which the engine needs. */
 export function onThisMachine<T>(paths: Paths, value: T): T {
   if (typeof value === 'string') return realPath(paths, value) as T
   if (Array.isArray(value)) return value.map((item) => onThisMachine(paths, item)) as T
@@ -92,7 +92,7 @@ export function onThisMachine<T>(paths: Paths, value: T): T {
   ) as T
 }
 
-/** The text of openclaw.json, undefined when it is not there. @throws ConfigError */
+/** The text of openclaw.json, undefined if it does not exist. @throws ConfigError */
 export function readConfig(path: string): Promise<string | undefined> {
   return readPlainFile(path, CONFIG_BYTES).catch((error) => {
     if (error instanceof NotPlain) throw new ConfigError(`openclaw.json: ${error.message}`)
@@ -100,7 +100,7 @@ export function readConfig(path: string): Promise<string | undefined> {
   })
 }
 
-/** Reads JSON, or JSON5 as the engine does. @throws ConfigError with the line and the column */
+/** Parses JSON, or JSON5 as the engine does. @throws ConfigError with the line and the column */
 export function parseConfig(text: string, engineDir: string): Json {
   const value = parseJson(text) ?? parseJson5(text, engineDir)
   if (!isObject(value)) throw new ConfigError('openclaw.json is not a JSON object')
@@ -126,13 +126,13 @@ function parseJson5(text: string, engineDir: string): unknown {
   }
 }
 
-/** Puts a file in place as a whole, for its owner only: whoever reads it meanwhile sees the old or the new one. */
+/** Replaces a file atomically, readable only by its owner: concurrent readers see the old or the new one. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const part = `${path}.${randomUUID()}.part`
   try {
     await using file = await open(part, 'wx', 0o600)
     await file.writeFile(text)
-    // Without it a crash of the machine may leave the new name with nothing in it.
+    // Without it a crash of the machine may leave the new name with no content.
     await file.sync()
     await rename(part, path)
   } catch (error) {

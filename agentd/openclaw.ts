@@ -1,4 +1,4 @@
-/** How the engine is started, asked and understood: OpenClaw 2026.9, as it was measured. */
+/** How to start, query and interpret the engine: OpenClaw 2026.9, as measured. */
 import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
@@ -6,14 +6,17 @@ import { apiPath, type Paths } from './paths.ts'
 import type { AgentdConfig, LogLine } from './protocol.ts'
 
 /**
- * The engine's exit code for a configuration or a state that it refuses. A busy machine can be the cause: a migration whose
- * thread has not started within 5 s is refused as well. Only a refusal that the next start repeats word for word is final.
+ * The engine's exit code for a configuration or a state that it refuses. A busy machine can be the cause: the engine
+ * also refuses a migration whose thread has not started within 5 s. Only a refusal that the next start repeats word for
+ * word is final.
  */
 export const EXIT_REFUSED = 78
 const PROBE_MS = 2000
 const PROBE_BYTES = 65_536
 
-/** Variables of agentd's own environment that the agent gets: none names or opens anything of the operator's. */
+/**
+ * Variables of agentd's own environment that the agent gets: none of them names or opens anything of the operator's.
+ */
 const INHERITED = [
   'HOSTNAME',
   'HTTP_PROXY',
@@ -29,14 +32,14 @@ const INHERITED = [
   'NPM_CONFIG_REGISTRY',
   'npm_config_registry',
   'MALLOC_ARENA_MAX',
-  // The process driver finds by it what is left of a sandbox.
+  // The process driver uses it to find the rest of a sandbox.
   'BERTH_SANDBOX',
 ]
 
-/** Names in `StartRequest.env` that say who the agent is. Secrets cannot have these names. */
+/** Names in `StartRequest.env` with the agent's identity. Secrets cannot have these names. */
 const IDENTITY = /^(AGENT_.*|AGENTS_API_URL|USER_NAME|USER_EMAIL)$/
 
-/** In the environment of all that agentd starts, with its part as value: `gateway` or `script`. */
+/** In the environment of everything that agentd starts, with its kind as value: `gateway` or `script`. */
 export const PART = 'AGENTD_PART'
 
 /** The mark of everything that belongs to the agent, in {@link agentEnvironment}. */
@@ -70,7 +73,7 @@ export function agentEnvironment(
     OPENCLAW_STATE_DIR: paths.state,
     OPENCLAW_CONFIG_PATH: paths.configFile,
     OPENCLAW_GATEWAY_PORT: String(config.gatewayPort),
-    // A restart that the engine asks for happens in its own process, not in one that nobody watches.
+    // A restart that the engine requests happens in its own process, not in an unsupervised one.
     OPENCLAW_NO_RESPAWN: '1',
     OPENCLAW_NO_AUTO_UPDATE: '1',
     OPENCLAW_DISABLE_BONJOUR: '1',
@@ -78,7 +81,7 @@ export function agentEnvironment(
   }
 }
 
-/** Values of the environment that must not be seen in logs. */
+/** Values of the environment that must stay out of logs. */
 export function secretValues(env: Record<string, string>): string[] {
   return Object.entries(env)
     .filter(([name]) => !IDENTITY.test(name))
@@ -95,7 +98,7 @@ export function gatewayCommand(config: AgentdConfig): { file: string; args: stri
   return engineCommand(config, ['gateway', 'run', '--bind', 'loopback', '--port', String(config.gatewayPort)])
 }
 
-/** The answer of /readyz: `silent` when nobody listens, `stalled` when no answer comes. */
+/** The response of /readyz: `silent` if nobody listens, `stalled` if there is no response. */
 export type Readiness = 'ready' | 'starting' | 'silent' | 'stalled'
 
 /** Asks the gateway whether it is ready; takes 1 ms, and 2 s at most. */
@@ -121,7 +124,7 @@ export function probe(port: number): Promise<Readiness> {
   })
 }
 
-/** A line of what the gateway prints: JSON with `logging.consoleStyle: json`, else as it is. */
+/** Parses a line of the gateway's output: JSON with `logging.consoleStyle: json`, otherwise plain text. */
 export function parseLogLine(text: string, stream: 'stdout' | 'stderr'): LogLine {
   const plain = (): LogLine => ({
     timestamp: new Date().toISOString(),
@@ -143,7 +146,7 @@ export function parseLogLine(text: string, stream: 'stdout' | 'stderr'): LogLine
     timestamp: Number.isNaN(at.getTime()) ? new Date().toISOString() : at.toISOString(),
     level: LEVELS[String(level)] ?? 'INFO',
     source: sourceOf(subsystem),
-    // The words of a provider that refused.
+    // The message of a provider that refused.
     message: typeof rawErrorPreview === 'string' ? `${message}: ${rawErrorPreview}` : message,
   }
 }
@@ -157,7 +160,7 @@ const LEVELS: Record<string, LogLine['level'] | undefined> = {
   fatal: 'FATAL',
 }
 
-/** `gateway`, `gateway/ws` as they are; the engine's other subsystems are part of the gateway as well. */
+/** Keeps `gateway` and `gateway/ws`; the engine's other subsystems also belong to the gateway. */
 function sourceOf(subsystem: unknown): string {
   if (typeof subsystem !== 'string' || subsystem === '') return 'gateway'
   const name = subsystem.slice(0, 100)
@@ -165,8 +168,8 @@ function sourceOf(subsystem: unknown): string {
 }
 
 /**
- * Why the gateway ended, in one line, by what it said last; null when it did not say. The engine says the reason, and
- * then what to run about it.
+ * Why the gateway ended, in one line, from its last output; null if it gave no reason. The engine prints the reason,
+ * and then the command to run.
  */
 export function failureReason(
   lines: LogLine[],
@@ -176,13 +179,14 @@ export function failureReason(
   const reason = bad.findLast(({ message }) => !message.startsWith('Run "'))
   if (!reason) return null
   const said = reason.message.split('\n').filter((line) => !/^(Run "|If startup is still)/.test(line))
-  // Paths of this machine are not for the agent's owner.
+  // Paths of this machine are not meant for the agent's owner.
   const text = said.join(' ').replaceAll(paths.home, apiPath(paths, paths.home)).replaceAll(engineDir, '…')
   return text.replace(/\s+/g, ' ').trim().slice(0, 1000) || null
 }
 
 /**
- * Compiled code: of the image where it was baked (by the same user), else kept in the agent's home, as /tmp is memory.
+ * Compiled code: from the image if it was baked there (by the same user), otherwise kept in the agent's home, because
+ * /tmp is memory.
  */
 function compileCache({ engineDir }: AgentdConfig, { home }: Paths): Record<string, string> {
   const baked = join(engineDir, 'compile-cache')

@@ -1,15 +1,16 @@
-/** Passing on an answer that another server gives, for agentd and for Berth, which is in front of it. */
+/** Forwards another server's response, for agentd and for Berth in front of it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Transform } from 'node:stream'
 
 /**
- * Sends the head of `res`, and the body of `answer` as it comes. Resolves when all is sent, or one of them has gone, and
- * with it the other. Not Node's `pipeline`, which makes and aborts a signal for each: that costs more than a small body.
+ * Sends the head of `res`, and streams the body of `answer`. Resolves when everything is sent, or one of them has
+ * closed, which closes the other. Does not use Node's `pipeline`, which creates and aborts a signal for each call: that
+ * costs more than a small body.
  * @param through changes the body.
  */
 export function passBody(answer: IncomingMessage, res: ServerResponse, through?: Transform): Promise<void> {
-  // The head leaves together with the part of the body that has come with it, and waits for no more: an event stream may be
-  // silent for long. It is the connection that is corked, as Node mixes up the chunks of an answer that is corked itself.
+  // Sends the head together with the part of the body that has already arrived, without waiting for more: an event
+  // stream may be silent for long. Corks the connection, because Node mixes up the chunks of a corked response.
   const { socket } = res
   const release = () => socket?.uncork()
   socket?.cork()

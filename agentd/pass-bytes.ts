@@ -1,4 +1,4 @@
-/** Passing on the bytes of a connection, for agentd and for the agent proxy. */
+/** Forwards the bytes of a connection, for agentd and for the agent proxy. */
 import type { OnReadOpts } from 'node:net'
 import type { Writable } from 'node:stream'
 
@@ -8,10 +8,10 @@ const SMALL = 16_384
 const LARGE = 262_144
 
 /**
- * The option `onread` of `net.connect` for a connection whose bytes all go to `to`, read into memory that is used again.
- * Streams of Node take new memory for each read, and the passes that collect it cost more than the bytes. The
- * connection's end and errors are still its user's to pass on, by `pipeline`.
- * @param resume has the connection read on, once `to` has taken what was read.
+ * The option `onread` of `net.connect` for a connection whose bytes all go to `to`, read into reused memory. Node's
+ * streams allocate new memory for each read, and collecting it costs more than the bytes. The connection's user still
+ * has to forward its end and errors, with `pipeline`.
+ * @param resume resumes reading, once `to` has consumed the bytes.
  */
 export function passTo(to: Writable, resume: () => void): OnReadOpts {
   let next = Buffer.allocUnsafeSlow(SMALL)
@@ -27,7 +27,7 @@ export function passTo(to: Writable, resume: () => void): OnReadOpts {
       })
       if (size === SMALL && next.length === SMALL) next = Buffer.allocUnsafeSlow(LARGE)
       else if (size < SMALL && next.length === LARGE) next = Buffer.allocUnsafeSlow(SMALL)
-      // The system has taken all of it, or the memory is not free before it has.
+      // Waits until the system has taken everything, because the memory is in use until then.
       isWaiting = to.writableLength > 0
       return !isWaiting
     },

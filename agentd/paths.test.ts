@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { agentPaths, apiPath, realPath } from './paths.ts'
 
-test('in a container, paths are what the API calls them', () => {
+test("in a container, paths are the API's own", () => {
   const paths = agentPaths('/home/node', '/tmp')
   for (const path of ['/home/node', '/home/node/clawd/x', '/tmp/user-build.log', '/etc/passwd'])
     assert.deepEqual([realPath(paths, path), apiPath(paths, path)], [path, path])
 })
 
-test('paths outside of a container are mapped both ways, and only where the name fits', () => {
+test('paths outside a container are mapped both ways, and only if the name matches', () => {
   const paths = agentPaths('/srv/x/home', '/srv/x/tmp')
   const pairs = [
     ['/home/node', '/srv/x/home'],

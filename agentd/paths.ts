@@ -1,12 +1,12 @@
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 
-/** The agent's home as paths of the API name it, whatever the runtime. */
+/** The agent's home in the API's paths, whatever the runtime. */
 const API_HOME = '/home/node'
 
 /** Folders and files of the agent on this machine. */
 export interface Paths {
-  /** Stands for /home/node. */
+  /** Corresponds to /home/node. */
   home: string
   /** The agent's own root, a git repository: `<home>/clawd`. */
   root: string
@@ -20,7 +20,7 @@ export interface Paths {
 
 /**
  * @param home the agent's home.
- * @param tmp for temporary files: /tmp in a container, elsewhere the folder that agentd was given as TMPDIR, as several
+ * @param tmp for temporary files: /tmp in a container. Otherwise the folder that agentd got as TMPDIR, because several
  *   agents share the machine.
  */
 export function agentPaths(home: string, tmp = tmpdir()): Paths {
@@ -29,8 +29,8 @@ export function agentPaths(home: string, tmp = tmpdir()): Paths {
 }
 
 /**
- * Maps an absolute path of the API to one of this machine: /home/node/x is `<home>/x`, /tmp/x is `<tmp>/x`, any
- * other one stays. It only rewrites names: whether it may be touched, links included, is the caller's to check.
+ * Maps an absolute path of the API to one of this machine: /home/node/x becomes `<home>/x`, /tmp/x becomes `<tmp>/x`,
+ * any other path stays. It only rewrites names: the caller has to check access, including links.
  */
 export function realPath(paths: Paths, apiPath: string): string {
   for (const [api, real] of roots(paths)) {
@@ -39,7 +39,7 @@ export function realPath(paths: Paths, apiPath: string): string {
   return apiPath
 }
 
-/** The opposite of {@link realPath}: how the API names a path of this machine. */
+/** The opposite of {@link realPath}: the API's path for a path of this machine. */
 export function apiPath(paths: Paths, real: string): string {
   for (const [api, root] of roots(paths)) {
     const below = relative(root, real)

@@ -1,14 +1,14 @@
-/** Reading a file that the agent writes as well. */
+/** Reads a file that the agent also writes. */
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { isErrno } from './agentd-errors.ts'
 
-/** The file is a link, a FIFO or anything else than a plain file, or too large. */
+/** The file is a link, a FIFO or anything else that is not a plain file, or it is too large. */
 export class NotPlain extends Error {}
 
-/** The text of a file, undefined when it is not there. @throws NotPlain, also for more than `maxBytes` */
+/** The text of a file, undefined if it does not exist. @throws NotPlain, including for more than `maxBytes` */
 export async function readPlainFile(path: string, maxBytes: number): Promise<string | undefined> {
-  // A link could lead to another agent's file (in process mode), and a FIFO would hold agentd for ever.
+  // A link could lead to another agent's file (in process mode), and a FIFO would block agentd forever.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await open(path, flags).catch((error) => {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined

@@ -1,4 +1,4 @@
-/** Installing plugins, with a stand-in for the engine's command. */
+/** Installs plugins, with a stand-in for the engine's command. */
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -58,14 +58,14 @@ describe('installing plugins', () => {
     assert.deepEqual(await install(['slow@1.0.0', 'quick@1.0.0'], 8000), [
       { id: 'slow', reason: 'plugin slow@1.0.0 could not be installed: not done after 4 s' },
     ])
-    assert.deepEqual(await install(['quick@1.0.0'], 0), [], 'it is there, and needs no time')
+    assert.deepEqual(await install(['quick@1.0.0'], 0), [], 'it is installed, and needs no time')
   })
-  it('a plugin that fails says why in the words of the engine [report: plugins]', async () => {
+  it("a plugin that fails reports the reason in the engine's words [report: plugins]", async () => {
     assert.deepEqual(await install(['bad@1.0.0'], 60_000), [
       { id: 'bad', reason: 'plugin bad@1.0.0 could not be installed: npm error: 404' },
     ])
   })
-  it('no plugin is installed once the start was called off [report: plugins]', async () => {
+  it('no plugin is installed after the start was cancelled [report: plugins]', async () => {
     assert.deepEqual(await install(['late@1.0.0'], 60_000, AbortSignal.abort()), [])
   })
 })

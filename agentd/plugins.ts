@@ -16,26 +16,26 @@ interface Options {
   paths: Paths
   log: Log
   env: Record<string, string>
-  /** For all of them together, each having its share of what is left; one takes 20 to 30 s on a good line. */
+  /** For all of them together, each with its share of the rest; one takes 20 to 30 s on a fast connection. */
   limitMs: number
   signal: AbortSignal
 }
 
 /** A plugin that could not be installed. */
 export interface PluginFailure {
-  /** The engine's id of it, and of its channel. */
+  /** The engine's id of the plugin, and of its channel. */
   id: string
   /** The problem, in a sentence. */
   reason: string
 }
 
 /**
- * Installs plugins into the engine's state that are not there, one after another.
+ * Installs plugins that are missing from the engine's state, one after another.
  *
  * A plugin that cannot be installed does not keep the gateway down: it belongs to one channel, and without the gateway
- * the agent would have neither its other channels nor chat, for want of a registry that answers. See {@link without}.
+ * an unavailable registry would also cost the agent its other channels and chat. See {@link without}.
  *
- * @param specs as npm has them: `@openclaw/slack@2026.9.6`.
+ * @param specs in npm's form: `@openclaw/slack@2026.9.6`.
  */
 export async function installPlugins(specs: string[], options: Options): Promise<PluginFailure[]> {
   const failures: PluginFailure[] = []
@@ -57,20 +57,21 @@ export async function installPlugins(specs: string[], options: Options): Promise
 }
 
 /**
- * Settings to lay over openclaw.json while these plugins are missing: the engine would look for an enabled one itself,
- * for minutes, before it is ready. The channel's other settings stay; the next start enables it again.
+ * Settings to apply over openclaw.json while these plugins are missing: otherwise the engine would search for an
+ * enabled one itself, for minutes, before it is ready. The channel's other settings stay; the next start enables it
+ * again.
  */
 export function without(failures: PluginFailure[]): Record<string, unknown> {
   const off = Object.fromEntries(failures.map(({ id }) => [id, { enabled: false }]))
   return failures.length === 0 ? {} : { channels: off, plugins: { entries: off } }
 }
 
-/** True for a plugin that the engine has in the version that is asked for: each is an npm project of its own. */
+/** True if the engine has the plugin in the requested version: each plugin is its own npm project. */
 async function isInstalled(spec: string, { state }: Paths): Promise<boolean> {
   const { name, version } = parseSpec(spec)
   const projects = join(state, 'npm', 'projects')
   for (const project of await readdir(projects).catch(() => [])) {
-    // An install that was broken off.
+    // An interrupted installation.
     if (project.startsWith('.')) continue
     const manifest = join(projects, project, 'node_modules', name, 'package.json')
     const text = await readFile(manifest, 'utf8').catch(() => '{}')
@@ -79,7 +80,7 @@ async function isInstalled(spec: string, { state }: Paths): Promise<boolean> {
   return false
 }
 
-/** `@scope/name@1.2.3` → its name, and its version if it says one. */
+/** `@scope/name@1.2.3` → its name, and its version if given. */
 function parseSpec(spec: string): { name: string; version?: string } {
   const at = spec.lastIndexOf('@')
   return at > 0 ? { name: spec.slice(0, at), version: spec.slice(at + 1) } : { name: spec }
@@ -93,7 +94,7 @@ function versionOf(manifest: string): unknown {
   }
 }
 
-/** @returns what went wrong, null when nothing did. */
+/** @returns the error, null if there was none. */
 async function install(
   spec: string,
   { config, paths, log, env, limitMs, signal }: Options,
@@ -124,13 +125,14 @@ async function install(
     )
   }).finally(() => over.abort())
   await once(AbortSignal.any([limit, signal, over.signal]), 'abort')
-  // Said before it is ended: what it prints then is not the reason.
+  // Checked before the process is ended: its output after that is not the reason.
   const isOver = over.signal.aborted
   if (!isOver) await endProcessTree(gatewayTree(paths, child.pid ?? null), { graceMs: 1000, asked: 'group' })
   if (signal.aborted) return 'stopped'
   if (!isOver) return `not done after ${Math.round(limitMs / 1000)} s`
   const failure = await ended
-  // The engine answers with success although an allowlist, for one, kept the plugin out.
-  if (failure === null && !(await isInstalled(spec, paths))) return lastLine || 'it is not there afterwards'
+  // The engine reports success even if, for example, an allowlist kept the plugin out.
+  if (failure === null && !(await isInstalled(spec, paths)))
+    return lastLine || 'it is not installed afterwards'
   return failure
 }

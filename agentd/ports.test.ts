@@ -21,7 +21,7 @@ before(async () => {
   program = createServer((req, res) => listener(req, res))
   sockets = new WebSocketServer({ server: program, perMessageDeflate: true })
   port = await listen(program)
-  // In the place of the gateway: nobody may get there.
+  // Stands in for the gateway, which must stay unreachable.
   const own = createServer((_req, res) => res.end('the gateway'))
   gateway.port = await listen(own)
   agentd = await serveAgentd([portService], gateway)
@@ -49,7 +49,7 @@ async function listen(server: Server, host = '127.0.0.1', port = 0): Promise<num
 const ask = (headers: Record<string, string>, to: number | string = port, method = 'GET') =>
   agentd.send(method, `/v1/port/${to}`, { headers: { 'berth-path': '/', ...headers } })
 
-test('a call goes to the port as the visitor made it', async () => {
+test('a call reaches the port exactly as the visitor made it', async () => {
   const response = await ask({
     'berth-path': '/a/../%2e%2e//b?x=%20&token=t',
     'berth-authorization': 'Basic dmlzaXRvcg==',
@@ -80,13 +80,13 @@ test("agentd's token stays with agentd", async () => {
 test('a program on the other loopback address is found as well', async (t) => {
   const six = createServer((_req, res) => res.end('six'))
   t.after(() => void six.close())
-  // A port on which nobody else listens at the address that is tried first.
+  // A port that nobody else uses at the address that is tried first.
   const found = await freePort()
   await listen(six, '::1', found)
   assert.equal(String(await readAll(await ask({}, found))), 'six')
 })
 
-test('a body arrives, whatever its frame', async () => {
+test('a body arrives, whatever its framing', async () => {
   listener = (req, res) => req.pipe(res)
   for (const method of ['POST', 'DELETE']) {
     const response = await agentd.send(method, `/v1/port/${port}`, {
@@ -97,7 +97,7 @@ test('a body arrives, whatever its frame', async () => {
   }
 })
 
-test('a connection to a program is used again for what may be sent twice, and for nothing else', async () => {
+test('a connection to a program is reused only for repeatable requests', async () => {
   const seen = new Set<Socket>()
   listener = (req, res) => {
     seen.add(req.socket)
@@ -110,7 +110,7 @@ test('a connection to a program is used again for what may be sent twice, and fo
   assert.equal(seen.size, 3)
 })
 
-test('a kept connection that has died unnoticed costs one more try, and what fails again is told', async () => {
+test('a dead kept connection costs one more attempt, and a second failure is reported', async () => {
   listener = (_req, res) => res.end('x')
   await readAll(await ask({}))
   let asked = 0
@@ -129,7 +129,7 @@ test('a kept connection that has died unnoticed costs one more try, and what fai
   assert.equal(asked, 3)
 })
 
-test("what a program sends unasked, or behind its answer, is nobody's answer", async (t) => {
+test('unsolicited bytes of a program never become a response', async (t) => {
   const answer = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`
   for (const later of [false, true]) {
     const liar = createTcpServer((socket) => {
@@ -147,8 +147,8 @@ test("what a program sends unasked, or behind its answer, is nobody's answer", a
   }
 })
 
-test('what a program sends behind an answer without a body does no harm to the next call', async (t) => {
-  // The body that a HEAD must not have comes just before the answer to what is asked next on its connection.
+test('bytes after a response without a body do not disturb the next call', async (t) => {
+  // The forbidden body of a HEAD arrives just before the response to the next request on its connection.
   const careless = createTcpServer((socket) => {
     let late = ''
     socket.on('error', () => {})
@@ -167,7 +167,7 @@ test('what a program sends behind an answer without a body does no harm to the n
   assert.deepEqual([next.statusCode, String(await readAll(next))], [200, 'body'])
 })
 
-test('a connection whose answer the visitor did not read to its end is not used again', async () => {
+test('a connection is not reused if the visitor did not read the whole response', async () => {
   const seen = new Set<Socket>()
   let isClosed: Promise<unknown> | undefined
   listener = (req, res) => {
@@ -184,7 +184,7 @@ test('a connection whose answer the visitor did not read to its end is not used 
   assert.equal(seen.size, 2)
 })
 
-test('neither agentd, nor the gateway, nor a port of the system can be reached', async () => {
+test('agentd, the gateway and system ports cannot be reached', async () => {
   for (const other of [agentd.port, gateway.port, 80, 1024, 65_536, 0, `${port}/x`, `${port}%2f`, 'x', '']) {
     const response = await ask({}, other)
     assert.equal(response.statusCode, 400, String(other))
@@ -200,7 +200,7 @@ test('neither agentd, nor the gateway, nor a port of the system can be reached',
   }
 })
 
-test('a port on which nothing listens, or no HTTP is spoken, is answered with an error', async (t) => {
+test('a port without a listener, or without HTTP, returns an error', async (t) => {
   const free = await freePort()
   const answers = ['HTTP/1.1 101 Hm\r\n\r\n', 'SSH-2.0-x\r\n', '', 'HTTP/1.1 200 OK\r\n\r\n']
   const odd = createTcpServer((socket) => void socket.on('error', () => {}).end(answers.shift() ?? ''))
@@ -222,7 +222,7 @@ test('a port on which nothing listens, or no HTTP is spoken, is answered with an
   }
 })
 
-test('a tunnel is a connection to the port, of which agentd reads nothing', async () => {
+test('a tunnel is a connection to the port whose bytes agentd does not read', async () => {
   const socket = await tunnel(port)
   for (const path of ['/a', '/b']) {
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
@@ -234,7 +234,7 @@ test('a tunnel is a connection to the port, of which agentd reads nothing', asyn
   await isClosed
 })
 
-test('a tunnel passes on every byte in its order, also to a client that reads slowly', async (t) => {
+test('a tunnel passes every byte in order, even to a slow client', async (t) => {
   const sent = randomBytes(8_000_000)
   const talker = createTcpServer((socket) => void socket.on('error', () => {}).end(sent))
   talker.listen(0, '127.0.0.1')
@@ -249,7 +249,7 @@ test('a tunnel passes on every byte in its order, also to a client that reads sl
   assert.ok(Buffer.concat(chunks).equals(sent))
 })
 
-test('a tunnel leads neither to agentd, nor to the gateway, nor to where nothing listens', async () => {
+test('a tunnel leads to neither agentd, the gateway, nor a port without a listener', async () => {
   for (const other of [agentd.port, gateway.port, 80, 0])
     await assert.rejects(tunnel(other), { message: '400 bad_request' }, String(other))
   await assert.rejects(tunnel(await freePort()), { message: '503 not_ready' })
@@ -279,7 +279,7 @@ function open(to: number): WebSocket {
   return socket
 }
 
-test('a WebSocket is joined with all that both sides agreed on', async () => {
+test('a WebSocket is joined with everything that both sides agreed on', async () => {
   const asked = once(sockets, 'connection')
   const socket = open(port)
   const [side, req] = await asked

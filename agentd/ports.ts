@@ -8,10 +8,10 @@ import { type Agent, refuseUpgrade, type Service } from './server.ts'
 
 const PATH = '/v1/port/*'
 const TUNNEL_PATH = '/v1/tunnel/*'
-/** The lower ones are the system's. */
+/** Lower ports belong to the system. */
 const MIN_PORT = 1025
 const MAX_PORT = 65_535
-/** Programs listen on one of them: what calls itself `localhost` may well be the second. */
+/** A program may listen on either address: `localhost` can mean the second. */
 const LOOPBACK = ['127.0.0.1', '::1']
 
 /** `/v1/port/<port>`: HTTP and WebSockets of the agent's own programs. */
@@ -21,10 +21,10 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
   /** @throws AgentdError bad_request */
   function programAt(req: IncomingMessage, rest: string): Pick<Destination, 'name' | 'addresses' | 'port'> {
     const port = /^\d{4,5}$/.test(rest) ? Number(rest) : 0
-    // agentd and the gateway would take the call for one from their own machine.
+    // agentd and the gateway would treat the call as one from their own machine.
     const isOurs = port === req.socket.localPort || port === gateway.port
     if (port < MIN_PORT || port > MAX_PORT || isOurs)
-      throw new AgentdError('bad_request', `${rest} is no port of the agent's own`)
+      throw new AgentdError('bad_request', `${rest} is not one of the agent's own ports`)
     return { name: `port ${port}`, addresses: LOOPBACK, port }
   }
 
@@ -75,16 +75,16 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
   }
 }
 
-/** The client has to tell the program's answer from agentd's own. */
+/** The client has to distinguish the program's response from agentd's own. */
 function passAnswer(answer: IncomingMessage, res: ServerResponse): Promise<void> {
   res.writeHead(answer.statusCode as number, { ...endToEnd(answer.headers), [PORT_ANSWER_HEADER]: 'port' })
   return passBody(answer, res)
 }
 
-/** Berth's own headers. `expect` is Berth's as well: it asks whether agentd takes the request. */
+/** Berth's own headers. `expect` is Berth's as well: it asks whether agentd accepts the request. */
 const NOT_FOR_THE_PROGRAM = /^(authorization|expect|berth-.*)$/
 
-/** The headers as the visitor sent them: agentd's own token opens nothing but agentd. */
+/** The headers that the visitor sent; agentd's own token is only for agentd. */
 function forProgram({ headers }: IncomingMessage): OutgoingHttpHeaders {
   const authorization = headers[PORT_AUTHORIZATION_HEADER]
   return {

@@ -1,24 +1,27 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Processes that the kernel does not let go (a disk that hangs), or that fork faster than we kill, hold nobody up. */
+/**
+ * Processes that the kernel does not release (a hanging disk), or that fork faster than they are killed, must not block
+ * anything.
+ */
 const KILL_MS = 5000
-/** But so many rounds in any case: a machine that stands still for a while is no reason to leave somebody behind. */
+/** But at least this many rounds: a machine that stalls for a while is no reason to leave a process behind. */
 const KILL_ROUNDS = 20
 const POLL_MS = 25
 const AT_ONCE = 16
 
-/** A process group and whoever left it, known by what is in their environment (`NAME=value`, every one of `marks`). */
+/** A process group and the processes that left it, identified by their environment (`NAME=value`, all of `marks`). */
 export interface ProcessTree {
-  /** The group's leader; null when only the marked ones are meant. */
+  /** The group's leader; null to select only marked processes. */
   leader: number | null
   marks: string[]
 }
 
 /**
- * SIGTERM, then after `graceMs` SIGKILL to all that is left of the tree. Resolves when nobody is.
- * @param options.asked who gets the SIGTERM: the `group`, or its `leader` alone, where that ends its helpers itself and
- *   takes it ill when they go before.
+ * Sends SIGTERM, then after `graceMs` SIGKILL to everything left of the tree. Resolves when nothing is left.
+ * @param options.asked who gets the SIGTERM: the `group`, or only its `leader`, if that ends its helpers itself and
+ *   fails when they end first.
  */
 export async function endProcessTree(
   tree: ProcessTree,
@@ -34,7 +37,7 @@ export async function endProcessTree(
 }
 
 /**
- * SIGKILL to the whole tree, again until nobody is left. Each round stops them all first, so that nobody forks
+ * Sends SIGKILL to the whole tree until nothing is left. Each round stops all processes first, so that none forks
  * between being found and being killed.
  */
 export async function killProcessTree({ leader, marks }: ProcessTree): Promise<void> {
@@ -49,13 +52,13 @@ export async function killProcessTree({ leader, marks }: ProcessTree): Promise<v
   }
 }
 
-/** The processes that live and have every mark in their environment; those of other users cannot be seen. */
+/** Live processes with every mark in their environment; those of other users are invisible. */
 export async function markedProcesses(marks: string[]): Promise<number[]> {
   const names = await readdir('/proc').catch(() => [])
   const pids = names.filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
   const found: number[] = []
   const look = async (pid: string) => {
-    // Empty for one that has ended and only waits for its parent.
+    // Empty for a process that has ended and only waits for its parent.
     const environ = `\0${await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')}\0`
     if (marks.every((mark) => environ.includes(`\0${mark}\0`))) found.push(Number(pid))
   }
@@ -64,7 +67,7 @@ export async function markedProcesses(marks: string[]): Promise<number[]> {
   return found
 }
 
-/** Sends a signal, to a group where the pid is negative. @returns whether there was anybody. */
+/** Sends a signal, to a group if the pid is negative. @returns whether it reached a process. */
 export function sendSignal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name)

@@ -8,13 +8,13 @@ import { BROWSER_HEADER } from './protocol.ts'
 import { type Agent, type GatewayHandle, refuseUpgrade, type Service } from './server.ts'
 
 /**
- * The gateway trusts its own machine's clients as long as they do not look like a browser or as if they came through
- * another proxy; who may talk to the agent, and from which page, was decided before.
+ * Headers that the gateway must not get. It trusts clients on its own machine unless they look like a browser, or as if
+ * they came through another proxy. Access to the agent, and the allowed pages, have already been checked.
  */
 const NOT_FOR_THE_GATEWAY =
   /^(host|authorization|cookie|origin|referer|expect|forwarded|via|x-forwarded-.*|x-real-ip|sec-fetch-.*|berth-.*)$/
 
-/** `/v1/gateway/*`: the gateway's HTTP and WebSocket, with its token in place of the client's. */
+/** `/v1/gateway/*`: the gateway's HTTP and WebSocket, with its token instead of the client's. */
 export function proxyService({ gateway, log }: Agent): Service {
   const tunnels = new Set<Duplex>()
   return {
@@ -43,7 +43,7 @@ export function proxyService({ gateway, log }: Agent): Service {
             return refuseUpgrade(socket, 'not_ready', 'the gateway is not ready')
           tunnels.add(socket)
           socket.once('close', () => tunnels.delete(socket))
-          // No compression: the first message has to be read.
+          // No compression, because the first message has to be read.
           const { 'sec-websocket-extensions': _compression, ...headers } = forGateway(
             req.headers,
             port,
@@ -79,7 +79,7 @@ const destination = (port: number, path: string, headers: OutgoingHttpHeaders): 
   headers,
 })
 
-/** The headers of a client that the gateway gets. */
+/** The client's headers that the gateway gets. */
 function forGateway(headers: IncomingHttpHeaders, port: number, token: string): OutgoingHttpHeaders {
   return {
     ...endToEnd(headers, (name) => !NOT_FOR_THE_GATEWAY.test(name)),

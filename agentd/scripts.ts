@@ -16,7 +16,7 @@ import type { ScriptStatus } from './protocol.ts'
 const BUILD_MS = 300_000
 /** The wait between SIGTERM and SIGKILL. */
 const GRACE_MS = 3000
-/** /tmp is memory: a log that is longer begins anew. */
+/** /tmp is memory, so a longer log starts over. */
 const LOG_BYTES = 4_194_304
 
 type Name = 'build' | 'start'
@@ -34,7 +34,7 @@ interface Options {
   buildMs?: number
 }
 
-/** The agent's own `build` and `start`, from its manifest; their failure leaves the agent as it is. */
+/** The agent's own `build` and `start`, from its manifest; their failure does not affect the agent. */
 export class Scripts {
   readonly #options: Options
   #status: Record<Name, ScriptStatus> = { build: IDLE, start: IDLE }
@@ -49,14 +49,14 @@ export class Scripts {
   }
 
   /**
-   * Stops what runs, then runs `build` and after its success `start`, or `start` alone. Nobody waits for it: see
-   * {@link status}. A call meanwhile takes the place of this one.
+   * Stops running scripts, then runs `build` and after its success `start`, or only `start`. Does not wait for them:
+   * see {@link status}. A later call replaces this one.
    */
   run(first: Name): void {
     const previous = this.#round
     const abort = new AbortController()
     previous?.abort.abort()
-    // From now on, and not only when the manifest was read: nobody must take it for an agent without scripts.
+    // Set now, and not only after reading the manifest, so that nobody mistakes it for an agent without scripts.
     if (first === 'build') this.#set('build', PENDING)
     this.#set('start', PENDING)
     const ended = (async () => {
@@ -89,7 +89,7 @@ export class Scripts {
       scripts.build !== null &&
       !(await this.#runOne('build', scripts.build, signal))
     ) {
-      // A build that failed leaves nothing that `start` could rely on.
+      // A failed build leaves nothing that `start` could rely on.
       if (scripts.start !== null && !signal.aborted) this.#set('start', FAILED)
       return
     }
@@ -104,7 +104,7 @@ export class Scripts {
     this.#set('start', status(scripts.start))
   }
 
-  /** @returns whether it ended with success. */
+  /** @returns whether it succeeded. */
   async #runOne(name: Name, script: string, signal: AbortSignal): Promise<boolean> {
     const { paths, log, env, buildMs = BUILD_MS } = this.#options
     const startedAt = new Date().toISOString()
@@ -126,7 +126,7 @@ export class Scripts {
     const limit = name === 'build' ? AbortSignal.timeout(buildMs) : undefined
     const exitCode = await this.#end(child, limit ? AbortSignal.any([signal, limit]) : signal)
     output.close()
-    // Interrupted it has not failed: it waits for the gateway's next start.
+    // An interrupted build has not failed: it waits for the gateway's next start.
     if (limit && signal.aborted) {
       this.#set(name, PENDING)
       return false
@@ -143,7 +143,7 @@ export class Scripts {
 
   /**
    * Waits for the script's end, or ends it when `signal` fires.
-   * @returns its exit code, 128 + the signal's number when a signal ended it; null when it could not be started.
+   * @returns its exit code, 128 + the signal's number if a signal ended it; null if it could not be started.
    */
   async #end(child: ChildProcess, signal: AbortSignal): Promise<number | null> {
     const over = new AbortController()
@@ -156,7 +156,7 @@ export class Scripts {
       if (stop.aborted) resolve()
       else stop.addEventListener('abort', () => resolve(), { once: true })
     })
-    // A script may leave processes in the background when it ends by itself. A script that agentd ends, ends as a whole.
+    // A script may leave background processes when it ends by itself. A script that agentd ends is ended completely.
     const tree = { leader: child.pid ?? null, marks: this.#marks() }
     if (!over.signal.aborted) await endProcessTree(tree, { graceMs: GRACE_MS, asked: 'group' })
     return await Promise.race([
@@ -175,7 +175,7 @@ export class Scripts {
   }
 }
 
-/** A script's output for its owner, made anew by each run. Without it the script runs as well. */
+/** A script's output for its owner, recreated by each run. Scripts also run without it. */
 class LogFile {
   #file: number | undefined
   #bytes = 0
@@ -201,7 +201,7 @@ class LogFile {
       writeSync(this.#file, text, 0, text.length, this.#bytes)
       this.#bytes += text.length
     } catch {
-      // No space is left: the lines are in agentd's log as well.
+      // No space is left, but agentd's log also has the lines.
     }
   }
 
@@ -220,8 +220,8 @@ interface ManifestScripts {
 const NONE: ManifestScripts = { build: null, start: null }
 
 /**
- * Reads the scripts of `clawd/manifest.json`, which the agent may have made into anything.
- * @returns them; and `problem`, why none were found where there should be some.
+ * Reads the scripts of `clawd/manifest.json`, which the agent may have turned into anything.
+ * @returns the scripts; and `problem`, the reason if none were found although there should be some.
  */
 async function readScripts(paths: Paths): Promise<{ scripts: ManifestScripts; problem?: string }> {
   try {

@@ -1,5 +1,5 @@
 /**
- * agentd's one port: HTTP with JSON, and upgrades. The token is checked before anything else is looked at.
+ * agentd's only port: HTTP with JSON, and upgrades. The token is checked before anything else is read.
  *
  * A service is a function `(agent: Agent) => Service`, listed in `main.ts`: its routes, and its upgrades if it has any.
  */
@@ -11,7 +11,7 @@ import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
 import { AGENTD_ERRORS, type AgentdConfig, EPOCH_HEADER, type GatewayState } from './protocol.ts'
 
-/** The parts of agentd that every service gets. */
+/** The components of agentd that every service gets. */
 export interface Agent {
   config: AgentdConfig
   paths: Paths
@@ -19,20 +19,25 @@ export interface Agent {
   log: Log
 }
 
-/** The gateway as the other services see it; read it anew for each use. */
+/** The gateway as other services see it; read its fields for each use. */
 export interface GatewayHandle {
   /** On 127.0.0.1. */
   readonly port: number
   readonly state: GatewayState
-  /** Opens the gateway; null before its first start. */
+  /** Authenticates to the gateway; null before its first start. */
   readonly token: string | null
-  /** The environment of the agent's processes: the base, and after the first start what the worker sent. Has secrets. */
+  /**
+   * The environment of the agent's processes: the base, and after the first start what the worker sent. Contains
+   * secrets.
+   */
   readonly env: Readonly<Record<string, string>>
-  /** Values that nobody else may see: what the worker sent that is not the agent's name; empty before the first start. */
+  /**
+   * Values that nobody else may see: what the worker sent, except the agent's identity; empty before the first start.
+   */
   readonly secrets: readonly string[]
   /**
-   * The keys of openclaw.json that the worker owns, with the paths of this machine; null before the first start. Has
-   * secrets.
+   * The keys of openclaw.json that the worker owns, with the paths of this machine; null before the first start.
+   * Contains secrets.
    */
   readonly ownedConfig: Readonly<Record<string, unknown>> | null
 }
@@ -42,15 +47,15 @@ export interface Call {
   req: IncomingMessage
   res: ServerResponse
   url: URL
-  /** The part of the path that `*` stood for, still percent-encoded. */
+  /** The part of the path that matched `*`, still percent-encoded. */
   rest: string
-  /** Fires when the client has gone, or agentd stops. */
+  /** Fires when the client disconnects, or agentd stops. */
   signal: AbortSignal
-  /** Reads the body as JSON. @throws AgentdError bad_request; too_large over `maxBytes` (default 1 MiB). */
+  /** Parses the body as JSON. @throws AgentdError bad_request; too_large over `maxBytes` (default 1 MiB). */
   json<T>(maxBytes?: number): Promise<T>
 }
 
-/** JSON, with status 200 unless it says otherwise. */
+/** JSON, with status 200 by default. */
 export interface RouteResponse {
   status?: number
   body: unknown
@@ -59,18 +64,18 @@ export interface RouteResponse {
 export interface Route {
   /** `*` for every method. */
   method: string
-  /** Path of the request, or a prefix that ends in `/*`. The first route that fits takes the call. */
+  /** Path of the request, or a prefix that ends in `/*`. The first matching route handles the call. */
   path: string
-  /** A change by a worker: needs {@link EPOCH_HEADER}, and is refused with a lower epoch than was seen before. */
+  /** A change by a worker: needs {@link EPOCH_HEADER}, and is refused with an epoch lower than the highest seen. */
   fenced?: boolean
-  /** Resolves to the answer, or to undefined when it wrote `res` itself. @throws AgentdError */
+  /** Resolves to the response, or to undefined if it wrote `res` itself. @throws AgentdError */
   handle(call: Call): Promise<RouteResponse | undefined>
 }
 
 interface Upgrade {
   /** Path as in {@link Route}. */
   path: string
-  /** Owns the socket from now on, errors included; the token is checked. */
+  /** Owns the socket from now on, including its errors; the token has been checked. */
   handle(call: { req: IncomingMessage; url: URL; rest: string }, socket: Duplex, head: Buffer): void
 }
 
@@ -87,7 +92,7 @@ const DISCARD_MS = 2000
 /** Longer than clients keep a connection: a server that closed first could do so while a request is on its way. */
 const KEEP_ALIVE_MS = 60_000
 
-/** Serves `services` to whoever has the token. `listen` and `close` are as of `node:http`. */
+/** Serves `services` to clients with the token. `listen` and `close` work as in `node:http`. */
 export class AgentdServer {
   readonly #http: Server
   readonly #tokenHash: Buffer
@@ -96,8 +101,8 @@ export class AgentdServer {
   readonly #log: Log
   readonly #stopped = new AbortController()
   /**
-   * The highest epoch seen. Only in memory: a file would be in the agent's own volume, where the agent could lock
-   * its workers out; and an agentd that has just started has no gateway that a late worker could take from another.
+   * The highest epoch seen. Kept only in memory: a file would be in the agent's own volume, where the agent could lock
+   * its workers out. An agentd that has just started has no gateway that a late worker could take from another.
    */
   #epoch = 0
 
@@ -108,13 +113,13 @@ export class AgentdServer {
     this.#log = options.log
     this.#http = createServer({
       headersTimeout: HEADERS_MS,
-      // Uploads and streams take as long as they take; whoever sends them has the token.
+      // Uploads and streams may take any time; their senders have the token.
       requestTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
     })
     this.#http.on('request', (req, res) => void this.#answer(req, res))
     this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, socket, head))
-    // A request that cannot be parsed ends its connection, without an answer.
+    // A request that cannot be parsed ends its connection without a response.
     this.#http.on('clientError', (_error, socket) => socket.destroy())
   }
 
@@ -134,7 +139,7 @@ export class AgentdServer {
     })
   }
 
-  /** Takes no more calls and ends those that run. */
+  /** Accepts no more calls, and ends running ones. */
   async close(): Promise<void> {
     this.#stopped.abort()
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()))
@@ -158,14 +163,14 @@ export class AgentdServer {
         res,
         url,
         rest: found.rest,
-        // Requests that are passed on need no signal, and a signal costs a tenth of such a call.
+        // Forwarded requests need no signal, and creating one costs a tenth of such a call.
         get signal() {
           signal ??= AbortSignal.any([goneSignal(res), stopped])
           return signal
         },
         json: async <T>(maxBytes = BODY_BYTES) => {
           const body = await readJson<T>(req, maxBytes)
-          // The worker may have stood still over its body while another one took its place.
+          // The worker may have stalled over its body while another one took its place.
           if (found.route.fenced) this.#fence(req)
           return body
         },
@@ -184,7 +189,7 @@ export class AgentdServer {
     const { status, code, message } = known
       ? error
       : { status: 500, code: 'internal', message: describe(error) }
-    // The rest of a body that nobody reads must not be taken for the next request.
+    // The unread rest of a body must not be parsed as the next request.
     if (!req.complete) res.setHeader('connection', 'close')
     sendJson(res, status, { error: code, message })
   }
@@ -195,7 +200,7 @@ export class AgentdServer {
       this.#authorize(req)
       const url = requestUrl(req)
       const found = findRoute(this.#upgrades, req, url)
-      if (!found) throw new AgentdError('not_found', `${url.pathname} takes no upgrade`)
+      if (!found) throw new AgentdError('not_found', `${url.pathname} supports no upgrade`)
       found.route.handle({ req, url, rest: found.rest }, socket, head)
     } catch (error) {
       const code = error instanceof AgentdError ? error.code : 'internal'
@@ -231,7 +236,7 @@ function findRoute<T extends { path: string; method?: string }>(
   }
 }
 
-/** Answers an upgrade that cannot be made and ends the connection. */
+/** Refuses an upgrade and ends the connection. */
 export function refuseUpgrade(socket: Duplex, code: keyof typeof AGENTD_ERRORS, message: string): void {
   const body = JSON.stringify({ error: code, message })
   const head = [
@@ -243,20 +248,22 @@ export function refuseUpgrade(socket: Duplex, code: keyof typeof AGENTD_ERRORS, 
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** The part of `path` that the `*` of a route stands for; '' when it has none; undefined when it does not fit. */
+/**
+ * The part of `path` that matches the `*` of a route; '' for a route without one; undefined if the path does not match.
+ */
 function matchPath(route: string, path: string): string | undefined {
   if (!route.endsWith('/*')) return path === route ? '' : undefined
   return path.startsWith(route.slice(0, -1)) ? path.slice(route.length - 1) : undefined
 }
 
 function requestUrl(req: IncomingMessage): URL {
-  // The path is appended, not resolved: `//host/x` would otherwise be taken for another host.
+  // The path is appended, not resolved: `//host/x` would otherwise be treated as another host.
   const url = URL.parse(`http://agentd${req.url ?? ''}`)
-  if (!url || !req.url?.startsWith('/')) throw new AgentdError('bad_request', 'the path makes no sense')
+  if (!url || !req.url?.startsWith('/')) throw new AgentdError('bad_request', 'the path is malformed')
   return url
 }
 
-/** Fires when the answer is over, or its connection gone. */
+/** Fires when the response is over, or its connection gone. */
 function goneSignal(res: ServerResponse): AbortSignal {
   const gone = new AbortController()
   if (res.closed) gone.abort()
@@ -273,7 +280,7 @@ function sendJson(res: ServerResponse, status: number, body: unknown): void {
 async function readJson<T>(req: IncomingMessage, maxBytes: number): Promise<T> {
   const chunks: Buffer[] = []
   let size = 0
-  // The default would close the connection with the first failure, before the client is told of it.
+  // The default would close the connection on the first failure, before the client gets the response.
   for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBytes) {
@@ -285,11 +292,11 @@ async function readJson<T>(req: IncomingMessage, maxBytes: number): Promise<T> {
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'))
   } catch (error) {
-    throw new AgentdError('bad_request', 'the body is no JSON', { cause: error })
+    throw new AgentdError('bad_request', 'the body is not JSON', { cause: error })
   }
 }
 
-/** Reads the rest of a body away for a moment: a client that still sends would not see the answer otherwise. */
+/** Discards the rest of a body for a moment: otherwise a client that is still sending would not see the response. */
 function discard(req: IncomingMessage): void {
   req.resume()
   const timer = setTimeout(() => req.destroy(), DISCARD_MS)

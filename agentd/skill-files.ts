@@ -51,13 +51,13 @@ export function checkFiles({ cid, files, resolution }: SkillFiles): Map<string, 
     if (typeof file?.path !== 'string' || typeof file.base64 !== 'string')
       throw bad('files: each has path and base64')
     if (!isSafe(file.path)) throw bad('files: a path leaves the folder')
-    if (checked.has(file.path)) throw bad('files: two have one path')
+    if (checked.has(file.path)) throw bad('files: two have the same path')
     checked.set(file.path, Buffer.from(file.base64, 'base64'))
   }
   return checked
 }
 
-/** True for a path that stays below its folder, and makes no repository (`.git`) within the agent's. */
+/** True for a path that stays below its folder, and creates no git repository (`.git`) inside the agent's. */
 function isSafe(path: string): boolean {
   if (path.includes('\0') || Buffer.byteLength(path) > MAX_PATH_BYTES) return false
   return path
@@ -69,15 +69,15 @@ function isSafe(path: string): boolean {
 }
 
 /**
- * Paths of the files below an open folder. Null, and no more, for what no version has: links and the like, and more
- * folders than anyone needs.
+ * Paths of the files below an open folder. Yields null and stops at anything that no version contains: links and the
+ * like, and more folders than anyone needs.
  */
 async function* filesBelow(folder: FileHandle): AsyncGenerator<string | null> {
   const folders = ['']
   for (let seen = 0; seen < folders.length; seen += 1) {
     const prefix = folders[seen] as string
     const entries = await opendir(inFolder(folder, prefix || '.')).catch(absent)
-    // A file that cannot be read may be anything.
+    // An unreadable file may be anything.
     if (!entries) return yield null
     for await (const entry of entries) {
       const path = prefix + entry.name
@@ -90,7 +90,7 @@ async function* filesBelow(folder: FileHandle): AsyncGenerator<string | null> {
   }
 }
 
-/** The hash of a file as it is now; undefined when it is gone, or is no file any more. */
+/** The current hash of a file; undefined if it is gone, or is no longer a file. */
 async function hashOf(folder: FileHandle, path: string): Promise<string | undefined> {
   const opened = await openBelow(inFolder(folder, '.'), path.split('/')).catch(absent)
   if (!opened) return
@@ -104,7 +104,9 @@ async function hashOf(folder: FileHandle, path: string): Promise<string | undefi
   return hash.digest('hex')
 }
 
-/** Turns the errors of files that are gone, of another kind, or closed by their modes into undefined. @throws all others */
+/**
+ * Turns errors for files that are gone, of another kind, or closed by their modes into undefined. @throws all others
+ */
 export function absent(error: unknown): undefined {
   const codes = ['not_found', 'not_a_file', 'outside', 'bad_request']
   if (error instanceof AgentdError && codes.includes(error.code)) return

@@ -10,7 +10,7 @@ import { skillsService } from './skills.ts'
 const ONE = { 'SKILL.md': '---\nname: a\n---\n', 'scripts/run.sh': '#!/bin/sh\necho one\n' }
 const TWO = { 'SKILL.md': '---\nname: a\n---\nnew\n' }
 
-describe('the folders of skills', () => {
+describe('skill folders', () => {
   let agentd: ServedAgentd
   let skills: string
   beforeEach(async () => {
@@ -45,7 +45,7 @@ describe('the folders of skills', () => {
   const list = async () => (await agentd.json('GET', '/v1/skills')).body.skills
   const text = (...path: string[]) => readFile(join(skills, ...path), 'utf8')
 
-  it('the folders of skills are written, seen, replaced as a whole and removed', async () => {
+  it('skill folders are written, listed, replaced as a whole and removed', async () => {
     assert.deepEqual(await list(), [])
     assert.deepEqual(await put('a', 'c1', ONE), {
       status: 200,
@@ -64,7 +64,7 @@ describe('the folders of skills', () => {
     assert.equal((await call('DELETE', 'a')).status, 200, 'again')
   })
 
-  it('the folders of skills are below their owner, whose folder goes with the last one', async () => {
+  it('skill folders are below their owner, whose folder is removed with the last one', async () => {
     await put('@o/a', 'c1', ONE)
     await put('@o/b', 'c1', TWO)
     assert.deepEqual((await readdir(join(skills, '@o'))).sort(), ['a', 'b'])
@@ -74,7 +74,7 @@ describe('the folders of skills', () => {
     assert.deepEqual(await readdir(skills), [])
   })
 
-  it('the folders of skills are not overwritten where the agent has changed them, unless it is told to', async () => {
+  it('skill folders that the agent has changed are not overwritten, unless requested', async () => {
     await put('a', 'c1', ONE)
     await writeFile(join(skills, 'a/SKILL.md'), 'mine')
     assert.deepEqual(await list(), [{ name: 'a', cid: 'c1', state: 'modified' }])
@@ -90,7 +90,7 @@ describe('the folders of skills', () => {
     assert.equal(await text('a', 'SKILL.md'), TWO['SKILL.md'])
   })
 
-  it('the folders of skills count as changed with a file more, a link, or a file less', async () => {
+  it('skill folders count as changed with an extra file, a link, or a missing file', async () => {
     const changes = {
       more: (at: string) => writeFile(join(at, 'more'), ''),
       link: (at: string) => symlink('SKILL.md', join(at, 'link')),
@@ -103,7 +103,7 @@ describe('the folders of skills', () => {
     }
   })
 
-  it('folders of skills that the agent made itself stay, whatever they are', async () => {
+  it('skill folders that the agent created itself stay, whatever they are', async () => {
     await mkdir(join(skills, 'own'), { recursive: true })
     await writeFile(join(skills, 'own/SKILL.md'), 'mine')
     await symlink('/etc', join(skills, 'link'))
@@ -119,7 +119,7 @@ describe('the folders of skills', () => {
       assert.equal((await put(name, 'c1', TWO, 'replace')).body.state, 'same', name)
   })
 
-  it('the folders of skills are taken over where nothing would be lost: after a restore the record is another one', async () => {
+  it('skill folders are adopted if nothing is lost, as after a restore with another record', async () => {
     await put('a', 'c1', ONE)
     await rm(join(agentd.agent.paths.home, '.berth'), { recursive: true })
     await rm(join(skills, 'a/scripts'), { recursive: true })
@@ -127,14 +127,14 @@ describe('the folders of skills', () => {
     assert.equal(await text('a', 'scripts', 'run.sh'), ONE['scripts/run.sh'])
   })
 
-  it('the folders of skills are missing when the agent has removed them, and come back', async () => {
+  it('skill folders that the agent has removed are missing, and come back', async () => {
     await put('a', 'c1', ONE)
     await rm(join(skills, 'a'), { recursive: true })
     assert.deepEqual(await list(), [{ name: 'a', cid: 'c1', state: 'missing' }])
     assert.equal((await put('a', 'c1', ONE)).body.state, 'same')
   })
 
-  it('the folders of skills have no path that leaves them', async () => {
+  it('skill folders contain no path that leaves them', async () => {
     const bad = [
       '../x',
       'a/../../x',
@@ -156,13 +156,13 @@ describe('the folders of skills', () => {
     assert.deepEqual(await readdir(join(agentd.agent.paths.home, '.agentd')), [], 'nothing is left behind')
   })
 
-  it('the folders of skills do not follow a link of the agent out of its root', async () => {
+  it("skill folders do not follow the agent's links out of its root", async () => {
     await symlink(agentd.agent.paths.home, skills)
     const refused = await put('a', 'c1', ONE)
     assert.deepEqual([refused.status, refused.body.error], [403, 'outside'])
   })
 
-  it('the folders of skills that the agent has closed to itself hold none of the others up', async (t) => {
+  it('skill folders that the agent has closed do not block the others', async (t) => {
     const { seteuid } = process
     if (process.getuid?.() !== 0 || !seteuid) return t.skip('needs root, to become somebody else')
     await put('closed', 'c1', ONE)
@@ -186,7 +186,7 @@ describe('the folders of skills', () => {
     }
   })
 
-  it('the folders of skills survive a record that makes no sense', async () => {
+  it('skill folders survive a malformed record', async () => {
     await put('a', 'c1', ONE)
     for (const broken of ['', '{', '[]', 'null', '{"a": 1}', '{"a": {"cid": 1}}']) {
       await writeFile(join(agentd.agent.paths.home, '.berth/skills.json'), broken)

@@ -9,13 +9,13 @@ import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
 const NAME = /^(@[\w-]{1,64}\/)?[\w-]{1,64}$/
 const BODY_BYTES = 16_777_216
 const RECORD_BYTES = 4_194_304
-/** Folders of a root that are looked at; agents have at most a few dozen. */
+/** Maximum number of folders checked in a root; agents have at most a few dozen. */
 const MAX_FOLDERS = 1000
-/** Folder of new folders before they are moved into place, and of replaced ones; emptied by `filesService`. */
+/** Folder for new folders before they are moved into place, and for replaced ones; emptied by `filesService`. */
 const STAGING = '.agentd'
 /**
- * The record of the skills that Berth put there: outside of the agent's root, so that neither its git nor a careless
- * clean-up takes it.
+ * The record of the skills that Berth put there. It is outside the agent's root, so that neither its git nor a careless
+ * clean-up removes it.
  */
 const RECORD = ['.berth', 'skills.json'] as const
 
@@ -39,7 +39,7 @@ export function skillsService(agent: Agent): Service {
 class Skills {
   readonly #root: string
   readonly #home: string
-  /** The change that came last: changes follow each other, since each reads the record and writes it. */
+  /** The last change: changes run one after another, because each reads and writes the record. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor({ paths }: Agent) {
@@ -95,7 +95,7 @@ class Skills {
     return { body: answer }
   }
 
-  /** Writes the folder aside and moves it into place; what is there is moved away. */
+  /** Writes the folder aside and moves it into place; moves an existing one away. */
   async #write(name: string, files: Map<string, Buffer>): Promise<void> {
     const part = randomUUID()
     try {
@@ -106,7 +106,7 @@ class Skills {
       await using parent = await makeFolder(this.#root, place.slice(0, -1))
       await rename(inFolder(staging, part), inFolder(parent, place.at(-1) as string)).catch((error) => {
         if (!isErrno(error, 'EEXIST', 'ENOTEMPTY', 'ENOTDIR')) throw error
-        throw new AgentdError('conflict', `skills/${name} was made anew meanwhile`)
+        throw new AgentdError('conflict', `skills/${name} was recreated in the meantime`)
       })
       await parent.sync()
     } catch (error) {
@@ -117,7 +117,7 @@ class Skills {
 
   async #writeFile(names: string[], bytes: Buffer): Promise<void> {
     await using folder = await makeFolder(this.#home, names.slice(0, -1))
-    // UnixFS keeps no modes: a file that names its interpreter (`#!`) is made executable.
+    // UnixFS keeps no modes: a file that names its interpreter (`#!`) becomes executable.
     const mode = bytes.subarray(0, 2).toString('latin1') === '#!' ? 0o755 : 0o644
     const opened = open(inFolder(folder, names.at(-1) as string), 'wx', mode)
     await using file = await opened.catch((error) => {
@@ -128,7 +128,7 @@ class Skills {
     await file.sync()
   }
 
-  /** Removes a folder, or whatever is in its place, in one step for whoever looks. */
+  /** Removes a folder, or whatever replaced it, atomically for readers. */
   async #moveAway(name: string): Promise<void> {
     const place = placeOf(name)
     const old = randomUUID()
@@ -143,7 +143,7 @@ class Skills {
     const [, owner] = place
     if (place.length === 2 || owner === undefined) return
     await using skills = await makeFolder(this.#root, [SKILLS_FOLDER])
-    // The owner's folder, where it has no other skill.
+    // Removes the owner's folder if it has no other skill.
     await rmdir(inFolder(skills, owner)).catch(() => {})
   }
 
@@ -170,7 +170,7 @@ class Skills {
     return names.filter((name) => NAME.test(name)).slice(0, MAX_FOLDERS)
   }
 
-  /** Empty where there is none, or none that makes sense: then folders that are as they should be are taken over. */
+  /** Empty if there is none, or a malformed one: then folders with the expected content are adopted. */
   async #readRecord(): Promise<Map<string, Entry>> {
     try {
       await using file = await openBelow(this.#home, [...RECORD])

@@ -18,11 +18,13 @@ interface Parts {
   epoch(): number
 }
 
-/** The state of the agent, and waiting for it to change. */
+/** Holds the state of the agent, and waits for changes. */
 export class Status {
   readonly #config: AgentdConfig
   readonly #startedAt = new Date()
-  /** Begins with the time, so that it also grows from one agentd to the next: a reader must not take them for one. */
+  /**
+   * Starts with the time, so that it also grows from one agentd to the next, which readers must be able to tell apart.
+   */
   #version = Date.now()
   readonly #waiting = new Set<() => void>()
 
@@ -30,7 +32,7 @@ export class Status {
     this.#config = config
   }
 
-  /** Something that {@link Status.read} tells is another now. */
+  /** Called when something in {@link Status.read} has changed. */
   changed(): void {
     this.#version++
     for (const wake of this.#waiting) wake()
@@ -51,7 +53,7 @@ export class Status {
     }
   }
 
-  /** Resolves when the version is another one than `seen`, after `ms`, or when `signal` fires. */
+  /** Resolves when the version differs from `seen`, after `ms`, or when `signal` fires. */
   async wait(seen: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#version !== seen || signal.aborted) return
     await new Promise<void>((resolve) => {
@@ -68,7 +70,7 @@ export class Status {
   }
 }
 
-/** `GET /v1/status?wait=<ms>&version=<seen>`: at once, or as soon as the version is another one than `seen`. */
+/** `GET /v1/status?wait=<ms>&version=<seen>`: responds at once, or as soon as the version differs from `seen`. */
 export function statusService(status: Status, parts: Parts): Service {
   return {
     routes: [

@@ -3,21 +3,21 @@ import { Connection, GatewayClient } from './gateway-client.ts'
 import type { TaskRun, TaskRunPage } from './protocol.ts'
 import type { Agent, Call, GatewayHandle, Service } from './server.ts'
 
-/** Wait before the gateway is connected to again. */
+/** Wait before reconnecting to the gateway. */
 const RETRY_MS = 1000
-/** The engine may tell of the end of a run a moment before its history has it. */
+/** The engine may report the end of a run a moment before its history contains it. */
 const SETTLE_MS = 1000
 const CALL_MS = 5000
-/** Runs of a page; they come with all that was said in them. */
+/** Runs per page; each contains everything that was said in it. */
 const PAGE = 50
-/** The engine lists at most so many jobs at a time. */
+/** The engine lists at most this many jobs at a time. */
 const MOST_JOBS = 200
 const ID_CHARS = 200
 const ERROR_CHARS = 500
 
 /**
- * Notices when the engine runs scheduled tasks: the engine tells its clients of what happens to them, so there is
- * nothing to ask an engine that runs none.
+ * Notices when the engine runs scheduled tasks: the engine notifies its clients, so an engine without runs need not be
+ * asked.
  */
 export class TaskWatch {
   readonly #gateway: GatewayHandle
@@ -32,19 +32,19 @@ export class TaskWatch {
     this.#onChange = onChange
   }
 
-  /** Grows whenever there may be a run that was not there before. */
+  /** Grows whenever there may be a new run. */
   get count(): number {
     return this.#count
   }
 
-  /** Connects to a gateway that is ready, unless that is done. */
+  /** Connects to a ready gateway, unless that is done. */
   connect(): void {
     const { state, token, port } = this.#gateway
     if (state !== 'ready' || token === null) return
     if (this.#connection?.open && this.#connection.token === token) return
     this.#connection?.close()
     const connection = new Connection(port, token, {
-      // Whatever ran while nobody listened.
+      // Covers runs while nobody listened.
       onOpen: () => this.#noted(),
       onEvent: ({ event }) => event === 'cron' && this.#noted(),
       onClose: () => {
@@ -76,7 +76,7 @@ export class TaskWatch {
   }
 }
 
-/** A job of the engine, and an entry of its history of runs. */
+/** A job of the engine, and an entry of its run history. */
 interface Job {
   id: string
   name: string
@@ -110,7 +110,7 @@ export function tasksService({ gateway, log }: Agent, watch: TaskWatch): Service
     const page = { scope: 'all', sortDir: 'desc', limit: PAGE, offset }
     const { entries, hasMore } = await ask<{ entries: Entry[]; hasMore: boolean }>('cron.runs', page)
     const runs = entries
-      // The engine and its plugins declare jobs of their own, which are no tasks.
+      // The engine and its plugins declare their own jobs, which are not tasks.
       .filter(({ jobId }) => byId.get(jobId)?.declarationKey === undefined)
       .map((entry) => toRun(entry, byId.get(entry.jobId)?.name ?? null))
     return { body: { runs, next: hasMore ? offset + entries.length : null } }

@@ -1,12 +1,12 @@
 /**
- * Opens what is below a folder, and nothing else, while others rename and link in it: what was opened is asked for its
- * real path (`/proc/self/fd/N`), and a folder is then used by its descriptor, not by its name.
+ * Opens only what is below a folder, while others rename and link in it: checks the real path of an opened file
+ * (`/proc/self/fd/N`), and then uses a folder by its descriptor, not by its name.
  */
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readlink } from 'node:fs/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 
-// O_NONBLOCK: a FIFO without a writer would hold the thread for ever; it says nothing to a file.
+// O_NONBLOCK: a FIFO without a writer would block the thread forever; it has no effect on a file.
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY
 
@@ -16,7 +16,7 @@ export function inFolder(folder: FileHandle, name: string): string {
 }
 
 /**
- * Opens a file or folder below `root` for reading; the caller closes it. Links are followed while they stay below.
+ * Opens a file or folder below `root` for reading; the caller closes it. Follows links while they stay below.
  * @param names the way below `root`; empty for `root` itself.
  * @throws AgentdError not_found, outside, not_a_file, bad_request
  */
@@ -26,7 +26,7 @@ export async function openBelow(root: string, names: string[]): Promise<FileHand
 }
 
 /**
- * Opens a folder below `root`, and makes what is missing on the way; the caller closes it.
+ * Opens a folder below `root`, and creates missing ones on the way; the caller closes it.
  * @throws AgentdError outside, not_a_file, bad_request, disk_full
  */
 export async function makeFolder(root: string, names: string[]): Promise<FileHandle> {
@@ -40,7 +40,7 @@ export async function makeFolder(root: string, names: string[]): Promise<FileHan
   return folder
 }
 
-/** Opens the root itself. A link in its place is refused: it could lead anywhere. */
+/** Opens the root itself. Refuses a link instead of the root, which could lead anywhere. */
 function openRoot(root: string): Promise<FileHandle> {
   return open(root, FOLDER | constants.O_NOFOLLOW).catch(refuse)
 }
@@ -54,7 +54,7 @@ async function keepInside(top: FileHandle, opened: FileHandle): Promise<FileHand
 
 const realPathOf = (opened: FileHandle) => readlink(`/proc/self/fd/${opened.fd}`)
 
-/** Says what the file system's refusal means to the client. @throws always */
+/** Converts errors of the file system into errors for the client. @throws always */
 export function refuse(error: unknown): never {
   const as = (code: AgentdError['code'], message: string) => new AgentdError(code, message, { cause: error })
   if (isErrno(error, 'ENOENT', 'ELOOP')) throw as('not_found', 'path: there is nothing there')

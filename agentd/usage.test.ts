@@ -4,7 +4,7 @@ import { passAtOnce } from '../test/support/clock.ts'
 import { until } from '../test/support/processes.ts'
 import { UsageWatch } from './usage.ts'
 
-test('the processors that an agent uses are measured right while the clock is set back', async (t) => {
+test("an agent's processor usage is measured correctly while the clock is set back", async (t) => {
   let clock = Date.now()
   t.mock.method(Date, 'now', () => (clock -= 3_600_000))
   passAtOnce(t, 15_000)

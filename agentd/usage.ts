@@ -6,25 +6,25 @@ import type { AgentStatus, UsageAnswer, UsageSample } from './protocol.ts'
 import type { Service } from './server.ts'
 
 const EVERY_MS = 15_000
-/** An hour of them. */
+/** One hour of samples. */
 const KEPT = 240
-/** Units of /proc, the same on all of Linux that Node runs on. */
+/** Time units of /proc, the same on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100
 const PAGE_BYTES = 4096
 const AT_ONCE = 16
 
-/** The result of one look at the processes; the time of processes that have ended is counted with their parents'. */
+/** The result of one measurement; the time of ended processes is counted with their parents'. */
 interface Found {
   /** By the clock, which may be set. */
   at: number
-  /** Of `performance.now`. */
+  /** From `performance.now`. */
   tickMs: number
   memoryBytes: number
   cpuSeconds: number
   processes: number
 }
 
-/** Samples what the agent's processes use: memory that is resident, processor time, and the disk as it was last measured. */
+/** Samples the usage of the agent's processes: resident memory, processor time, and the disk as last measured. */
 export class UsageWatch {
   readonly #disk: Pick<DiskWatch, 'status'>
   readonly #samples: UsageSample[] = []
@@ -56,7 +56,7 @@ export class UsageWatch {
     }
   }
 
-  /** Null until the first look. */
+  /** Null until the first measurement. */
   get memory(): AgentStatus['memory'] {
     return this.#last ? { usedBytes: this.#last.memoryBytes, limitBytes: memoryLimit() } : null
   }
@@ -65,7 +65,7 @@ export class UsageWatch {
     const now = await look()
     const before = this.#last
     this.#last = now
-    // How much of the processor was used is known from the second look on.
+    // Processor usage is known after the second measurement.
     if (!before) return
     const cpuSeconds = Math.max(0, now.cpuSeconds - before.cpuSeconds)
     this.#samples.push({
@@ -79,7 +79,7 @@ export class UsageWatch {
   }
 }
 
-/** `GET /v1/usage`: what the agent used in the last hour. */
+/** `GET /v1/usage`: the agent's usage in the last hour. */
 export function usageService(usage: UsageWatch): Service {
   return {
     routes: [{ method: 'GET', path: '/v1/usage', handle: async () => ({ body: usage.answer }) }],
@@ -89,7 +89,7 @@ export function usageService(usage: UsageWatch): Service {
   }
 }
 
-/** The sandbox that the process driver names; in a container every process that is seen is the agent's. */
+/** Set by the process driver, with the sandbox's name; in a container every visible process is the agent's. */
 const sandbox = process.env.BERTH_SANDBOX
 
 async function look(): Promise<Found> {
@@ -105,7 +105,7 @@ async function look(): Promise<Found> {
   }
   const add = async (pid: number) => {
     const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
-    // Behind the name, which may hold anything.
+    // After the name, which may contain anything.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields.length < 22) return
     const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0)

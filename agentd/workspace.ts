@@ -11,7 +11,7 @@ import { inFolder, makeFolder, refuse } from './tree.ts'
 
 const SEED_BYTES = 8_388_608
 
-/** `PUT /v1/workspace`: makes the agent's root, writes the files that are not there, and makes it a git repository. */
+/** `PUT /v1/workspace`: creates the agent's root, writes missing files, and makes it a git repository. */
 export function workspaceService({ paths }: Agent, repository: RepositoryService): Service {
   return {
     routes: [
@@ -33,7 +33,7 @@ export function workspaceService({ paths }: Agent, repository: RepositoryService
   }
 }
 
-/** Makes the folders that everything else of agentd relies on. */
+/** Creates the folders that everything else in agentd relies on. */
 export async function makeRoot(paths: Paths): Promise<void> {
   for (const folder of [paths.root, paths.state, paths.tmp]) await makeFolders(folder)
 }
@@ -48,7 +48,7 @@ function checkFile(file: SeedRequest['files'][number]): { names: string[]; text:
   return { names, text }
 }
 
-/** The file appears with all of its text, or not at all; whatever has its name stays. */
+/** The file appears with all of its text, or not at all; an existing entry with its name stays. */
 async function writeMissing(root: string, names: string[], text: string): Promise<void> {
   await using folder = await makeFolder(root, names.slice(0, -1))
   const path = inFolder(folder, names.at(-1) as string)

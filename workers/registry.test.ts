@@ -46,10 +46,7 @@ describe('handler registry', () => {
     const folder = await folderOf(t, (kind) => kind)
     await writeFile(new URL('pin-find.ts', folder), '')
     assert.ok((await readdir(folder)).includes('pin-find.ts'))
-    await assert.rejects(
-      loadHandlers(services, folder),
-      /unknown kind of operation: pin-find\.ts/,
-    )
+    await assert.rejects(loadHandlers(services, folder), /unknown kind of operation: pin-find\.ts/)
     const named = await folderOf(t, (kind) => (kind === 'pin.add' ? 'pin.find' : kind))
     await assert.rejects(loadHandlers(services, named), /unknown kind of operation: pin-add\.ts/)
   })

@@ -42,8 +42,7 @@ async function importHandlers(folder: URL, file: string): Promise<Definition[]> 
   const found = exported.filter(isDefinition)
   const resource = /^[^.-]*/.exec(file)?.[0]
   const ofNoKind = found.filter(({ kind }) => !Object.hasOwn(catalog, kind))
-  if (found.length === 0 || ofNoKind.length > 0)
-    throw new Error(`unknown kind of operation: ${file}`)
+  if (found.length === 0 || ofNoKind.length > 0) throw new Error(`unknown kind of operation: ${file}`)
   const misplaced = found.find(({ kind }) => kind.split('.')[0] !== resource)
   if (misplaced) throw new Error(`${file} must not contain the handler of ${misplaced.kind}`)
   return found

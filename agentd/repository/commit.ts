@@ -1,4 +1,7 @@
-/** A commit of what the agent has changed: consistent while others write, and without what must not leave the agent. */
+/**
+ * Commits what the agent has changed: consistent while others write, and without anything that must not leave the
+ * agent.
+ */
 import { isUtf8 } from 'node:buffer'
 import { access, constants, lstat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -20,14 +23,14 @@ import {
 } from './repository.ts'
 
 const ATTEMPTS = 12
-/** From this one on, files that are written just now stay as they were in the last commit. */
+/** From this attempt on, files that are just being written stay as in the last commit. */
 const WITHOUT_BUSY_FILES = 4
-/** How often files that cannot be read are tried again: most of them have gone. */
+/** How often unreadable files are tried again: most of them have disappeared. */
 const UNREADABLE_TRIES = 3
 const ADD_MS = 300_000
-/** Blobs that are searched for secrets by one process. */
+/** Blobs that one process searches for secrets. */
 const SCANNED_AT_ONCE = 1000
-/** Names in one line of the log. */
+/** Number of names in one line of the log. */
 const NAMED = 20
 const SUBMODULE = '160000'
 const NUL = Buffer.from([0])
@@ -36,14 +39,14 @@ const EMPTY_BLOB = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
 export interface Commit {
   commit: string
   tree: string
-  /** False where nothing had changed. */
+  /** False if nothing had changed. */
   isNew: boolean
-  /** Files that were left out though nothing ignores them. */
+  /** Files that were left out though no rule ignores them. */
   leftOut: LeftOut[]
 }
 
 export interface LeftOut {
-  /** A folder's ends with `/`. */
+  /** A folder's path ends with `/`. */
   path: string
   /** For people. */
   reason: string
@@ -60,18 +63,18 @@ interface Change {
   path: Buffer
   mode: string
   blob: string
-  /** The path's entry before, as `update-index --index-info` takes it: a mode of 0 for nothing. */
+  /** The path's previous entry, in the format of `update-index --index-info`: a mode of 0 for nothing. */
   before: string
 }
 
 /**
- * Commits what has changed; to be called with the mutex. Values of secrets are looked for in what has changed since the
- * last commit that was looked through, the agent's own commits included; in everything when the secrets are others.
+ * Commits all changes; call it with the mutex. Searches everything that changed since the last checked commit for
+ * values of secrets, including the agent's own commits; searches everything if the secrets have changed.
  * @throws GitError
  */
 export class Committer {
   readonly #repository: Repository
-  /** The secrets that {@link CHECKED_REF} was looked through for. */
+  /** The secrets that {@link CHECKED_REF} was checked for. */
   #checkedFor: string | undefined
   /** Files that the last commit left out, with the time of their last change. */
   #leftOut = new Map<string, number | undefined>()
@@ -80,12 +83,10 @@ export class Committer {
     this.#repository = repository
   }
 
-  /**
-   * @param options.aside the commit becomes one that is kept, and HEAD stays where it is. Only where HEAD has no commit.
-   */
+  /** @param options.aside keeps the commit under a separate ref, and leaves HEAD alone. Only if HEAD has no commit. */
   async commit(message: string, { aside = false }: { aside?: boolean } = {}): Promise<Commit> {
     const startedAt = Date.now()
-    // git gives up on a file that goes, or is cut, while it reads it.
+    // git gives up on a file that disappears, or is cut, during reading.
     return retried(ATTEMPTS, (attempt) => this.#try(message, { attempt, startedAt, aside }))
   }
 
@@ -108,7 +109,7 @@ export class Committer {
     }
     const parents = head === null ? [] : ['-p', head]
     const commit = await git.line(['commit-tree', tree, ...parents], { input: `${message}\n` })
-    // Refused when the agent has committed meanwhile.
+    // Refused if the agent has committed in the meantime.
     const moved = options.aside ? `${keptRef(commit)} ${commit}` : `HEAD ${commit} ${head ?? NO_COMMIT}`
     const updates = [`update ${moved}`, `update ${CHECKED_REF} ${commit}`]
     await git.run(['update-ref', '-m', `commit: ${message.split('\n')[0]}`, '--stdin'], {
@@ -119,7 +120,7 @@ export class Committer {
     return { commit, tree, isNew: true, leftOut }
   }
 
-  /** True when there is something to commit. */
+  /** True if there is something to commit. */
   async isDirty(): Promise<boolean> {
     const args = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames']
     const confidential = await confidentialOf(this.#repository)
@@ -132,14 +133,14 @@ export class Committer {
     return false
   }
 
-  /** Time of the last change (ctime): nobody can set it, and it shows a change of permissions as well. */
+  /** Time of the last change (ctime): nobody can set it, and it also shows a change of permissions. */
   async #changedAt(path: string): Promise<number | undefined> {
     return (await lstat(join(this.#repository.root, path)).catch(() => undefined))?.ctimeMs
   }
 
   /**
    * Brings the index up to date with the files.
-   * @param base a tree that was looked through for the same secrets. @returns what was left out.
+   * @param base a tree that was checked for the same secrets. @returns what was left out.
    */
   async #stage({ attempt, startedAt }: Try, confidential: Confidential, base: string): Promise<LeftOut[]> {
     const { git } = this.#repository
@@ -159,7 +160,7 @@ export class Committer {
         for (const path of toOpen) opened.add(path)
         await openUp(git, toOpen)
       } else if (unborn.some((path) => !skipped.has(path))) {
-        // There is no file in it.
+        // It contains no files.
         for (const path of unborn) skipped.add(path)
       } else if (complete || tries++ === UNREADABLE_TRIES) {
         const refused = complete ? [] : await this.#refused(startedAt, confidential)
@@ -173,8 +174,8 @@ export class Committer {
   }
 
   /**
-   * Paths that git does not take though nobody changes them: files closed to the agent itself, and names that git has for
-   * itself on some system (`git~1`).
+   * Paths that git refuses although nobody is changing them: files closed to the agent itself, and names that git
+   * reserves on some system (`git~1`).
    */
   async #refused(startedAt: number, confidential: Confidential): Promise<LeftOut[]> {
     const refused: LeftOut[] = []
@@ -182,22 +183,22 @@ export class Committer {
       const path = record.toString('utf8')
       const changedAt = await this.#changedAt(path)
       if (changedAt !== undefined && changedAt < startedAt && !confidential.byName(path))
-        refused.push({ path, reason: 'git cannot read it or does not take its name' })
+        refused.push({ path, reason: 'git cannot read it or does not accept its name' })
     }
     return refused
   }
 
-  /** Files that are other than in the index; a folder with a repository of its own ends with `/`. */
+  /** Files that differ from the index; a folder with its own repository ends with `/`. */
   #changedFiles(): AsyncGenerator<Buffer> {
     const args = ['ls-files', '-z', '--others', '--modified', '--exclude-standard']
     return this.#repository.git.records(args)
   }
 
   /**
-   * Does as {@link addAll} with the changed files that were written, made or removed before a time; the others stay as in the
-   * commit before.
-   * @param opened folders in which {@link openUp} has put a file that is not there.
-   * @returns false when there are repositories without a commit.
+   * Does the same as {@link addAll} for files that were written, created or removed before a time; other files stay as
+   * in the previous commit.
+   * @param opened folders in which {@link openUp} has put a placeholder in the index.
+   * @returns false if there are repositories without a commit.
    */
   async #addOlder(before: number, opened: Set<string>): Promise<boolean> {
     const { git, log, root } = this.#repository
@@ -222,7 +223,10 @@ export class Committer {
   }
 }
 
-/** The agent's index at first; when git fails on it, one as of HEAD; then none, so that git reads all files again. */
+/**
+ * Starts with the agent's index; if git fails on it, with one from HEAD; finally with none, so that git reads all files
+ * again.
+ */
 async function readIndex(git: Git, head: string | null, attempt: number): Promise<void> {
   if (attempt === 1 && (await takeIndex(git))) return
   await dropIndex(git)
@@ -230,10 +234,10 @@ async function readIndex(git: Git, head: string | null, attempt: number): Promis
 }
 
 /**
- * Has git write contents into packs, as it does with large files: a file for each of thousands takes four times as long,
- * here and wherever they are read. A pack ends at 32 MiB: for each object git goes through all that it has put into the
- * pack, so the time would grow with the square of their number. For one call of git, beside what it is told of
- * `safe.directory`.
+ * Makes git write contents into packs, as it does with large files: separate files for thousands of them take four
+ * times as long, here and wherever they are read. A pack ends at 32 MiB: for each object git scans everything in the
+ * pack so far, so the time would grow with the square of their number. For one call of git, in addition to its setting
+ * for `safe.directory`.
  */
 const INTO_PACKS = {
   GIT_CONFIG_COUNT: '4',
@@ -246,9 +250,9 @@ const INTO_PACKS = {
 }
 
 /**
- * `git add` of everything but `skipped`.
- * @returns false when files could not be read: they have gone meanwhile, are closed to the agent itself, or are a
- *   repository without a commit. All the others are added. @throws GitError
+ * `git add` of everything except `skipped`.
+ * @returns false if files could not be read: they have disappeared, are closed to the agent itself, or are a repository
+ *   without a commit. All others are added. @throws GitError
  */
 export async function addAll(git: Git, skipped: string[] = []): Promise<boolean> {
   const paths = ['.', ...skipped.map((path) => `:(exclude,literal)${path}`)]
@@ -272,7 +276,7 @@ async function changesSince(git: Git, tree: string): Promise<Change[]> {
   return changes
 }
 
-/** Repositories in folders of the agent's that git cannot even add as submodules. */
+/** Repositories in the agent's folders that git cannot even add as submodules. */
 async function repositoriesWithoutCommit(git: Git): Promise<string[]> {
   const paths: string[] = []
   for await (const record of git.records(['ls-files', '-z', '--others', '--exclude-standard'])) {
@@ -283,8 +287,8 @@ async function repositoriesWithoutCommit(git: Git): Promise<string[]> {
 }
 
 /**
- * Has git take the files of repositories within the repository, not the name of their commit only: with a file below it
- * in the index, such a folder is a folder like any other. The next `add --all` removes that file.
+ * Makes git take the files of nested repositories, not only the id of their commit: with a file below it in the index,
+ * such a folder counts as ordinary. The next `add --all` removes that file.
  */
 async function openUp(git: Git, paths: string[]): Promise<void> {
   const lines = paths.flatMap((path) => [
@@ -297,7 +301,7 @@ async function openUp(git: Git, paths: string[]): Promise<void> {
   )
 }
 
-/** Takes out of the index what must not be in a commit. @returns what the owner should know of. */
+/** Removes from the index what must not be in a commit. @returns what the owner should know about. */
 async function withhold(git: Git, changes: Change[], confidential: Confidential): Promise<LeftOut[]> {
   const lines: Buffer[] = []
   const leftOut: LeftOut[] = []
@@ -326,7 +330,7 @@ async function withhold(git: Git, changes: Change[], confidential: Confidential)
   return leftOut
 }
 
-/** Why no snapshot can have it. */
+/** Why it cannot be in a snapshot. */
 function unfit({ mode, path }: Change): string | undefined {
   if (mode === SUBMODULE) return 'git cannot read the repository in it'
   return isUtf8(path) ? undefined : 'its name is not UTF-8'

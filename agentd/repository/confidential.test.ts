@@ -5,7 +5,7 @@ import { keyIn } from './key-shapes.ts'
 
 const A = 'Ab0'.repeat(40)
 
-/** Made-up keys, in parts: scanners of repositories would take them for keys. */
+/** Made-up keys, in parts, so that repository scanners do not report them. */
 const KEYS = [
   `-----BEGIN ${'OPENSSH'} PRIVATE KEY-----\nb3BlbnNzaC1r`,
   `-----BEGIN ${'RSA'} PRIVATE KEY-----\r\nProc-Type: 4,ENCRYPTED`,
@@ -48,7 +48,7 @@ const HARMLESS = [
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP me@example.com',
 ]
 
-test('keys are recognised by their shape, and prose is not taken for a key [report: secrets in snapshots]', () => {
+test('keys are recognised by their shape, unlike prose [report: secrets in snapshots]', () => {
   for (const text of KEYS) assert.notEqual(keyIn(`before ${text} after`), undefined, text)
   for (const text of HARMLESS) assert.equal(keyIn(text), undefined, text)
 })
@@ -89,13 +89,13 @@ const UNNAMED = [
   'workspace/.gitignore',
 ]
 
-test('files named like secrets stay out in upper and lower case, and secretsanta.md comes in [report: secrets in snapshots]', () => {
+test('files named like secrets stay out in any case, unlike secretsanta.md [report: secrets in snapshots]', () => {
   const confidential = new Confidential([], [])
   for (const path of NAMED) assert.match(confidential.byName(path) ?? '', /^files of this name/, path)
   for (const path of UNNAMED) assert.equal(confidential.byName(path), undefined, path)
 })
 
-test('only the exact path of a file is an exception [report: secrets in snapshots]', () => {
+test("only a file's exact path is an exception [report: secrets in snapshots]", () => {
   const text =
     '*\n!/workspace/a.pem\r\n!tests/b.key  \n!.env\n!*.pem\n!/workspace/\n!workspace/**\n!/c[1].pem\n#!/d.pem\n'
   assert.deepEqual(exceptionsIn(text), ['workspace/a.pem', 'tests/b.key'])

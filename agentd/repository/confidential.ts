@@ -1,4 +1,6 @@
-/** Files that must not leave the agent with its repository, whatever `.gitignore` excludes. */
+/**
+ * Decides which files must not leave the agent with its repository, in addition to those that `.gitignore` excludes.
+ */
 import { join } from 'node:path'
 import { readPlainFile } from '../plain-file.ts'
 import type { Git } from './git.ts'
@@ -6,12 +8,12 @@ import { keyIn, SHAPE_CHARS } from './key-shapes.ts'
 import { readObjects } from './objects.ts'
 import type { Repository } from './repository.ts'
 
-/** Shorter values would hit ordinary words. */
+/** Shorter values would match ordinary words. */
 const SHORTEST_VALUE = 8
 /** Names in lower case. Folders count as well, as in `.gitignore`. */
 const NAMES =
   /^(?:\.env(?:rc|[._-].+)?|.+\.(?:env|key|pem|ppk|p12|pfx|jks|keystore|kdbx)|secrets(?:[._-].*)?|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[._-].*)?|\.netrc|_netrc|\.pgpass|\.git-credentials|\.(?:ssh|gnupg|aws|kube))$/
-/** Names like these that have no secrets: what names variables only, and public keys. */
+/** Similar names without secrets: files that only name variables, and public keys. */
 const OPEN_NAMES = /^(?:\.env[._-](?:example|sample|template|dist)|id_.+\.pub)$/
 
 const BY_NAME = 'files of this name usually hold secrets'
@@ -20,26 +22,27 @@ const BY_VALUE = 'it has the value of one of the agent’s secrets'
 /** Why a file stays out of commits. */
 export interface Finding {
   reason: string
-  /** Whether the owner may let the file in all the same: not if it has the value of a secret. */
+  /** Whether the owner may include the file anyway: not if it has the value of a secret. */
   excusable: boolean
 }
 
-/** Most bytes of a `.gitignore` that has exceptions. */
+/** Maximum bytes of a `.gitignore` with exceptions. */
 export const GITIGNORE_BYTES = 262_144
 
-/** The rules for a repository with its present secrets and exceptions. @param more paths that the owner lets in. */
+/** The rules for a repository with its current secrets and exceptions. @param more paths that the owner includes. */
 export async function confidentialOf(
   { root, secrets }: Pick<Repository, 'root' | 'secrets'>,
   more: string[] = [],
 ): Promise<Confidential> {
-  // A file that cannot be read has no exceptions.
+  // An unreadable file has no exceptions.
   const text = await readPlainFile(join(root, '.gitignore'), GITIGNORE_BYTES).catch(() => undefined)
   return new Confidential(secrets(), [...exceptionsIn(text ?? ''), ...more])
 }
 
 /**
- * Paths that the owner lets in: lines of the root's `.gitignore` with the exact path of a file, such as
- * `!/workspace/tests/key.pem`. A name, a pattern or a folder lets nothing in: it would hit files that nobody thought of.
+ * Paths that the owner includes: lines of the root's `.gitignore` with the exact path of a file, such as
+ * `!/workspace/tests/key.pem`. A name, a pattern or a folder includes nothing, because it would match files that nobody
+ * thought of.
  */
 export function exceptionsIn(gitignore: string): string[] {
   return gitignore.split(/\r?\n/).flatMap((line) => {
@@ -54,17 +57,17 @@ export class Confidential {
   readonly #needles: Buffer[]
   readonly #overlap: number
   readonly #excepted: Set<string>
-  /** The same for the same values and exceptions. Secret itself. */
+  /** Equal for equal values and exceptions. It is secret itself. */
   readonly key: string
 
-  /** @param values of the agent's secrets; values that are too short are not looked for. @param excepted paths. */
+  /** @param values of the agent's secrets; values that are too short are ignored. @param excepted paths. */
   constructor(values: Iterable<string>, excepted: Iterable<string>) {
     const texts = new Set<string>()
     for (const value of values) {
       const text = value.trim()
       if (text.length < SHORTEST_VALUE) continue
       texts.add(text)
-      // The text as it is in a JSON file.
+      // The text as written in a JSON file.
       texts.add(JSON.stringify(text).slice(1, -1))
     }
     this.#excepted = new Set(excepted)
@@ -73,7 +76,7 @@ export class Confidential {
     this.#overlap = Math.max(SHAPE_CHARS, ...this.#needles.map(({ length }) => length)) - 1
   }
 
-  /** The reason why a path, as git writes it, stays out whatever its content; undefined if it does not. */
+  /** The reason why a path in git's form stays out whatever its content; undefined if it does not. */
   byName(path: string): string | undefined {
     if (this.#hasValue(Buffer.from(path))) return 'its name has the value of one of the agent’s secrets'
     if (this.#excepted.has(path)) return undefined
@@ -90,7 +93,7 @@ export class Confidential {
     return this.#excepted.has(path) ? undefined : excusable(finding.reason, path)
   }
 
-  /** Looks through objects. @param options as of `readObjects`. @throws GitError */
+  /** Searches objects. @param options as of `readObjects`. @throws GitError */
   async find(
     git: Git,
     ids: string[],
@@ -121,7 +124,7 @@ export class Confidential {
 }
 
 function excusable(reason: string, path: string): string {
-  // A path that reads as a pattern has no line that lets it in.
+  // No `.gitignore` line can include a path that reads as a pattern.
   if (exceptionsIn(`!/${path}`)[0] !== path) return reason
   return `${reason}; the line !/${path} in .gitignore lets it in`
 }

@@ -6,20 +6,20 @@ import { inFolder, makeFolder, openBelow } from '../tree.ts'
 import type { Extras, ExtrasResult } from './protocol.ts'
 import { headOf, idsOf, isId, NO_COMMIT, type Repository } from './repository.ts'
 
-/** Most files whose permissions are read. */
+/** Maximum number of files whose permissions are read. */
 const MOST_FILES = 20_000
 const LSTATS_AT_ONCE = 64
-/** All lists together, as JSON: they are in a row of the database. */
+/** Limit of all lists together, as JSON: they are stored in a database row. */
 const MOST_BYTES = 262_144
 const LIST_MS = 20_000
-/** Most parts that a restore names as lost. */
+/** Maximum number of lost parts that a restore lists. */
 const MOST_LOST = 50
 
-/** Permissions as git makes a file or a folder. */
+/** The permissions that git gives a new file or folder. */
 const usual = (isFolder: boolean, isExecutable: boolean): number =>
   (isFolder || isExecutable ? 0o777 : 0o666) & ~process.umask()
 
-/** Reads what a snapshot of the working tree would not have; needs the mutex, after a commit. @throws GitError */
+/** Reads what a snapshot of the working tree would lack; needs the mutex, after a commit. @throws GitError */
 export async function readExtras({ git, root }: Repository): Promise<Extras> {
   const extras: Extras = { folders: [], modes: [], refs: [], more: 0 }
   let left = MOST_BYTES
@@ -83,7 +83,7 @@ async function unusualMode(root: string, path: string): Promise<Extras['modes'][
   return mode === usual(stats.isDirectory(), (mode & 0o100) !== 0) ? undefined : { path, mode }
 }
 
-/** Brings back what {@link readExtras} found, as far as it can; needs the mutex. @returns the rest, for people. */
+/** Restores what {@link readExtras} found, as far as possible; needs the mutex. @returns the rest, for people. */
 export async function writeExtras(repository: Repository, extras: Extras): Promise<ExtrasResult> {
   const { folders, modes, refs, more } = checked(extras)
   const { root, log } = repository
@@ -91,7 +91,7 @@ export async function writeExtras(repository: Repository, extras: Extras): Promi
   const attempt = (what: string, work: Promise<void>) =>
     work.catch((error) => void lost.push(`${what}: ${(error as Error).message}`))
   for (const path of folders) await attempt(`the empty folder ${path}`, makeBelow(root, path))
-  // A folder that is closed would keep what is in it from being reached.
+  // A closed folder would block access to its contents, so the deepest paths come first.
   for (const { path, mode } of [...modes].sort((a, b) => depthOf(b.path) - depthOf(a.path)))
     await attempt(`the permissions ${mode.toString(8)} of ${path}`, changeMode(root, path, mode))
   lost.push(...(await writeRefs(repository, refs)))
@@ -129,7 +129,7 @@ async function writeRefs({ git }: Repository, refs: Extras['refs']): Promise<str
       kind === 'tags' ? 'the tag ' : 'the branch ',
     )
     if (!isKept)
-      lost.push(`${name} at ${commit.slice(0, 10)}: a snapshot has the files of ${head?.slice(0, 10)} alone`)
+      lost.push(`${name} at ${commit.slice(0, 10)}: a snapshot only has the files of ${head?.slice(0, 10)}`)
   }
   return lost
 }

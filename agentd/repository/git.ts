@@ -1,5 +1,5 @@
 /**
- * git as agentd runs it. The repository is the agent's own, and so is its configuration: an include that is a FIFO, a
+ * Runs git for agentd. The repository is the agent's own, and so is its configuration: an include that is a FIFO, a
  * filter that hangs, hooks. So git gets a folder of agentd's as its "common directory" (GIT_COMMON_DIR): configuration,
  * hooks and attributes come from there; objects and refs are links into the agent's repository, HEAD is the agent's.
  */
@@ -19,10 +19,10 @@ const STDERR_BYTES = 16_384
 const SHARED = ['objects', 'refs', 'packed-refs', 'shallow', 'logs', 'info/exclude']
 const HOOKS = join(import.meta.dirname, 'hooks')
 
-/** git ended without success, or did not end in time. */
+/** git failed, or did not end in time. */
 export class GitError extends Error {
   override name = 'GitError'
-  /** Null when it was killed, or could not be started. */
+  /** Null if it was killed, or could not be started. */
   readonly exitCode: number | null
 
   readonly timedOut: boolean
@@ -38,7 +38,7 @@ export interface RunOptions {
   input?: string | Buffer
   /** Default 60 s; then it is killed. */
   timeoutMs?: number
-  /** Most bytes of its output; default 1 MiB. With more it is killed. */
+  /** Maximum bytes of its output; default 1 MiB. It is killed above that. */
   maxBytes?: number
   env?: Record<string, string>
   signal?: AbortSignal
@@ -49,9 +49,9 @@ export type GitProcess = ChildProcessByStdio<Writable, Readable, Readable>
 export class Git {
   /** The agent's `.git`. */
   readonly dir: string
-  /** Folder of agentd's own; made anew by {@link prepare}. */
+  /** agentd's own folder, recreated by {@link prepare}. */
   readonly own: string
-  /** The index that git works on here: the agent's is only replaced when it is complete. */
+  /** The index that agentd's git works on: the agent's is replaced only when this one is complete. */
   readonly index: string
   readonly #root: string
   readonly #env: Record<string, string>
@@ -65,7 +65,7 @@ export class Git {
     this.index = join(this.own, 'index')
     const [mark, value] = agentMark(paths).split('=') as [string, string]
     this.#env = {
-      // A new agentd finds by this variable the processes that the one before it left running.
+      // With this variable a new agentd finds the processes that the previous one left running.
       [mark]: value,
       PATH: process.env.PATH ?? '/usr/bin:/bin',
       LANG: 'C.UTF-8',
@@ -79,27 +79,27 @@ export class Git {
       GIT_ATTR_NOSYSTEM: '1',
       GIT_TERMINAL_PROMPT: '0',
       GIT_OPTIONAL_LOCKS: '0',
-      // Objects are what they are, whatever the agent's refs/replace say.
+      // Reads objects as stored, whatever the agent's refs/replace say.
       GIT_NO_REPLACE_OBJECTS: '1',
-      // upload-pack and receive-pack ask who owns the folder; only this way may it be said that it does not matter.
+      // upload-pack and receive-pack check who owns the folder; only this setting skips the check.
       GIT_CONFIG_COUNT: '1',
       GIT_CONFIG_KEY_0: 'safe.directory',
       GIT_CONFIG_VALUE_0: '*',
     }
   }
 
-  /** Environment for commands that read only commits, so that another call may replace the index meanwhile. */
+  /** Environment for commands that only read commits, so that another call may replace the index at the same time. */
   get withoutIndex(): Record<string, string> {
     return { GIT_INDEX_FILE: join(this.own, 'no-index') }
   }
 
-  /** Makes agentd's own folder anew; nothing may run in it. */
+  /** Recreates agentd's own folder; nothing may run in it. */
   async prepare(): Promise<void> {
     await rm(this.own, { recursive: true, force: true })
     await makeFolders(join(this.own, 'info'))
     for (const name of SHARED) await symlink(join(this.dir, name), join(this.own, name))
     await writeFile(join(this.own, 'config'), configuration(this.#maxPush))
-    // Files are kept byte by byte: no filters, no line ends that change, whatever .gitattributes says.
+    // Keeps files byte by byte: no filters, no line ending conversion, whatever .gitattributes says.
     await writeFile(
       join(this.own, 'info', 'attributes'),
       '* !filter -text !eol -ident !working-tree-encoding\n',
@@ -107,7 +107,7 @@ export class Git {
   }
 
   /**
-   * Starts git in a process group of its own, for {@link killGit}.
+   * Starts git in its own process group, for {@link killGit}.
    * @param io.talk a fourth pipe, which git's hooks inherit as descriptor 3.
    */
   spawn(args: string[], io: { env?: Record<string, string>; talk?: boolean } = {}): GitProcess {
@@ -136,7 +136,7 @@ export class Git {
 
   /**
    * Runs git and resolves to how it ended.
-   * @throws GitError when it had to be killed, or could not be started.
+   * @throws GitError if it had to be killed, or could not be started.
    */
   async attempt(
     args: string[],
@@ -165,7 +165,7 @@ export class Git {
       late = true
       kill(`took longer than ${timeoutMs / 1000} s`)
     }, timeoutMs)
-    const onAbort = () => kill('nobody waits for it any more')
+    const onAbort = () => kill('nobody waits for it any longer')
     options.signal?.addEventListener('abort', onAbort, { once: true })
     if (options.signal?.aborted) onAbort()
     try {
@@ -179,7 +179,7 @@ export class Git {
     }
   }
 
-  /** Runs git and passes its output on as it comes; stopped early, git is killed. @throws GitError */
+  /** Runs git and streams its output; stopping early kills git. @throws GitError */
   async *chunks(args: string[], options: RunOptions = {}): AsyncGenerator<Buffer> {
     const { timeoutMs = TIMEOUT_MS } = options
     const child = this.spawn(args, options)
@@ -202,7 +202,7 @@ export class Git {
   }
 
   /**
-   * Yields what {@link chunks} does, by records that end with `end`, of at most 1 MiB each.
+   * Yields the output of {@link chunks} as records that end with `end`, of at most 1 MiB each.
    * @throws GitError
    */
   async *records(args: string[], options: RunOptions & { end?: string } = {}): AsyncGenerator<Buffer> {
@@ -222,17 +222,17 @@ export class Git {
   }
 }
 
-/** Kills git and what it started. */
+/** Kills git and everything that it started. */
 export function killGit(child: GitProcess): void {
   if (child.pid === undefined) return
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // The process group has ended already.
+    // The process group has already ended.
   }
 }
 
-/** Resolves when git has ended and its output was read; `code` is null when a signal ended it. Never rejects. */
+/** Resolves when git has ended and its output was read; `code` is null if a signal ended it. Never rejects. */
 export function endOf(child: GitProcess): Promise<{ code: number | null; stderr: string }> {
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => {

@@ -1,4 +1,4 @@
-/** git's smart HTTP (gitprotocol-http): its own programs do the work, agentd passes bytes on. */
+/** git's smart HTTP (gitprotocol-http): git's own programs do the work, agentd forwards bytes. */
 import type { IncomingMessage } from 'node:http'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -12,12 +12,12 @@ import { openRepository, type Repository, requireSecrets } from './repository.ts
 
 type Program = 'upload-pack' | 'receive-pack'
 
-/** A connection is cut when neither side has sent a byte for so long: git itself sends one every five seconds. */
+/** A connection is cut if neither side has sent a byte for this long: git itself sends one every five seconds. */
 const STALL_MS = 60_000
 const MOST_MS = 3_600_000
-/** Most bytes of the list of commits that a client wants and has, in lines of 50 bytes. */
+/** Maximum bytes of the list of commits that a client wants and has, in lines of 50 bytes. */
 const WANTS_BYTES = 67_108_864
-/** Each costs a process, or two, and memory. */
+/** Each costs one or two processes, and memory. */
 const AT_ONCE = 8
 
 export interface GitParts {
@@ -30,7 +30,7 @@ export interface GitParts {
 export function gitRoutes(parts: GitParts): Route[] {
   let running = 0
   const bounded = async (work: () => Promise<undefined>): Promise<undefined> => {
-    if (running >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} clients are served already`)
+    if (running >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} clients are already being served`)
     running++
     return await work().finally(() => running--)
   }
@@ -47,7 +47,7 @@ export function gitRoutes(parts: GitParts): Route[] {
   ]
 }
 
-/** Says which refs there are; before a push, what the agent has changed is committed, so that it is among them. */
+/** Lists the refs; before a push, commits the agent's changes so that they are included. */
 async function advertise({ repository, committer, pushes }: GitParts, call: Call): Promise<undefined> {
   const service = call.url.searchParams.get('service')
   const [, program] = /^git-(upload-pack|receive-pack)$/.exec(service ?? '') ?? []
@@ -66,7 +66,7 @@ async function advertise({ repository, committer, pushes }: GitParts, call: Call
   child.stdin.end()
   const { res } = call
   head(res, `application/x-git-${program}-advertisement`)
-  // git's own server leaves the announcement out for version 2, which says itself what it is.
+  // git's own server omits the announcement for version 2, which identifies itself.
   if (program !== 'upload-pack' || !/(^|:)version=2(:|$)/.test(env.GIT_PROTOCOL ?? ''))
     res.write(`${packet(`# service=git-${program}\n`)}0000`)
   await passOn(child, endOf(child), call)
@@ -82,16 +82,16 @@ async function serve({ repository, pushes }: GitParts, program: Program, call: C
   })
   const ended = endOf(child)
   head(res, `application/x-git-${program}-result`)
-  // The size of a push is bounded by git's own configuration.
+  // git's own configuration bounds the size of a push.
   const transforms = [...decoding, ...(isPush ? [] : [atMost(WANTS_BYTES)])]
-  // Where git ends early its output says why, and the client reads that first.
+  // If git ends early, its output gives the reason, and the client reads that first.
   pipeline([req, ...transforms, child.stdin]).catch(() => child.stdin.destroy())
   await passOn(child, ended, call, isPush ? pushes.attend(child, ended) : undefined)
 }
 
 /**
- * Passes git's output on to the client, as fast as the client reads. Both are ended where either goes away or stands still.
- * @param until the answer does not end before this has resolved.
+ * Forwards git's output to the client, as fast as the client reads. Ends both if either disconnects or stalls.
+ * @param until delays the end of the response until it has resolved.
  */
 async function passOn(
   child: GitProcess,
@@ -100,7 +100,7 @@ async function passOn(
   until?: Promise<void>,
 ): Promise<undefined> {
   const kill = () => killGit(child)
-  // Killed alone it would leave what a client that does not read is still to get, and nothing would end.
+  // Killing only git would leave its unread output with a client that does not read, and nothing would end.
   const cut = () => {
     kill()
     res.destroy()
@@ -115,11 +115,11 @@ async function passOn(
   try {
     await pipeline(child.stdout, res, { end: false }).catch(kill)
     const { code } = await ended
-    // git has said all; the working tree may take its time to follow.
+    // git's output is complete; the working tree may take its time to follow.
     clearTimeout(stalled)
     clearTimeout(most)
     await until
-    // Cut off, so that the client does not take it for all.
+    // Cuts the response off, so that the client does not treat it as complete.
     if (code !== 0) res.destroy()
     else res.end()
   } finally {
@@ -134,7 +134,7 @@ function head(res: Call['res'], type: string): void {
   res.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache, no-store, must-revalidate' })
 }
 
-/** The protocol's version, which clients ask for in a header. */
+/** The protocol version, which clients request in a header. */
 function protocolOf({ headers }: IncomingMessage): Record<string, string> {
   const asked = headers['git-protocol']
   return typeof asked === 'string' && /^[\w=:.-]{1,200}$/.test(asked) ? { GIT_PROTOCOL: asked } : {}

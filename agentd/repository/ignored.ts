@@ -1,14 +1,14 @@
-/** Lists the files that ignore rules keep out of commits: their owner may not know of the rule. */
+/** Lists the files that ignore rules keep out of commits: their owner may not know about the rule. */
 import { join } from 'node:path'
 import { type Git, GitError } from './git.ts'
 import type { IgnoredFiles } from './protocol.ts'
 
-/** A list takes no longer, and looks at no more files; it is a help and no more. */
+/** Limits of a list, which is only a convenience. */
 const LIST_MS = 20_000
 const MOST_FILES = 10_000
 const MOST_RULES = 50
 
-/** The ignored files and folders, by the rule that ignores them; as far as they can be found out. Needs the mutex. */
+/** The ignored files and folders, by the rule that ignores them, as far as they can be determined. Needs the mutex. */
 export async function ignoredFiles(git: Git): Promise<IgnoredFiles[]> {
   const rules = new Map<string, IgnoredFiles>()
   try {
@@ -32,7 +32,7 @@ export async function ignoredFiles(git: Git): Promise<IgnoredFiles[]> {
   return [...rules.values()]
 }
 
-/** Paths with a zero behind each. A folder that is ignored stands for all in it. */
+/** Paths, each followed by a zero. An ignored folder stands for its contents. */
 async function firstIgnored(git: Git): Promise<Buffer[]> {
   const args = ['ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--directory']
   const paths: Buffer[] = []

@@ -8,7 +8,7 @@ import { agentPaths } from '../paths.ts'
 import { Git } from './git.ts'
 import { putIndex, takeIndex } from './index-file.ts'
 
-test('a copy of an index is not younger than the index', async () => {
+test('a copy of an index is not newer than the index', async () => {
   const home = await mkdtemp(join(tmpdir(), 'index-'))
   const paths = agentPaths(home)
   await mkdir(paths.root, { recursive: true })

@@ -1,6 +1,6 @@
 /**
- * The index that agentd works on is a copy of the agent's: it takes over what git remembers of the files there, no lock
- * of the agent's holds it up, and one that is damaged or lies is replaced.
+ * agentd works on a copy of the agent's index. The copy keeps git's record of the files, is not blocked by the agent's
+ * locks, and replaces an index that is damaged or wrong.
  */
 import { constants, copyFile, lstat, open, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const INDEX_BYTES = 1_073_741_824
 const LOCK_MS = 2000
 const POLL_MS = 20
 
-/** Copies the agent's index. @returns whether it has one. */
+/** Copies the agent's index. @returns whether it exists. */
 export async function takeIndex(git: Git): Promise<boolean> {
   await dropIndex(git)
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
@@ -27,30 +27,30 @@ export async function takeIndex(git: Git): Promise<boolean> {
 }
 
 /**
- * A copy of an index must not be younger than the index. Files that were written in the same second as that, or later,
- * git compares by content: they may have changed once more without a trace in their times and sizes. In a younger copy
- * such a change would never be seen. Whole seconds, as git itself compares: nothing is rounded up.
+ * A copy of an index must not be newer than the index. git compares files that were written in the same second as the
+ * index, or later, by content: they may have changed once more without a trace in their times and sizes. In a newer
+ * copy such a change would never be noticed. Uses whole seconds, as git does, and rounds down.
  */
 async function keepTime(copy: string, mtimeMs: number): Promise<void> {
   const seconds = Math.floor(mtimeMs / 1000)
   await utimes(copy, seconds, seconds)
 }
 
-/** Forgets our index, and the lock of a git that was killed. */
+/** Removes agentd's index, and the lock of a killed git. */
 export async function dropIndex(git: Git): Promise<void> {
   for (const path of [git.index, `${git.index}.lock`]) await rm(path, { force: true })
 }
 
-/** The identity of our index file: git writes a new one when something has changed. */
+/** The identity of agentd's index file: git writes a new file after changes. */
 export async function indexStamp(git: Git): Promise<string> {
   const stats = await lstat(git.index).catch(() => undefined)
   return stats ? `${stats.ino} ${stats.mtimeMs}` : ''
 }
 
 /**
- * Puts our index in the place of the agent's, under git's own lock.
- * @returns whether it could: a git of the agent's that holds the lock is waited for, 2 s at most. The agent's `git status`
- *   is wrong then, until the next time.
+ * Replaces the agent's index with agentd's, under git's own lock.
+ * @returns whether it succeeded: waits at most 2 s for a git of the agent's that holds the lock. Otherwise the agent's
+ *   `git status` is wrong until the next time.
  */
 export async function putIndex(git: Git): Promise<boolean> {
   const lock = join(git.dir, 'index.lock')

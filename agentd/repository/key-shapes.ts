@@ -1,13 +1,13 @@
 /**
- * Shapes of keys in the content of files. Berth has its own list because agentd has no packages (see the README).
- * Each expression takes linear time, and enough of it is literal that prose and code do not match by chance.
+ * Shapes of keys in file contents. Berth has its own list because agentd has no packages (see the README). Each
+ * expression takes linear time, and is literal enough not to match prose and code by chance.
  */
 
-/** Each shape fits into this many characters: pieces of a file overlap by them. */
+/** Each shape fits into this many characters; pieces of a file overlap by them. */
 export const SHAPE_CHARS = 256
 
 const SHAPES: [what: string, shape: RegExp][] = [
-  // A program that looks for keys has the header in quotes.
+  // A program that searches for keys has the header in quotes.
   ['a private key', /-{4,5} ?BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}(?![-"'`])/],
   ['a private key', /PuTTY-User-Key-File-\d/],
   ['a private key', /AGE-SECRET-KEY-1[0-9A-Z]{20}/],
@@ -17,7 +17,7 @@ const SHAPES: [what: string, shape: RegExp][] = [
   ['a key of Tavily', /\btvly-(?:dev-|prod-)?[A-Za-z0-9]{20}/],
   ['a token of Hugging Face', /\bhf_[A-Za-z0-9]{30}/],
   ['a key of Google', /\b(?:AIza[\w-]{35}|GOCSPX-[\w-]{20}|ya29\.[\w-]{20})/],
-  // AWS ends the keys of its documentation with EXAMPLE.
+  // AWS ends its documentation keys with EXAMPLE.
   ['a key of AWS', /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b(?<!EXAMPLE)/],
   [
     'a key of AWS',
@@ -45,9 +45,9 @@ const SHAPES: [what: string, shape: RegExp][] = [
   ['a token of Vault', /\bhv[sb]\.[\w-]{24}/],
 ]
 
-/** All of them: almost every text has none, and is read once. */
+/** All of them: most texts contain none, and are read only once. */
 const ANY = new RegExp(SHAPES.map(([, { source }]) => source).join('|'))
 
-/** Names the kind of the first key in a text, for people; undefined if it has none. */
+/** The kind of the first key in a text, for people; undefined if it has none. */
 export const keyIn = (text: string): string | undefined =>
   ANY.test(text) ? SHAPES.find(([, shape]) => shape.test(text))?.[0] : undefined

@@ -1,4 +1,4 @@
-/** The agent's repository as a folder: made where it is missing, mended where agentd or git was killed in it. */
+/** Creates the agent's repository folder if it is missing, and repairs it after agentd or git was killed. */
 import type { Dirent } from 'node:fs'
 import { lstat, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,13 +12,13 @@ const CONFIG =
   '[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n'
 
 /**
- * Makes what is missing of the agent's `.git` (gitrepository-layout): all of it at first, and when the agent has deleted
- * it. By hand, as `git init` would read what the agent has put there.
+ * Creates the missing parts of the agent's `.git` (gitrepository-layout): everything at first, or after the agent has
+ * deleted it. Does not use `git init`, which would read whatever the agent has put there.
  */
 export async function ensureRepository(git: Git, log: Log): Promise<void> {
   if (!(await lstat(join(git.own, 'config')).catch(() => undefined))) await git.prepare()
   const stats = await lstat(git.dir).catch(() => undefined)
-  if (stats && !stats.isDirectory()) await setAside(git, log, 'it is no folder')
+  if (stats && !stats.isDirectory()) await setAside(git, log, 'it is not a folder')
   for (const folder of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags', 'info'])
     await makeFolders(join(git.dir, folder))
   await writeFile(join(git.dir, 'config'), CONFIG, { flag: 'wx' }).catch(unlessThere)
@@ -28,12 +28,14 @@ export async function ensureRepository(git: Git, log: Log): Promise<void> {
   await rename(part, join(git.dir, 'HEAD'))
 }
 
-/** Moves a repository that cannot be used away: what is left of its history may still be wanted by somebody. */
+/** Moves an unusable repository aside: somebody may still want the rest of its history. */
 export async function setAside(git: Git, log: Log, reason: string): Promise<void> {
   const place = `${git.own}-damaged`
   await rm(place, { recursive: true, force: true })
   await rename(git.dir, place)
-  log.warn(`the agent's repository cannot be used (${reason}): it begins anew, the old one is ${place}`)
+  log.warn(
+    `the agent's repository cannot be used (${reason}): a new one replaces it, the old one is ${place}`,
+  )
 }
 
 /** Files that a killed process was writing, by folder. */
@@ -45,8 +47,8 @@ const LEFTOVERS: [folder: string, recursive: boolean, name: RegExp][] = [
 ]
 
 /**
- * Removes the locks and half-written files of those who were killed, and FIFOs, on which git would wait; nothing else may
- * run in the repository.
+ * Removes locks and incomplete files of killed processes, and FIFOs, which would block git. Nothing else may run in the
+ * repository.
  */
 export async function removeLeftovers(git: Git): Promise<void> {
   for (const [folder, recursive, pattern] of LEFTOVERS) {
@@ -59,7 +61,7 @@ export async function removeLeftovers(git: Git): Promise<void> {
 /** Objects and packs that git is writing. */
 const HALF_WRITTEN = /^tmp_(obj|pack)_/
 
-/** Has git write objects. What it has half written when it fails is removed: on a full disk it would keep it full. */
+/** Makes git write objects. Removes incomplete ones if it fails: on a full disk they would keep the disk full. */
 export async function writeObjects<T>(git: Git, write: () => Promise<T>): Promise<T> {
   const startedAt = Date.now()
   try {
@@ -74,7 +76,7 @@ export async function writeObjects<T>(git: Git, write: () => Promise<T>): Promis
   }
 }
 
-/** True for a repository whose HEAD git accepts. */
+/** True if git accepts the repository's HEAD. */
 async function hasHead(git: Git): Promise<boolean> {
   const path = join(git.dir, 'HEAD')
   const stats = await lstat(path).catch(() => undefined)

@@ -7,9 +7,9 @@ import type { CommitRequest } from './protocol.ts'
 const NAME = 'manifest.json'
 
 /**
- * Brings `skills` and `secrets` of the agent's manifest.json up to date; all other parts, and other fields of an entry,
- * stay. A declared secret stays also where none is attached: the agent needs it. A manifest that is missing, or is no JSON
- * object, stays as it is.
+ * Updates `skills` and `secrets` in the agent's manifest.json; all other parts, and other fields of an entry, stay. A
+ * declared secret stays even if none is attached, because the agent needs it. A manifest that is missing, or is not a
+ * JSON object, stays unchanged.
  */
 export async function updateManifest(
   root: string,
@@ -43,7 +43,7 @@ async function readManifest(root: string): Promise<string | undefined> {
   return buffer.toString('utf8', 0, bytesRead)
 }
 
-/** The new text appears as a whole, or not at all. */
+/** The new text appears completely, or not at all. */
 async function replace(root: string, text: string): Promise<void> {
   await using folder = await makeFolder(root, [])
   const part = inFolder(folder, `.${randomUUID()}.part`)

@@ -2,7 +2,7 @@ import { endOf, type Git, GitError, killGit, type RunOptions } from './git.ts'
 
 const TIMEOUT_MS = 600_000
 
-/** An object's content, to be read to its end before the next object is asked for. */
+/** An object's content; read it to its end before asking for the next object. */
 export interface StoredObject {
   id: string
   type: string
@@ -11,9 +11,9 @@ export interface StoredObject {
 }
 
 /**
- * Reads objects, in this order, a chunk at a time.
- * @param ids 40 hex digits each. @param options.timeoutMs of all together.
- * @throws GitError also for one that is not there.
+ * Reads objects in order, one chunk at a time.
+ * @param ids 40 hex digits each. @param options.timeoutMs for all of them together.
+ * @throws GitError, including for one that does not exist.
  */
 export async function* readObjects(
   git: Git,

@@ -1,4 +1,4 @@
-/** Check of a push to the branch that the agent works on: whether it may become the files there. */
+/** Checks a push to the branch that the agent works on: whether it may become the files there. */
 import { isUtf8 } from 'node:buffer'
 import { checkManifest, MANIFEST_BYTES } from '../manifest-check.ts'
 import type { Confidential } from './confidential.ts'
@@ -6,31 +6,34 @@ import { type Git, GitError } from './git.ts'
 import { NOTHING, rawDiff } from './raw-diff.ts'
 import { EMPTY_TREE, idsOf, NO_COMMIT } from './repository.ts'
 
-/** Paths that one refusal names. */
+/** Maximum number of paths in one refusal. */
 export const NAMED = 10
 const SCANNED_AT_ONCE = 1000
-/** Longest name and longest path on Linux (limits.h), in bytes: git has longer ones, and could not check them out. */
+/**
+ * The longest name and the longest path on Linux (limits.h), in bytes: git allows longer ones, but could not check them
+ * out.
+ */
 const NAME_BYTES = 255
 const PATH_BYTES = 3500
 
-/** The change of one ref that a client asks for. Zeros stand for no commit. */
+/** The change of one ref that a client requests. Zeros stand for no commit. */
 export interface RefUpdate {
   old: string
   new: string
   ref: string
 }
 
-/** The branch that HEAD names; null where it names a commit. */
+/** The branch that HEAD names; null if it names a commit. */
 export async function currentBranch(git: Git): Promise<string | null> {
   const { code, stdout } = await git.attempt(['symbolic-ref', '--quiet', 'HEAD'])
   return code === 0 ? stdout.toString('utf8').trim() : null
 }
 
 /**
- * Looks at what a push makes of the current branch.
- * @param options.head the commit of the branch now; null where it has none.
+ * Checks what a push does to the current branch.
+ * @param options.head the branch's current commit; null if it has none.
  * @param options.env where git finds the new objects, which are in no repository yet.
- * @returns why it is refused, in lines for people; empty when it is not.
+ * @returns why it is refused, in lines for people; empty if it is not.
  */
 export async function checkPush(
   git: Git,
@@ -41,7 +44,7 @@ export async function checkPush(
   const branch = update.ref.replace('refs/heads/', '')
   if (update.new === NO_COMMIT) return [`${branch} cannot be deleted: it is what the agent works on.`]
   if (update.old !== (head ?? NO_COMMIT))
-    return [`The agent has committed to ${branch} meanwhile: git pull, then push again.`]
+    return [`The agent has committed to ${branch} in the meantime: git pull, then push again.`]
   if (head !== null && !(await isAncestor(git, head, update.new, env)))
     return [`${branch} has diverged from the agent's: git pull, then push again.`]
   return await checkFiles(git, { from: head ?? EMPTY_TREE, to: update.new, env, confidential })
@@ -87,7 +90,7 @@ async function checkFiles(
   const blobs = [...byBlob.keys()]
   for (let at = 0; at < blobs.length; at += SCANNED_AT_ONCE) {
     const part = blobs.slice(at, at + SCANNED_AT_ONCE)
-    // New ones are for the check of the history; these are of other branches of the agent's.
+    // The history check handles new blobs; these belong to other branches of the agent.
     const known = await idsOf(git, part)
     const old = part.filter((_, i) => known[i] !== null)
     const found = await confidential.find(git, old)
@@ -102,7 +105,7 @@ async function checkFiles(
   return manifest === undefined ? [] : await checkManifestBlob(git, manifest, env)
 }
 
-/** A line for people. @param place a path, or what else has it. */
+/** A line for people. @param place a path, or another place with the finding. */
 export const refusal = (place: string, reason: string): string => `${place}: ${reason}.`
 
 const isTooLong = (path: string): boolean =>

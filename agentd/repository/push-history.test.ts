@@ -1,4 +1,4 @@
-/** The check of a push's objects, on a real repository without agentd. */
+/** Checks a push's objects, on a real repository without agentd. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -49,7 +49,7 @@ test('only objects that no ref leads to are checked [report: pushed secrets]', a
   const second = commitOf('notes', 'clean', first)
   const line = `notes in commit ${first.slice(0, 10)}: it has the value of one of the agent’s secrets.`
   assert.deepEqual(await check(second), [line])
-  // Berth's own refs lead no client anywhere.
+  // Clients cannot reach anything through Berth's own refs.
   run(['update-ref', 'refs/berth/kept/1', first])
   assert.deepEqual(await check(second), [line])
   run(['update-ref', 'refs/heads/old', first])
@@ -60,9 +60,6 @@ test('only objects that no ref leads to are checked [report: pushed secrets]', a
 test('a push that takes too long to check is refused with advice [report: pushed secrets]', async (t) => {
   const { check, commitOf } = await open(t)
   const [line, ...more] = await check(commitOf('a', 'a'), 0)
-  assert.match(
-    line ?? '',
-    /^The push is too large to be looked through within 0 s: push fewer commits at a time/,
-  )
+  assert.match(line ?? '', /^The push is too large to be checked within 0 s: push fewer commits at a time/)
   assert.deepEqual(more, [])
 })

@@ -1,6 +1,6 @@
 /**
- * Checks all objects of a push, on any branch or tag: a clone gets every one of them, also a file that a later commit
- * removes.
+ * Checks all objects of a push, on any branch or tag: a clone gets every one of them, including files that a later
+ * commit removes.
  */
 import { type Confidential, exceptionsIn, GITIGNORE_BYTES } from './confidential.ts'
 import { type Git, GitError, type RunOptions } from './git.ts'
@@ -8,9 +8,9 @@ import { NAMED, type RefUpdate, refusal } from './push-check.ts'
 import { changesOf, NOTHING } from './raw-diff.ts'
 import { idsOf, NO_COMMIT } from './repository.ts'
 
-/** Objects that one process looks through. */
+/** Objects that one process searches. */
 const AT_ONCE = 1000
-/** The longest look at a push. All other changes of the repository wait for it, and so does the client. */
+/** Time limit for checking a push. All other changes of the repository wait for it, and so does the client. */
 const LOOK_MS = 240_000
 
 interface Options {
@@ -21,7 +21,7 @@ interface Options {
   lookMs?: number
 }
 
-/** Exceptions in the `.gitignore` of what is pushed. */
+/** Exceptions in the pushed `.gitignore`. */
 export async function pushedExceptions(
   git: Git,
   updates: RefUpdate[],
@@ -45,8 +45,8 @@ export async function pushedExceptions(
 }
 
 /**
- * Looks through the objects that no ref of the agent leads to yet.
- * @returns why the push is refused, in lines for people; empty when it is not.
+ * Searches the objects that no ref of the agent leads to yet.
+ * @returns why the push is refused, in lines for people; empty if it is not.
  * @throws GitError
  */
 export async function checkHistory(git: Git, updates: RefUpdate[], options: Options): Promise<string[]> {
@@ -67,7 +67,7 @@ export async function checkHistory(git: Git, updates: RefUpdate[], options: Opti
     // A timer may fire a moment early.
     if (!(error instanceof GitError) || performance.now() < until - 100) throw error
     const parts = 'push fewer commits at a time, for instance git push <remote> <commit>:<branch>.'
-    return [`The push is too large to be looked through within ${lookMs / 1000} s: ${parts}`]
+    return [`The push is too large to be checked within ${lookMs / 1000} s: ${parts}`]
   }
 }
 
@@ -108,11 +108,14 @@ async function lookThrough(git: Git, tips: string[], options: Options, until: nu
 
 interface NewObject {
   id: string
-  /** A path at which it is, empty for the top folder and for a tag; undefined for a commit. */
+  /** A path of the object, empty for the top folder and for a tag; undefined for a commit. */
   place: string | undefined
 }
 
-/** For `rev-list`, with tips on stdin: what none of the agent's branches and tags leads to. Refs of Berth's own are hidden. */
+/**
+ * For `rev-list`, with tips on stdin: objects that none of the agent's branches and tags leads to. Hides Berth's own
+ * refs.
+ */
 const NEW = ['--stdin', '--not', '--exclude=refs/berth/*', '--all']
 
 /** The objects that a push adds: commits first. */
@@ -128,7 +131,7 @@ async function* newObjects(git: Git, tips: string[], options: RunOptions): Async
   }
 }
 
-/** Names an object so that people find it. */
+/** Names an object so that people can find it. */
 async function nameOf(
   git: Git,
   tips: string[],
@@ -140,12 +143,12 @@ async function nameOf(
   const input = tips.map((tip) => `${tip}\n`).join('')
   const log = ['log', '--format=%H', `--find-object=${id}`, ...NEW]
   const commits = await git.attempt(log, { ...options, input })
-  // The oldest of them has added it.
+  // The oldest commit has added it.
   const commit = commits.stdout.toString('latin1').trim().split('\n').at(-1)
   return commit ? `${place} in commit ${commit.slice(0, 10)}` : place
 }
 
-/** The objects to which created and moved refs lead. */
+/** The objects that created and moved refs lead to. */
 const tipsOf = (updates: RefUpdate[]): string[] => [
   ...new Set(updates.flatMap(({ new: id }) => (id === NO_COMMIT ? [] : [id]))),
 ]

@@ -1,6 +1,6 @@
 /**
- * A push to the branch that the agent works on: checked, taken, and brought into the working tree. A record on disk says
- * what is under way, so that whoever comes after an agentd that was killed finishes it.
+ * Checks a push to the branch that the agent works on, accepts it, and brings it into the working tree. A record on
+ * disk describes the push in progress, so that the next agentd finishes it if this one is killed.
  */
 import { constants, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -17,7 +17,7 @@ import { rawDiff } from './raw-diff.ts'
 import { headOf, isId, type Repository } from './repository.ts'
 
 const COMMANDS_BYTES = 1_048_576
-/** From our consent to the end of git: it has the objects, and moves a few refs. */
+/** From agentd's consent to the end of git, which has the objects and moves a few refs. */
 const TAKE_MS = 60_000
 /** The end of the hook's question. */
 const END = '\nend\n'
@@ -26,9 +26,9 @@ const CHECKOUT_MS = 300_000
 export class Pushes {
   readonly #repository: Repository
   readonly #committer: Committer
-  /** The push that is under way, from before the ref moves until the working tree has followed. */
+  /** The push in progress, from before the ref moves until the working tree has followed. */
   readonly #underWay: DurableRecord<RefUpdate>
-  /** The newest commit that was pushed, until the worker has taken it over. */
+  /** The newest pushed commit, until the worker has applied it. */
   readonly #pushed: DurableRecord<{ commit: string }>
 
   constructor(repository: Repository, committer: Committer) {
@@ -39,7 +39,7 @@ export class Pushes {
     this.#pushed = new DurableRecord({ path: join(folder, 'pushed.json'), isValid: isPushed })
   }
 
-  /** The commit that was pushed and not taken over, as long as it is part of HEAD; null otherwise. */
+  /** The commit that was pushed and not applied, as long as it is part of HEAD; null otherwise. */
   async pushed(): Promise<string | null> {
     const { git } = this.#repository
     const { commit } = (await this.#pushed.read()) ?? {}
@@ -48,14 +48,14 @@ export class Pushes {
     return code === 0 ? commit : null
   }
 
-  /** The worker has taken `commit` over. */
+  /** The worker has applied `commit`. */
   async taken(commit: string): Promise<void> {
     if ((await this.#pushed.read())?.commit === commit) await this.#pushed.clear()
   }
 
   /**
-   * Answers the hook of a receive-pack that was just started; resolves when that has ended and the working tree has
-   * followed. The mutex is taken when the client has sent everything, not before: it may be slow.
+   * Answers the hook of a receive-pack that has just started; resolves when that has ended and the working tree has
+   * followed. Takes the mutex only when the client has sent everything, because it may be slow.
    */
   async attend(child: GitProcess, ended: ReturnType<typeof endOf>): Promise<void> {
     const { mutex, log } = this.#repository
@@ -71,20 +71,20 @@ export class Pushes {
         const refusal = await this.#decide(question)
         talk.write(refusal.length > 0 ? `${refusal.join('\n')}\nrefused\n` : 'accepted\n')
       } catch (error) {
-        log.error(`a push could not be looked at: ${(error as Error).message}`)
-        talk.write('The agent could not look at this push: try again later.\nrefused\n')
+        log.error(`a push could not be checked: ${(error as Error).message}`)
+        talk.write('The agent could not check this push: try again later.\nrefused\n')
       }
       const timer = setTimeout(() => killGit(child), TAKE_MS)
       await ended
       clearTimeout(timer)
-      // The client has its answer already; whatever comes next here tries again.
+      // The client already has its response; the next operation here tries again.
       await this.finish().catch((error) => log.error(`a push could not be checked out: ${error.message}`))
     })
   }
 
   /**
-   * Brings what is under way to its end: the working tree follows where the ref has moved. To be called with the mutex,
-   * before anything else is done there.
+   * Finishes the push in progress: the working tree follows if the ref has moved. Call it with the mutex, before
+   * anything else there.
    * @throws GitError
    */
   async finish(): Promise<void> {
@@ -97,8 +97,8 @@ export class Pushes {
       await this.#pushed.write({ commit: update.new })
       if (head === update.new)
         await this.#checkOut(update).catch((error) => {
-          // For want of space or time it may do better. Else it never will, and must not stop all that comes after:
-          // the next commit shows what is not there.
+          // A lack of space or time may pass. Any other failure is permanent, and must not block later operations: the
+          // next commit shows what is missing.
           if (!(error instanceof GitError) || error.exitCode === null || /No space|quota/.test(error.message))
             throw error
           this.#repository.log.error(`a push could not be checked out: ${error.message}`)
@@ -107,7 +107,7 @@ export class Pushes {
     await this.#underWay.clear()
   }
 
-  /** @returns why it is refused, in lines for people; empty when it is not: then it is under way. */
+  /** @returns why it is refused, in lines for people; empty if it is accepted, and now in progress. */
   async #decide({ updates, env }: Question): Promise<string[]> {
     const { git } = this.#repository
     await this.finish()
@@ -120,15 +120,15 @@ export class Pushes {
     if (problems.length > 0 || !update) return problems
     const dryRun = await this.#follow(update, { env, extra: ['--dry-run'] })
     if (dryRun.code !== 0) {
-      // Commits what is in the way, so that the next pull gets it.
+      // Commits the conflicting changes, so that the next pull gets them.
       await this.#committer.commit(syncMessage())
-      return ['The agent has changed the same files meanwhile: git pull, then push again.']
+      return ['The agent has changed the same files in the meantime: git pull, then push again.']
     }
     await this.#underWay.write(update)
     return []
   }
 
-  /** Moves the working tree from one commit to the next; files that differ from both are in the way, and stay. */
+  /** Moves the working tree from one commit to the next; files that differ from both are in conflict, and stay. */
   async #follow(
     update: RefUpdate,
     { env = {}, extra = [] }: { env?: Record<string, string>; extra?: string[] } = {},
@@ -143,12 +143,12 @@ export class Pushes {
     const { git, log } = this.#repository
     const followed = await this.#follow(update)
     if (followed.code !== 0 && !(await this.#isCheckedOut(update))) {
-      // Changed since the check, or half checked out by one who was killed.
+      // Changed since the check, or partly checked out by a killed process.
       await addAll(git)
       const tree = await git.line(['write-tree'])
       const kept = await git.line(['commit-tree', tree, '-p', update.old], { input: 'What a push found\n' })
       await git.run(['update-ref', keptRef(kept), kept])
-      // Only what the push changes: the rest is the agent's, and goes on.
+      // Only what the push changes: everything else belongs to the agent, and stays.
       const both = await this.#merge(update, tree)
       await git.run(['read-tree', '--reset', '-u', both], { timeoutMs: CHECKOUT_MS })
       await git.run(['read-tree', '-m', update.new])
@@ -157,7 +157,7 @@ export class Pushes {
     await putIndex(git)
   }
 
-  /** @returns a tree with what a push changes as the push has it, and all else as in `tree`. */
+  /** @returns a tree with the push's changes, and everything else from `tree`. */
   async #merge(update: RefUpdate, tree: string): Promise<string> {
     const { git } = this.#repository
     const lines: Buffer[] = []
@@ -172,7 +172,7 @@ export class Pushes {
     return git.line(['write-tree'], { env })
   }
 
-  /** True when the files that the push changes are there already: then only the record of the push is missing. */
+  /** True if the files that the push changes are already there: then only the record of the push is missing. */
   async #isCheckedOut(update: RefUpdate): Promise<boolean> {
     const { git } = this.#repository
     const changed = new Set<string>()
@@ -190,23 +190,23 @@ export function syncMessage(): string {
   return `sync: ${new Date().toISOString().replace(/\.\d+Z$/, '+00:00')}`
 }
 
-/** Our index becomes that of a commit, with what git knows of the files. */
+/** Sets agentd's index to a commit, with git's record of the files. */
 async function indexOf(git: Git, commit: string): Promise<void> {
   if (!(await takeIndex(git)) || (await git.attempt(['read-tree', '-m', commit])).code !== 0) {
     await dropIndex(git)
     await git.run(['read-tree', commit])
   }
-  // Fails where files differ, which is no failure here.
+  // It fails if files differ, which is not an error here.
   await git.attempt(['update-index', '-q', '--refresh'])
 }
 
 interface Question {
   updates: RefUpdate[]
-  /** For git to find the objects that were pushed. */
+  /** Where git finds the pushed objects. */
   env: Record<string, string>
 }
 
-/** Reads what the hook asks; undefined when it makes no sense. */
+/** Parses the hook's question; undefined if it is malformed. */
 async function readQuestion(talk: Duplex): Promise<Question | undefined> {
   let text = ''
   for await (const chunk of talk.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
@@ -220,7 +220,7 @@ async function readQuestion(talk: Duplex): Promise<Question | undefined> {
     return { old, new: commit, ref }
   })
   if (!updates.every(isUpdate)) return
-  // Nothing comes with a push that only deletes.
+  // A push that only deletes brings no objects.
   const env = { GIT_OBJECT_DIRECTORY: objects, GIT_ALTERNATE_OBJECT_DIRECTORIES: alternates }
   return { updates, env: objects === '' ? {} : env }
 }
@@ -236,12 +236,12 @@ function isPushed(value: unknown): value is { commit: string } {
 
 const MAX_BYTES = 4096
 
-/** A small JSON file that is there as a whole, or not at all, whenever agentd or the machine stops. */
+/** A small JSON file that exists completely or not at all, whenever agentd or the machine stops. */
 class DurableRecord<T> {
   readonly #path: string
   readonly #isValid: (value: unknown) => value is T
 
-  /** @param options.isValid what the agent has written there instead counts as nothing. */
+  /** @param options.isValid anything else that the agent has written there counts as nothing. */
   constructor(options: { path: string; isValid: (value: unknown) => value is T }) {
     this.#path = options.path
     this.#isValid = options.isValid
@@ -249,7 +249,7 @@ class DurableRecord<T> {
 
   async read(): Promise<T | undefined> {
     try {
-      // A FIFO would hold up whoever opens it.
+      // A FIFO would block its reader.
       await using file = await open(this.#path, constants.O_RDONLY | constants.O_NONBLOCK)
       const stats = await file.stat()
       if (!stats.isFile() || stats.size > MAX_BYTES) return undefined

@@ -2,23 +2,24 @@ import type { Git, RunOptions } from './git.ts'
 
 /** A path whose content or mode differs. */
 export interface RawChange {
-  /** Modes in six octal digits, {@link NOTHING} where there is nothing. */
+  /** Modes in six octal digits, {@link NOTHING} if there is nothing. */
   modeBefore: string
   mode: string
-  /** Ids, all zeros where there is nothing. */
+  /** Ids, all zeros if there is nothing. */
   blobBefore: string
   blob: string
-  /** Path in git's bytes, which may be no UTF-8; a part of a larger buffer. */
+  /** Path in git's bytes, which may not be UTF-8; part of a larger buffer. */
   path: Buffer
 }
 
 const COLON = 0x3a
 
-/** The mode of what is not there. */
+/** The mode of a missing entry. */
 export const NOTHING = '000000'
 
 /**
- * Lists the changes of commits; for a merge, the files that differ from all parents. So a history names every file once.
+ * Lists the changes of commits; for a merge, the files that differ from all parents. So a history names every file
+ * once.
  * @throws GitError
  */
 export async function* changesOf(

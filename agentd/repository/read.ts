@@ -12,10 +12,10 @@ import { EMPTY_TREE, exists, isId } from './repository.ts'
 
 const MAX_BLOBS = 1000
 const BLOBS_MS = 600_000
-/** Paths whose sizes are asked for at once. */
+/** Number of paths whose sizes are requested at once. */
 const AT_ONCE = 1000
 const MAX_BYTES = 67_108_864
-/** Bound of a text. It is held in memory, as its length and `truncated` are headers. */
+/** Limit of a text. It is held in memory, because its length and `truncated` are headers. */
 const TEXT_BYTES = 16_777_216
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
@@ -66,7 +66,7 @@ function isFileMode(mode: string): mode is FileMode {
   return mode === '100644' || mode === '100755' || mode === '120000'
 }
 
-/** @throws AgentdError not_found where one is not there, or is no blob. */
+/** @throws AgentdError not_found if one does not exist, or is not a blob. */
 async function sizesOf(git: Git, blobs: string[]): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
   if (blobs.length === 0) return sizes
@@ -88,7 +88,7 @@ export async function sendBlobs(git: Git, call: Call): Promise<undefined> {
   const { res } = call
   res.writeHead(200, { 'content-type': 'application/octet-stream' })
   if (blobs.length > 0) {
-    // Git's own output is the answer: its chunks are passed on as they are.
+    // Git's own output is the response: its chunks are forwarded unchanged.
     const args = ['cat-file', '--batch=%(objectname) %(objectsize)']
     const options = { input: `${blobs.join('\n')}\n`, timeoutMs: BLOBS_MS }
     for await (const chunk of git.chunks(args, options)) await write(res, chunk)
@@ -114,7 +114,7 @@ export async function sendFiles(git: Git, { url, res }: Call): Promise<undefined
 async function* fileLines(git: Git, commit: string): AsyncGenerator<Buffer> {
   for await (const record of git.records(['ls-tree', '-r', '-z', '--long', commit])) {
     const [, size, path] = /^\d+ blob \S+ +(\d+)\t([\s\S]*)$/.exec(record.toString('utf8')) ?? []
-    // Line breaks in names are replaced: each line is one file.
+    // Line breaks in names are replaced, so that each line is one file.
     if (path !== undefined) yield Buffer.from(`${size} ${path.replace(/[\r\n]/g, '?')}\n`)
   }
 }
@@ -164,7 +164,7 @@ async function sendLines(res: ServerResponse, most: number, text: AsyncIterable<
   res.end(body)
 }
 
-/** Resolves when more may be written. @throws when the client has gone. */
+/** Resolves when more may be written. @throws if the client has disconnected. */
 async function write(res: ServerResponse, chunk: Buffer): Promise<void> {
   if (res.destroyed) throw new Error('the client has gone')
   if (res.write(chunk)) return
@@ -180,13 +180,13 @@ async function write(res: ServerResponse, chunk: Buffer): Promise<void> {
   }
 }
 
-/** The id of a commit that must be there. */
+/** The id of a commit that must exist. */
 export function commitId(value: unknown, name: string): string {
   if (!isId(value)) throw new AgentdError('bad_request', `${name}: must be 40 hex digits`)
   return value
 }
 
-/** The ids of commits in a query; where `from` is not given, it is the empty tree. */
+/** The ids of commits in a query; the empty tree if `from` is not given. */
 function commitsOf<N extends string>({ searchParams }: URL, ...names: N[]): Record<N, string> {
   const idOf = (name: N) =>
     name === 'from' && !searchParams.has(name) ? EMPTY_TREE : commitId(searchParams.get(name), name)
@@ -194,8 +194,8 @@ function commitsOf<N extends string>({ searchParams }: URL, ...names: N[]): Reco
 }
 
 /**
- * Has git work on commits. Only where it fails is it asked whether they are there: each question costs a process.
- * @throws AgentdError not_found where one is not. @throws GitError
+ * Runs git on commits. Checks whether they exist only after a failure, because each check costs a process.
+ * @throws AgentdError not_found if one does not exist. @throws GitError
  */
 async function onCommits<N extends string>(
   git: Git,

@@ -24,7 +24,7 @@ import { adopt, importCommit, reset } from './reset.ts'
 import { Upkeep } from './upkeep.ts'
 
 const COMMIT_BYTES = 1_048_576
-/** A commit has its message, and may have signatures. As much as Berth takes of one. */
+/** A commit has its message, and may have signatures. This is Berth's limit for one commit. */
 const OBJECT_BYTES = 2_097_152
 const MESSAGE_CHARS = 10_000
 const LEFT_OUT = 20
@@ -71,7 +71,7 @@ export class RepositoryService implements Service {
     this.routes = routes.map((route) => ({ ...route, handle: (call) => explained(route.handle(call), disk) }))
   }
 
-  /** Puts right what an agentd that was killed left behind; before anything else runs. */
+  /** Repairs what a killed agentd left behind; before anything else runs. */
   async recover(): Promise<void> {
     const { git, log } = this.#repository
     try {
@@ -80,11 +80,11 @@ export class RepositoryService implements Service {
       await takeIndex(git)
       await this.#pushes.finish()
     } catch (error) {
-      log.error(`the agent's repository could not be looked through: ${(error as Error).message}`)
+      log.error(`the agent's repository could not be checked: ${(error as Error).message}`)
     }
   }
 
-  /** Makes the repository where there is none. */
+  /** Creates the repository if there is none. */
   async make(): Promise<void> {
     const { git, log, mutex } = this.#repository
     await mutex.run(() => ensureRepository(git, log))
@@ -93,7 +93,7 @@ export class RepositoryService implements Service {
   async #status(): Promise<RepositoryStatus> {
     let head = await headOf(this.#repository.git)
     if (head === null) {
-      // A folder that git does not take for a repository would seem to have lost its commits.
+      // A folder that git does not accept as a repository would seem to have lost its commits.
       await this.make()
       head = await headOf(this.#repository.git)
     }
@@ -119,7 +119,7 @@ export class RepositoryService implements Service {
         reasons: named.map(({ reason }) => reason),
         more: leftOut.length - named.length,
         ignored: await ignoredFiles(git),
-        // The commit is made: a list that git does not finish counts as left out.
+        // The commit exists: an unfinished list counts as left out.
         extras: await readExtras(this.#repository).catch((error) => {
           if (!(error instanceof GitError)) throw error
           return { folders: [], modes: [], refs: [], more: 1 }
@@ -135,7 +135,7 @@ export class RepositoryService implements Service {
     return { body: {} }
   }
 
-  /** Runs one change at a time, on a repository in which no push is half done. */
+  /** Runs one change at a time, on a repository without an unfinished push. */
   #change<T>(work: () => Promise<T>): Promise<T> {
     return this.#repository.mutex.run(async () => {
       await this.#pushes.finish()
@@ -188,7 +188,7 @@ function checkCommit(request: CommitRequest): CommitRequest {
   return { message, manifest }
 }
 
-/** Says what git's failure means to the client. */
+/** Converts git's failures into errors for the client. */
 async function explained<T>(work: Promise<T>, disk: Pick<DiskWatch, 'refusal'>): Promise<T> {
   try {
     return await work

@@ -4,29 +4,29 @@ import type { Log } from '../logs.ts'
 import { type Git, GitError } from './git.ts'
 import { ensureRepository, setAside } from './layout.ts'
 
-/** The agent's repository, as its parts here share it. */
+/** The agent's repository, as shared by the modules of this folder. */
 export interface Repository {
   git: Git
   /** The working tree: the agent's root. */
   root: string
   log: Log
-  /** For whatever changes the repository or its working tree. */
+  /** For everything that changes the repository or its working tree. */
   mutex: Mutex
   /** Values that must not get into a commit. */
   secrets(): Iterable<string>
-  /** True once {@link secrets} are known: an agentd that has just started has not been told. */
+  /** True once {@link secrets} are known: an agentd that has just started has not received them. */
   knowsSecrets(): boolean
 }
 
-/** @throws AgentdError not_ready where a commit could have secrets in it that nobody looks for. */
+/** @throws AgentdError not_ready if a commit could contain secrets that are not known yet. */
 export function requireSecrets({ knowsSecrets }: Repository): void {
   if (!knowsSecrets()) throw new AgentdError('not_ready', 'the gateway has not been started yet')
 }
 
-/** The empty tree, with which git compares where there is no commit: it knows this tree without having it. */
+/** The empty tree, which git compares with if there is no commit: git knows this tree without storing it. */
 export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 export const NO_COMMIT = '0'.repeat(40)
-/** The newest commit whose tree is known to have nothing in it that must not leave the agent. */
+/** The newest commit whose tree is known to contain nothing that must not leave the agent. */
 export const CHECKED_REF = 'refs/berth/checked'
 
 /** The commit that HEAD names; null before the first one. The repository may be missing altogether. */
@@ -35,7 +35,7 @@ export async function headOf(git: Git): Promise<string | null> {
   return code === 0 ? stdout.toString('utf8').trim() : null
 }
 
-/** The ids of the objects that these names stand for, null where there is none; by one process. */
+/** The ids of the objects with these names, null for missing ones; takes one process. */
 export async function idsOf(
   git: Git,
   names: string[],
@@ -47,13 +47,13 @@ export async function idsOf(
   return names.map((_, i) => /^([0-9a-f]{40}) \w+ \d+$/.exec(lines[i] ?? '')?.[1] ?? null)
 }
 
-/** True for an object of this kind that is there: `commit`, or `tree` of a commit. */
+/** True if an object of this kind exists: `commit`, or `tree` of a commit. */
 export async function exists(git: Git, id: string, type: 'commit' | 'tree'): Promise<boolean> {
   return (await git.attempt(['cat-file', '-e', `${id}^{${type}}`])).code === 0
 }
 
 /**
- * Sees to it that there is a repository whose HEAD can be worked on; to be called with the mutex.
+ * Ensures that there is a repository with a usable HEAD; call it with the mutex.
  * @returns the commit of HEAD, null before the first one.
  */
 export async function openRepository({ git, log }: Repository): Promise<string | null> {
@@ -62,15 +62,15 @@ export async function openRepository({ git, log }: Repository): Promise<string |
   if (commit && tree) return commit
   const head = await headOf(git)
   if (head === null || (await exists(git, head, 'tree'))) return head
-  // The agent has deleted objects. All that refers to them would fail from now on.
-  await setAside(git, log, `the commit ${head} is not in it any more`)
+  // The agent has deleted objects. Everything that refers to them would fail from now on.
+  await setAside(git, log, `it no longer contains the commit ${head}`)
   await ensureRepository(git, log)
   return null
 }
 
 /**
- * Runs `work` again when git fails, as it does while others change what it reads: `attempt` counts from 1.
- * @throws GitError of the last time; at once when git took too long.
+ * Runs `work` again if git fails, as it does while others change what it reads: `attempt` counts from 1.
+ * @throws GitError of the last attempt; at once if git took too long.
  */
 export async function retried<T>(attempts: number, work: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -88,7 +88,7 @@ export function isId(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{40}$/.test(value)
 }
 
-/** Lets one at a time in, in the order in which they came. Whoever is in must be bounded by itself. */
+/** Runs one holder at a time, in order of arrival. Each holder must limit its own time. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve()
 

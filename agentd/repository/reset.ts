@@ -1,4 +1,4 @@
-/** The working tree and HEAD become those of another commit; and commits are made of what came from elsewhere. */
+/** Resets the working tree and HEAD to another commit, and creates commits from imported objects. */
 import { open, readFile, rename, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
@@ -13,11 +13,11 @@ import { exists, NO_COMMIT, openRepository, type Repository, retried } from './r
 
 const ATTEMPTS = 4
 const CHECKOUT_MS = 300_000
-/** The head of a commit, as far as it must be: git itself takes less. */
+/** The required part of a commit's head: git itself accepts less. */
 const COMMIT = /^tree ([0-9a-f]{40})\n(?:parent [0-9a-f]{40}\n)*author .+\ncommitter .+/
 /**
- * Files by which git knows of a merge, cherry-pick or revert under way. `git reset --hard` removes them: the next
- * commit would end it.
+ * Files with which git records a merge, cherry-pick or revert in progress. `git reset --hard` removes them: otherwise
+ * the next commit would end it.
  */
 const UNDER_WAY = [
   'MERGE_HEAD',
@@ -33,17 +33,17 @@ const IMPORT_REF = 'refs/berth/import'
 const IMPORT_MS = 900_000
 
 /**
- * Makes the working tree that of `commit` and has HEAD's branch point to it; to be called with the mutex. What was there
- * is committed first, and stays reachable. HEAD moves last: killed before that, it is a change of the agent's that the
- * next reset saves as well.
- * @throws AgentdError not_found where the commit is not there. @throws GitError
+ * Resets the working tree to `commit` and points HEAD's branch to it; call it with the mutex. Commits the previous
+ * state first, which stays reachable. HEAD moves last: if the process is killed before that, the result is a change of
+ * the agent that the next reset saves, too.
+ * @throws AgentdError not_found if the commit does not exist. @throws GitError
  */
 export async function reset(repository: Repository, committer: Committer, commit: string): Promise<void> {
   const { git } = repository
   const head = await openRepository(repository)
   if (!(await exists(git, commit, 'tree'))) throw new AgentdError('not_found', 'commit: no such commit')
   await retried(ATTEMPTS, async () => {
-    // No HEAD until all is there: by it a first import that was interrupted is known.
+    // No HEAD until all files exist: a missing HEAD marks an interrupted first import.
     const { commit: before } = await committer.commit('sync: before a reset', { aside: head === null })
     if (before === commit) return
     await git.run(['update-ref', keptRef(before), before])
@@ -55,17 +55,17 @@ export async function reset(repository: Repository, committer: Committer, commit
 }
 
 /**
- * Makes a commit out of its text as git has it, whose tree must be there; to be called with the mutex. Where a parent is
- * missing the history begins there, as after a shallow clone.
+ * Creates a commit from its text in git's form, whose tree must exist; call it with the mutex. If a parent is missing
+ * the history begins there, as after a shallow clone.
  * @returns its id.
- * @throws AgentdError bad_request where it is no commit; not_found where its tree is not there. @throws GitError
+ * @throws AgentdError bad_request if it is not a commit; not_found if its tree does not exist. @throws GitError
  */
 export async function adopt(repository: Repository, object: Buffer): Promise<string> {
   const { git } = repository
   await openRepository(repository)
   const head = object.toString('latin1').split('\n\n')[0] as string
   const [, tree] = COMMIT.exec(head) ?? []
-  if (tree === undefined) throw new AgentdError('bad_request', 'object: is no commit')
+  if (tree === undefined) throw new AgentdError('bad_request', 'object: is not a commit')
   if (!(await exists(git, tree, 'tree'))) throw new AgentdError('not_found', 'object: its tree is not there')
   const hash = ['hash-object', '-t', 'commit', '--stdin']
   const { code, stdout, stderr } = await git.attempt(hash, { input: object })
@@ -73,7 +73,7 @@ export async function adopt(repository: Repository, object: Buffer): Promise<str
   const id = stdout.toString('utf8').trim()
   for (const [, parent] of head.matchAll(/^parent ([0-9a-f]{40})$/gm)) {
     if (await exists(git, parent as string, 'commit')) continue
-    // Before the commit itself: one without its parents would be taken for damage.
+    // Before the commit itself: without its parents it would be treated as damaged.
     await beginHistoryAt(git, id)
     break
   }
@@ -81,7 +81,7 @@ export async function adopt(repository: Repository, object: Buffer): Promise<str
   return id
 }
 
-/** Adds a commit to git's `shallow` file, as git does: under its lock. */
+/** Adds a commit to git's `shallow` file, under git's lock. */
 async function beginHistoryAt(git: Git, commit: string): Promise<void> {
   const path = join(git.dir, 'shallow')
   const lock = `${path}.lock`
@@ -100,8 +100,9 @@ async function beginHistoryAt(git: Git, commit: string): Promise<void> {
 }
 
 /**
- * Makes one commit of a git-fast-import stream, on {@link IMPORT_REF}; the working tree stays as it is.
- * @throws AgentdError bad_request for a stream that makes no such commit, or has paths that git would not check out.
+ * Makes one commit from a git-fast-import stream, on {@link IMPORT_REF}; the working tree stays unchanged.
+ * @throws AgentdError bad_request for a stream that makes no such commit, or contains paths that git would not check
+ *   out.
  */
 export async function importCommit(git: Git, body: IncomingMessage, signal: AbortSignal): Promise<Imported> {
   await git.run(['update-ref', '-d', IMPORT_REF])
@@ -111,7 +112,7 @@ export async function importCommit(git: Git, body: IncomingMessage, signal: Abor
   const timer = setTimeout(kill, IMPORT_MS)
   signal.addEventListener('abort', kill, { once: true })
   try {
-    // The exit code of git says why where git ends early.
+    // If git ends early, its exit code gives the reason.
     await pipeline(body, child.stdin).catch(kill)
     const { code, stderr } = await ended
     if (/No space left/.test(stderr)) throw new GitError('fast-import', code, stderr)
@@ -123,7 +124,7 @@ export async function importCommit(git: Git, body: IncomingMessage, signal: Abor
   const found = await git.attempt(['rev-parse', '--quiet', '--verify', `${IMPORT_REF}^{commit}`])
   if (found.code !== 0) throw new AgentdError('bad_request', `fast-import: made no commit on ${IMPORT_REF}`)
   const commit = found.stdout.toString('utf8').trim()
-  // Into an index git takes only paths that it may check out: none of `.git`, none that leads out.
+  // git accepts only paths into an index that it may check out: none of `.git`, none that leads out.
   const read = await git.attempt(['read-tree', commit], { env: { GIT_INDEX_FILE: join(git.own, 'import') } })
   if (read.code === 0) return { commit, tree: await git.line(['rev-parse', `${commit}^{tree}`]) }
   await git.run(['update-ref', '-d', IMPORT_REF])

@@ -1,4 +1,4 @@
-/** Commits that were kept aside are dropped in time and collected, on a real repository. */
+/** Kept commits are dropped in time and collected, on a real repository. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
@@ -19,7 +19,7 @@ const KEPT = 'refs/berth/kept'
 
 async function open(t: TestContext) {
   const home = await mkdtemp(join(tmpdir(), 'berth-upkeep-'))
-  // A look that a test began may still write there.
+  // A check that a test began may still write there.
   t.after(() => rm(home, { recursive: true, maxRetries: 20 }))
   const paths = agentPaths(home)
   await mkdir(paths.root)
@@ -56,7 +56,7 @@ async function open(t: TestContext) {
     keep: (commit: string, daysAgo: number) =>
       run(['update-ref', `${KEPT}/${Date.now() - daysAgo * DAY}-${commit}`, commit]),
     kept: () => run(['for-each-ref', '--format=%(objectname)', KEPT]).split('\n').filter(Boolean).sort(),
-    /** Makes all objects so many days older. */
+    /** Makes all objects this many days older. */
     async age(days: number) {
       const at = new Date(Date.now() - days * DAY)
       for (const path of globSync(join(git.dir, 'objects/**'))) await utimes(path, at, at)
@@ -72,7 +72,7 @@ async function open(t: TestContext) {
   }
 }
 
-test('a commit that was kept for a month is dropped and collected, a younger one and what is staged stay', async (t) => {
+test('a commit kept for a month is collected; younger ones and staged files stay', async (t) => {
   const { age, git, has, keep, kept, make, run, upkeep } = await open(t)
   const head = make('head')
   run(['update-ref', 'HEAD', head.commit])
@@ -117,7 +117,7 @@ test('the month of a commit that an older agentd kept begins now', async (t) => 
   assert.match(keptRef(commit), new RegExp(`^${KEPT}/\\d{13}-${commit}$`))
 })
 
-test('a look that failed is done again by itself, and what was begun before agentd was killed comes to its end', async (t) => {
+test('a failed check is retried, and work begun before agentd was killed is finished', async (t) => {
   const retries: (() => void)[] = []
   const wait = globalThis.setTimeout
   const held = (callback: () => void, ms?: number) =>
@@ -128,7 +128,7 @@ test('a look that failed is done again by itself, and what was begun before agen
   const old = make('old')
   keep(old.commit, 31)
   await age(15)
-  // A git that was killed leaves these files.
+  // A killed git leaves these files.
   for (const name of ['packed-refs.lock', 'packed-refs.new']) await writeFile(join(git.dir, name), '')
   await upkeep.look()
   assert.match(warnings.join(), /^[^,]* again in 30 s: git update-ref: [^,]*packed-refs/)
@@ -136,10 +136,10 @@ test('a look that failed is done again by itself, and what was begun before agen
   await upkeep.look()
   assert.equal(warnings.length, 1)
   await removeLeftovers(git)
-  const again = await until('it is to look again', () => retries[0])
+  const again = await until('a retry is scheduled', () => retries[0])
   again()
   const mark = join(git.dir, 'berth-collect')
-  await until('it has looked again', () => kept().length === 0 && !has(old.commit) && !existsSync(mark))
+  await until('the retry has run', () => kept().length === 0 && !has(old.commit) && !existsSync(mark))
 
   // The refs are dropped, and nothing is collected yet.
   const other = make('other')
@@ -149,7 +149,7 @@ test('a look that failed is done again by itself, and what was begun before agen
   assert.ok(!has(other.commit))
 })
 
-test('upkeep waits until those who have asked for a commit have read it, and is done once for many commits', async (t) => {
+test('upkeep waits until new commits have been read, and runs once for many commits', async (t) => {
   const looks: (() => void)[] = []
   const wait = globalThis.setTimeout
   const held = (callback: () => void, ms?: number) =>
@@ -160,16 +160,16 @@ test('upkeep waits until those who have asked for a commit have read it, and is 
   const old = make('old')
   keep(old.commit, 31)
   for (let i = 0; i < 3; i++) upkeep.soon()
-  const look = await until('it is to look', () => looks[0])
+  const look = await until('a check is scheduled', () => looks[0])
   assert.deepEqual([looks.length, kept()], [1, [old.commit]])
   look()
-  await until('it has looked', () => kept().length === 0)
+  await until('the check has run', () => kept().length === 0)
   assert.ok(has(old.commit))
   upkeep.soon()
-  await until('it is to look again', () => looks[1])
+  await until('the next check is scheduled', () => looks[1])
 })
 
-test('nothing is collected while the agent has further working trees, whose index is not seen', async (t) => {
+test('nothing is collected while the agent has additional working trees', async (t) => {
   const { age, git, has, keep, make, run, upkeep } = await open(t)
   run(['update-ref', 'HEAD', make('head').commit])
   run(['worktree', 'add', '-q', '--detach', join(git.dir, '../../other')])

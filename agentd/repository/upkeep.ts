@@ -1,14 +1,14 @@
-/** Objects are packed from time to time: git's own gc is off, as it knows neither the mutex nor when to run. */
+/** Packs objects from time to time: git's own gc is off, because it knows neither the mutex nor when to run. */
 import { collect, forget, isCollectionDue, planForgetting } from './kept.ts'
 import type { Repository } from './repository.ts'
 
 const MOST_LOOSE = 2000
 const MOST_PACKS = 50
 const REPACK_MS = 600_000
-/** The wait between a failure and the next look; doubled each time, up to {@link MOST_RETRY_MS}. */
+/** The wait between a failure and the next check; doubled each time, up to {@link MOST_RETRY_MS}. */
 export const RETRY_MS = 30_000
 const MOST_RETRY_MS = 3_600_000
-/** A worker reads a new commit first: packing beside that would take half of the machine from it. */
+/** A worker reads a new commit first: packing at the same time would take half of the machine from it. */
 export const SOON_MS = 15_000
 
 export class Upkeep {
@@ -22,7 +22,7 @@ export class Upkeep {
     this.#repository = repository
   }
 
-  /** Looks a quarter of a minute after the first call. */
+  /** Checks a quarter of a minute after the first call. */
   soon(): void {
     this.#soon ??= setTimeout(() => {
       this.#soon = undefined
@@ -31,8 +31,8 @@ export class Upkeep {
   }
 
   /**
-   * Packs objects where there are many, and drops commits that were kept for long enough. Never rejects: nothing is lost
-   * where it fails, and it looks again by itself half a minute later, and ever more rarely.
+   * Packs objects if there are many, and drops kept commits that are old enough. Never rejects: a failure loses
+   * nothing, and the check is repeated half a minute later, then after growing delays.
    */
   async look(): Promise<void> {
     if (this.#isBusy || this.#retry) return
@@ -57,8 +57,8 @@ export class Upkeep {
   }
 
   /**
-   * Packs loose objects, and joins packs so that each is at least twice the next smaller one: few are written anew.
-   * Nothing is dropped, so others may go on meanwhile.
+   * Packs loose objects, and joins packs so that each is at least twice the size of the next smaller one, which
+   * rewrites only a few. Nothing is dropped, so others may continue at the same time.
    */
   async #pack(): Promise<void> {
     const { git } = this.#repository

@@ -43,7 +43,7 @@ export interface AgentdRequest {
   signal?: AbortSignal | undefined
 }
 
-/** The options for connecting a request; `program` is the port behind agentd, unless the request is for agentd itself. */
+/** The options for connecting; `program` is the port behind agentd, unless the request is for agentd itself. */
 type Connecting = RequestOptions & { agentId: string; program?: number | undefined }
 
 /** A connection after switching to WebSocket. */

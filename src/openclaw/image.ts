@@ -127,7 +127,10 @@ async function readNode(docker: Docker, image: string): Promise<{ node: string; 
   })
   try {
     const output = (await container.attach({ stream: true, stdout: true })) as Duplex
-    const late = setTimeout(() => output.destroy(new Error(`${image} does not report its Node version`)), NODE_MS)
+    const late = setTimeout(
+      () => output.destroy(new Error(`${image} does not report its Node version`)),
+      NODE_MS,
+    )
     await container.start()
     return JSON.parse(await text(output).finally(() => clearTimeout(late)))
   } finally {

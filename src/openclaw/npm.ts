@@ -66,10 +66,7 @@ export async function npm(
     if (deadline.aborted)
       throw new EngineError('timeout', `npm did not finish within ${NPM_MS / 60_000} minutes`)
     if (code === NOT_FOUND)
-      throw new EngineError(
-        'failed',
-        'npm was not found: it installs engines and comes with Node.js',
-      )
+      throw new EngineError('failed', 'npm was not found: it installs engines and comes with Node.js')
     if (code !== 0) throw explain(said)
   } finally {
     ended.removeEventListener('abort', end)

@@ -137,10 +137,7 @@ export class DockerRuntime implements SandboxRuntime {
       // Another worker was faster; the next round inspects its container.
       await sleep(POLL_MS, undefined, { signal })
     } while (performance.now() < deadline)
-    throw new SandboxError(
-      'internal',
-      `other workers keep creating and removing the container of ${agentId}`,
-    )
+    throw new SandboxError('internal', `other workers keep creating and removing the container of ${agentId}`)
   }
 
   async start(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox> {

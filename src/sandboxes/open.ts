@@ -68,7 +68,8 @@ async function createKubernetes(config: Config, owner: Owner): Promise<Kubernete
   const namespace = config.BERTH_KUBERNETES_NAMESPACE
   const { BERTH_EGRESS_URL: egressUrl, BERTH_ENGINE_IMAGE: image } = config
   if (!egressUrl) throw new ConfigError('BERTH_EGRESS_URL has to be set: agents have no other way out')
-  if (!image) throw new ConfigError('BERTH_ENGINE_IMAGE has to be set: agents of a cluster run only this image')
+  if (!image)
+    throw new ConfigError('BERTH_ENGINE_IMAGE has to be set: agents of a cluster run only this image')
   return new KubernetesRuntime({
     cluster: new Cluster(config.BERTH_KUBERNETES_CONFIG, namespace),
     owner,

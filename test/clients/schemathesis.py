@@ -101,7 +101,7 @@ REFUSED = [
     (r"^/v0/(templates|files/.*/entries)$", r"pageToken: not a token of this API$", "tokens that a list returned"),
     (r"^/v0/templates", r"^(agentId|gitUrl|ref): (cannot|must) be given", "several fields"),
     (r"^/v0/templates", r"^gitUrl: 127\.0\.0\.1:9 is not on the public internet$", "the allowed git servers"),
-    (r"^/v0/skills", r"^skillCid: (it is no folder of files|its content)|^fileId: is no file", "the content of a CID"),
+    (r"^/v0/skills", r"^skillCid: (it is not a folder of files|its content)|^fileId: is not a file", "the content of a CID"),
     (r"^/v0/agents/.*/skills/", r"cannot be given beside skillCid$", "two fields"),
     (r"^/v0/agents/.*/channels/", r"^(bot|app)Token\b", "the channel of the path"),
     (r"^/v0/agents/.*/(restart|update)$", r"^Invalid version$", "the available versions"),

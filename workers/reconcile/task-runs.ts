@@ -104,10 +104,7 @@ export class TaskRuns {
     } catch (error) {
       if (signal.aborted) return
       this.#notBefore.set(id, performance.now() + FAILED_MS)
-      this.#log.debug(
-        { err: error, agentId: target.agentId },
-        'cannot read the runs of tasks; trying again',
-      )
+      this.#log.debug({ err: error, agentId: target.agentId }, 'cannot read the runs of tasks; trying again')
     }
   }
 

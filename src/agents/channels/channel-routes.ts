@@ -45,7 +45,8 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       id: 'listChannels',
       tag: TAG,
       summary: 'List channels',
-      description: 'Channels that are not configured are null. Tokens are never shown, except for the last characters of each.',
+      description:
+        'Unconfigured channels are null. Tokens are never shown, except for their last characters.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The channels.', body: channelList },
@@ -91,7 +92,7 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       id: 'removeChannel',
       tag: TAG,
       summary: 'Remove a channel',
-      description: 'Also removes its tokens. The gateway restarts without the channel, which is gone even if the restart fails.',
+      description: 'Also removes its tokens. The gateway restarts; the channel is gone even if that fails.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: channelPath,

@@ -51,7 +51,7 @@ const common = {
     .max(1000)
     .optional()
     .describe('Allowed senders, in the channel’s own format: numeric ids for Telegram.'),
-  skipRestart: z.boolean().optional().describe('Saves the change without restarting the gateway, which keeps running without it.'),
+  skipRestart: z.boolean().optional().describe('Saves the change without restarting the gateway.'),
 }
 
 const shape = (channel: Channel) => z.object({ ...tokens[channel], ...common }).partial()
@@ -76,10 +76,7 @@ export const DEFAULTS: Settings = { enabled: true, dmPolicy: 'pairing', allowFro
 /** For the OpenAPI document: which fields apply depends on the channel, see {@link channelChangeOf}. */
 export const channelBody = z
   .looseObject({
-    botToken: z
-      .unknown()
-      .optional()
-      .describe('Telegram, Slack (`xoxb-`), Discord. Unchanged if omitted.'),
+    botToken: z.unknown().optional().describe('Telegram, Slack (`xoxb-`), Discord. Unchanged if omitted.'),
     appToken: z.unknown().optional().describe('Slack (`xapp-`). Unchanged if omitted.'),
     ...common,
   })

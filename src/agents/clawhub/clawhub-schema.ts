@@ -31,7 +31,10 @@ export const skillJson = z.object({
 /** A skill of the hub. */
 const hubSkill = z.object({
   hubSkillId: z.string(),
-  skillCid: z.string().nullable().describe('Its folder on IPFS; null if it is known only after the installation.'),
+  skillCid: z
+    .string()
+    .nullable()
+    .describe('Its folder on IPFS; null if it is known only after the installation.'),
   name: z.string(),
   slug: z.string().describe('`@owner/name`.'),
   description: z.string(),

@@ -36,7 +36,7 @@ describe('skill zips', () => {
   })
   it('paths in a zip cannot leave the folder', async () => {
     for (const name of ['../x', 'a/../../x', '/x', 'a\\..\\x', 'C:/x', 'C:\\x'])
-      await refused(/no good zip/, md, { name, content: 'x' })
+      await refused(/not a valid zip/, md, { name, content: 'x' })
   })
   it('links and devices in a zip are refused', async () => {
     await refused(/link is not a regular file/, md, { name: 'link', content: '/etc/passwd', mode: 0o120777 })
@@ -51,7 +51,7 @@ describe('skill zips', () => {
     await refused(/more than 8388608 bytes/, { name: 'a', content: big }, { name: 'b', content: big })
   })
   it('a zip entry that inflates beyond its stated size is refused', async () => {
-    await refused(/no good zip/, md, { name: 'bomb', content: Buffer.alloc(50_000_000), claimedSize: 10 })
+    await refused(/not a valid zip/, md, { name: 'bomb', content: Buffer.alloc(50_000_000), claimedSize: 10 })
   })
   it('a damaged zip is refused', async () => {
     const good = makeZip([md, { name: 'a', content: 'some text' }])

@@ -79,8 +79,7 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       id: 'listOperatorKeys',
       tag: TAG,
       summary: 'List the keys of the config that belong to the operator',
-      description:
-        'Each start sets these keys again. Writing a config that changes one of them is refused.',
+      description: 'Each start sets these keys again. Writing a config that changes one of them is refused.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The keys.', body: operatorKeys },
@@ -95,7 +94,8 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       id: 'readConfigSchema',
       tag: TAG,
       summary: "Read one key of the config's schema",
-      description: 'The engine’s description of a key and of the keys directly below it, including those of its plugins.',
+      description:
+        'The engine’s description of a key and of those directly below it, including those of plugins.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       query: schemaQuery,
@@ -127,7 +127,11 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       body: newConfig,
       invalidBody: messages.invalidConfig,
-      success: { status: 200, description: 'The config is written; `ETag` contains its new version.', body: written },
+      success: {
+        status: 200,
+        description: 'The config is written; `ETag` contains its new version.',
+        body: written,
+      },
       errors: [412],
       async handle({ agent, body, req }) {
         const seen = seenVersion(req.headers['if-match'])

@@ -25,7 +25,8 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       path: ALL,
       id: 'listConversations',
       summary: 'List conversations',
-      description: 'The latest 200 conversations that were started through these routes; the engine stores them.',
+      description:
+        'The latest 200 conversations that were started through these routes; the engine stores them.',
       scope: 'org:agents:read',
       success: { status: 200, description: 'The conversations, latest first.', body: conversations },
       handle: async ({ agent }) => ({ body: { conversations: await service.list(agent) } }),

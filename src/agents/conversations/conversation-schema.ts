@@ -23,7 +23,13 @@ export const newMessage = z.object({
 })
 
 export const messagesQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(MOST_MESSAGES).default(100).describe('Maximum number of messages.'),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MOST_MESSAGES)
+    .default(100)
+    .describe('Maximum number of messages.'),
   offset: z.coerce
     .number()
     .int()

@@ -129,7 +129,8 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       id: 'updateDomain',
       tag: TAG,
       summary: 'Change where a domain leads',
-      description: 'The name cannot change: delete the domain and add another. Connections through the old target are closed.',
+      description:
+        'The name stays: delete the domain and add another. Connections to the old target are closed.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,

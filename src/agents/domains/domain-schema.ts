@@ -66,7 +66,9 @@ export const domainRecord = z.object({
   status: z.enum(['pending_ownership', 'verified']),
   url: z.string().describe('Its address once it is verified.'),
   cnameTarget: cnameTarget.nullable(),
-  txtName: txtName.nullable().describe('The TXT record that Berth still has to see; null once it is verified.'),
+  txtName: txtName
+    .nullable()
+    .describe('The TXT record that Berth still has to see; null once it is verified.'),
   txtValue: txtValue.nullable(),
   createdAt: z.string(),
   updatedAt: z.string(),

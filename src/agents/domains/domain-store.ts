@@ -93,9 +93,7 @@ async function holdSubdomain(
     WHERE workspace_id = ${workspaceId}::uuid AND subdomain <> ${subdomain}
       AND NOT EXISTS (SELECT FROM domain WHERE subdomain = held.subdomain)`
   if ((held?.former ?? 0) >= MAX_FORMER_SUBDOMAINS)
-    throw badRequest(
-      `subdomain: this workspace has ${MAX_FORMER_SUBDOMAINS} unused names: take one of those`,
-    )
+    throw badRequest(`subdomain: this workspace has ${MAX_FORMER_SUBDOMAINS} unused names: take one of those`)
 }
 
 /** Changes the given fields. @throws ApiError 404 */

@@ -108,7 +108,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       tag: TAG,
       summary: 'Upload a file',
       description:
-        'Stores the file in `uploads` of the workspace. It replaces a file with the same name completely or not at all.',
+        'Stores it in `uploads` of the workspace, and replaces a file of that name completely or not at all.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',

@@ -150,7 +150,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Change how an agent is described',
       description:
-        'Omitted fields stay unchanged; null removes a value. The agent’s own environment changes with its next restart.',
+        'Omitted fields stay unchanged; null removes a value. The agent’s environment changes at its next restart.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: metadataChange,

@@ -55,8 +55,8 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       summary: 'Restart an agent, optionally on another version of its engine',
       description:
         'Restarts the gateway with its current secrets, channels and settings, then runs the `start` script. If ' +
-        'another `version` cannot run the agent (an older one may not read a newer one’s files), the response is 400 ' +
-        'with the reason in `Error-Detail`, and the agent continues on its old version.',
+        'another `version` cannot run the agent (an older one may not read a newer one’s files), the response is ' +
+        '400 with the reason in `Error-Detail`, and the agent continues on its old version.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: restartBody,
@@ -90,7 +90,8 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       id: 'retryScripts',
       tag: TAG,
       summary: 'Run the scripts of an agent again',
-      description: '`build`, then `start`. The response does not wait for them to finish; the agent’s status shows their results.',
+      description:
+        '`build`, then `start`. The response does not wait for them; the agent’s status shows their results.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The scripts are running.', body: launched },

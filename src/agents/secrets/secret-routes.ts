@@ -73,7 +73,8 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       id: 'updateSecret',
       tag: TAG,
       summary: 'Change the value of a secret',
-      description: 'Agents get the new value with their next restart; until then the secret is not `synced` in them.',
+      description:
+        'Agents get the new value with their next restart; until then the secret is not `synced` in them.',
       scope: 'org:agents:write',
       params,
       body: secretChange,

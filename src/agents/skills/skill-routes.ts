@@ -175,8 +175,8 @@ export function skillRoutes(services: AgentServices): Route[] {
       tag: TAG,
       summary: 'Add a version to a skill',
       description:
-        `${CONTENT}\n\n${NEWEST} Agents that use the skill get it through an update. For a CID that the skill ` +
-        'already has, returns that version. 409 if the version’s number is taken, or the content is another skill’s.',
+        `${CONTENT}\n\n${NEWEST} Agents that use the skill get it through an update. For a CID that the skill already ` +
+        'has, returns that version. 409 if the version’s number is taken, or the content is another skill’s.',
       scope: 'org:agents:write',
       params,
       body: newVersion,

@@ -10,7 +10,10 @@ export const snapshot = z.object({
   snapshotCid: z.string().describe('A folder on IPFS: the tree of the commit.'),
   userId: z.string(),
   commitSha: z.string().nullable().describe('The commit in the agent’s git repository.'),
-  changeSummary: z.string().nullable().describe('A readable summary of the changes since the previous snapshot.'),
+  changeSummary: z
+    .string()
+    .nullable()
+    .describe('A readable summary of the changes since the previous snapshot.'),
   contentDiff: z.string().nullable().describe('Unified diff against the previous snapshot, at most 64 KiB.'),
   createdAt: z.string(),
 })

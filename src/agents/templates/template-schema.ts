@@ -57,7 +57,9 @@ export const templateQuery = z.object({
 
 export const templateList = z.object({
   templates: z.array(templateRecord),
-  categories: z.array(z.string()).describe('Of all templates that the caller can see, not only of this page.'),
+  categories: z
+    .array(z.string())
+    .describe('Of all templates that the caller can see, not only of this page.'),
 })
 export const oneTemplate = z.object({ template: templateRecord })
 export const submitted = z.object({ success: z.literal(true), template: templateRecord })

@@ -12,14 +12,19 @@ const FAILURE = 'Failed to read what the agent uses'
 
 const bytes = z.number().nonnegative()
 const usage = z.object({
-  memoryLimitBytes: bytes.nullable().describe('Null if the agent has no limit of its own because it runs as a process.'),
+  memoryLimitBytes: bytes
+    .nullable()
+    .describe('Null if the agent has no limit of its own because it runs as a process.'),
   disk: z.object({ usedBytes: bytes, limitBytes: bytes }),
   samples: z
     .array(
       z.object({
         at: z.string().max(40),
         memoryBytes: bytes.describe('Resident memory of all its processes.'),
-        cpus: z.number().nonnegative().describe('Average number of processors used since the previous sample.'),
+        cpus: z
+          .number()
+          .nonnegative()
+          .describe('Average number of processors used since the previous sample.'),
         diskBytes: bytes,
         processes: z.number().int().nonnegative(),
       }),

@@ -29,7 +29,7 @@ test('an invalid image name is refused', () => {
     'x.test/a:1/..',
     'a?b=c:1',
   ])
-    assert.throws(() => parseReference(text), /is no name of an image/, text)
+    assert.throws(() => parseReference(text), /is not an image name/, text)
 })
 
 test("an engine image's name contains its version", () => {

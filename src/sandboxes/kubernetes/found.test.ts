@@ -41,7 +41,7 @@ test('a pod killed for memory reports its limit [report: out of memory]', () => 
   assert.deepEqual([sandbox.state, sandbox.exitCode, sandbox.oomKilled], ['exited', 137, true])
   const { code, message } = endOf(pod)
   assert.equal(code, 'out_of_memory')
-  assert.match(message, /as it started, the agent's limit is 256 MiB$/)
+  assert.match(message, /during startup, the agent's limit is 256 MiB$/)
 })
 
 test('a pod killed for another reason does not blame memory [report: out of memory]', () => {

@@ -41,7 +41,8 @@ export function runOf(pod: V1Pod): Run {
 /** The error for an agent that exited during its start. */
 export function endOf(pod: V1Pod): SandboxError {
   const { exitCode, oomKilled } = runOf(pod)
-  if (!oomKilled) return new SandboxError('internal', `the agent exited during startup: exit code ${exitCode}`)
+  if (!oomKilled)
+    return new SandboxError('internal', `the agent exited during startup: exit code ${exitCode}`)
   const { resources } = pod.spec?.containers.find(({ name }) => name === AGENT) ?? {}
   const limit = `${Math.round(Number(resources?.limits?.memory) / 1_048_576)} MiB`
   const message = `out of memory: the kernel killed its container during startup, the agent's limit is ${limit}`

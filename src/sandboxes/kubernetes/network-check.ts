@@ -81,7 +81,10 @@ export async function whyNotShut(
     for await (const part of output) said += part
   } catch (error) {
     if (bound.aborted && !signal?.aborted)
-      throw new SandboxError('unreachable', 'the node of the agent does not report whether its network is closed')
+      throw new SandboxError(
+        'unreachable',
+        'the node of the agent does not report whether its network is closed',
+      )
     if (error instanceof SandboxError && error.code === 'internal') return error
     throw error
   }

@@ -164,7 +164,7 @@ async function agentUser(): Promise<RunAs> {
   if (user) return user
   throw new SandboxError(
     'internal',
-    `Agents do not run as root, and the system user "${USER}" could not be created: create it (useradd --system ${USER}), ` +
+    `Agents do not run as root, and the system user "${USER}" does not exist: create it (useradd --system ${USER}), ` +
       'start Berth as a normal user, or use Docker (BERTH_RUNTIME=docker).',
   )
 }

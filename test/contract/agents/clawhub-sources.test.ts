@@ -166,19 +166,16 @@ describe('the upstream hub', () => {
   it('malformed or dangerous archives of the upstream hub are refused', async () => {
     const md = { name: 'SKILL.md', content: skillMd() }
     const bad: [Buffer, RegExp][] = [
-      [makeZip([md, { name: '../../x', content: 'x' }]), /refused: it is no good zip/],
+      [makeZip([md, { name: '../../x', content: 'x' }]), /refused: it is not a valid zip/],
       [
         makeZip([md, { name: 'link', content: '/etc/passwd', mode: 0o120777 }]),
         /refused: link is not a regular file/,
       ],
-      [
-        makeZip([md, { name: '.git/config', content: 'x' }]),
-        /refused: it has a file of a name that cannot be/,
-      ],
+      [makeZip([md, { name: '.git/config', content: 'x' }]), /refused: it has a file with an invalid name/],
       [makeZip([md, { name: 'SKILL.md', content: 'x' }]), /refused: two files have one path/],
       [makeZip([{ name: 'README.md', content: 'x' }]), /refused: it has no file SKILL\.md/],
       [makeZip([{ name: 'SKILL.md', content: 'x' }]), /refused: SKILL\.md/],
-      [Buffer.from('<html>'), /refused: it is no good zip/],
+      [Buffer.from('<html>'), /refused: it is not a valid zip/],
     ]
     for (const [zip, message] of bad) {
       offer('bad', zip)

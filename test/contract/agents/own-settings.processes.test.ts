@@ -202,7 +202,7 @@ describe('a web process', () => {
       const { path } = await insertAgent(own, `127.0.0.1:${(agentd.address() as AddressInfo).port}`)
       const reply = await own.api.post(`${path}/console/exec`, { command: 'true' })
       assertError(reply, 500, 'Execution failed')
-      assert.match(reply.headers.get('error-detail') ?? '', /^agentd answered no /)
+      assert.match(reply.headers.get('error-detail') ?? '', /^agentd sent no /)
     }
   })
 

@@ -134,9 +134,9 @@ describe('adding a skill', () => {
       [{ 'SKILL.md': '---\nname: x\n---\n' }, /SKILL\.md: description: /],
       [{ 'SKILL.md': '---\nname: ""\ndescription: x\n---\n' }, /SKILL\.md: name: /],
       [{ 'SKILL.md': '---\n- a\n---\n' }, /SKILL\.md: front matter: /],
-      [{ 'SKILL.md': '---\nname: [\ndescription: x\n---\n' }, /is no YAML/],
-      [{ 'SKILL.md': '---\na: &a [x]\nb: [*a, *a]\nname: x\ndescription: x\n---\n' }, /is no YAML/],
-      [{ 'SKILL.md': `---\nname: x\ndescription: x\na: ${'['.repeat(10_000)}\n---\n` }, /is no YAML/],
+      [{ 'SKILL.md': '---\nname: [\ndescription: x\n---\n' }, /is not YAML/],
+      [{ 'SKILL.md': '---\na: &a [x]\nb: [*a, *a]\nname: x\ndescription: x\n---\n' }, /is not YAML/],
+      [{ 'SKILL.md': `---\nname: x\ndescription: x\na: ${'['.repeat(10_000)}\n---\n` }, /is not YAML/],
       [
         { 'SKILL.md': `---\nname: x\ndescription: x\na: ${'a'.repeat(20_000)}\n---\n` },
         /must begin with front matter/,
@@ -147,7 +147,7 @@ describe('adding a skill', () => {
     for (const [files, message] of bad) assertError(await add(await folder(files)), 400, message)
     const [one] = await Promise.all([provider.file(Buffer.from('a file'))])
     await api.finished((await api.pin({ cid: `${one}`, host_nodes: [provider.multiaddr] })).operation)
-    assertError(await add(`${one}`), 400, /^skillCid: it is no folder/)
+    assertError(await add(`${one}`), 400, /^skillCid: it is not a folder/)
   })
   it('adding a skill rejects folders with names or links that leave their place', async () => {
     const md = await provider.file(Buffer.from(skillMd()))
@@ -321,7 +321,7 @@ describe('versions of a skill', () => {
       /^version: there is another/,
     )
     const { skillCid } = await added()
-    assertError(await api.post(path, { skillCid }), 409, /^skillCid: is in the library already/)
+    assertError(await api.post(path, { skillCid }), 409, /^skillCid: is already in the library/)
     for (const version of ['1', '1.0', 'v1.0.0', '01.0.0', '1.0.0-', 'latest'])
       assertError(await api.post(path, { skillCid, version }), 400, /^version: /)
     assertError(await api.post(path, { skillCid: await folder({ a: 'x', b: 'y' }) }), 400, /SKILL\.md/)

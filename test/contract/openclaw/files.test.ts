@@ -138,7 +138,11 @@ describe('writing a file', () => {
   it('writing a new file is refused if it exists', async () => {
     const path = 'workspace/written/d.txt'
     assert.equal((await write(path, 'new', { 'if-none-match': '*' })).status, 200)
-    assertError(await write(path, 'again', { 'if-none-match': '*' }), 412, 'The file was changed in the meantime')
+    assertError(
+      await write(path, 'again', { 'if-none-match': '*' }),
+      412,
+      'The file was changed in the meantime',
+    )
     assert.equal((await read(path)).body, 'new')
   })
   it('writing a file is limited to the largest size', async () => {
@@ -195,7 +199,7 @@ describe('listing a folder', () => {
     assert.ok(body.entries.some(({ name }: { name: string }) => name === 'workspace'))
   })
   it('listing a folder refuses files, missing folders and paths outside the root', async () => {
-    assertError(await list('workspace/listed/a'), 400, 'path: is no folder')
+    assertError(await list('workspace/listed/a'), 400, 'path: is not a folder')
     assertError(await list('workspace/nothing'), 404, 'There is no such file')
     for (const path of ['/', '/home/node', '..', 'workspace/listed/c']) {
       const { status } = await list(path)

@@ -88,10 +88,7 @@ describe('path routes', () => {
       ]),
       [[{ ...good, protected: 'yes' }], /^mappings\[0\]\.protected: /],
       [[good, { ...good, port: 3001 }], 'mappings[1].pathPrefix: is the same as in mappings[0]'],
-      [
-        [good, { port: 3001, pathPrefix: '/good/' }],
-        'mappings[1].pathPrefix: is the same as in mappings[0]',
-      ],
+      [[good, { port: 3001, pathPrefix: '/good/' }], 'mappings[1].pathPrefix: is the same as in mappings[0]'],
       [
         Array.from({ length: 11 }, (_, i) => ({ port: 3000, pathPrefix: `/a${i}` })),
         'mappings: must have at most 10 items',

@@ -261,7 +261,7 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
       )
     await pretend('0'.repeat(40))
     const gone = await api.get(`${path}/snapshots/diff`, { from: first.snapshotCid, to: last.snapshotCid })
-    assertError(gone, 409, /does not have both snapshots/)
+    assertError(gone, 409, /no longer has both snapshots/)
     await pretend(first.commitSha)
     await exec('echo one > snapshot-note.txt')
     await sync()

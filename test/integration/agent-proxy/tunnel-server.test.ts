@@ -83,7 +83,7 @@ test('tunnels have a number limit and an idle limit, and a broken side closes th
   const target = `127.0.0.1:${agentd}`
   const [first, second] = [await openTunnel(way, target), await openTunnel(way, target)]
   await until('both have arrived', () => accepted.length === 2)
-  await assert.rejects(openTunnel(way, target), /no tunnel free/)
+  await assert.rejects(openTunnel(way, target), /no free tunnel/)
   const ended = once(first, 'close')
   first.resume()
   accepted[0]?.resetAndDestroy()

@@ -207,7 +207,7 @@ test('empty folders and permissions are restored, losses listed [report: secrets
   assert.equal(status, 200)
   assert.deepEqual(body.lost, [
     'the permissions 600 of gone: path: there is nothing there',
-    `the branch side at ${older.slice(0, 10)}: a snapshot has the files of ${restored.slice(0, 10)} alone`,
+    `the branch side at ${older.slice(0, 10)}: a snapshot only has the files of ${restored.slice(0, 10)}`,
   ])
   assert.deepEqual(await Promise.all(['a', 'a/b', 'empty/deep', 'a/none'].map(modeOf)), [
     '700',

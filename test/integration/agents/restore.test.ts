@@ -45,7 +45,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     const [problem, ...more] = (result?.problems ?? []) as string[]
     assert.match(
       problem ?? '',
-      /^not restored: the branch other at [0-9a-f]{10}: a snapshot has the files of/,
+      /^not restored: the branch other at [0-9a-f]{10}: a snapshot only has the files of/,
     )
     assert.deepEqual(more, [])
     assert.equal(await subject.exec('cat workspace/link && workspace/run.sh'), 'mine\nruns')

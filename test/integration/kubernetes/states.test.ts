@@ -85,7 +85,7 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
   it('an agent that no node accepts is no_room, with the cluster’s message', async () => {
     const error = await failureOf({ startMs: 8000 }, { nodeSelector: ['disk=golden'] })
     assert.equal(error.code, 'no_room')
-    assert.match(error.message, /no node of the cluster takes the agent: 0\/1 nodes are available/)
+    assert.match(error.message, /no node of the cluster accepts the agent: 0\/1 nodes are available/)
   })
 
   it('an agent whose claim cannot be bound is no_room', async () => {

@@ -72,7 +72,7 @@ test('the setting kubernetes requires images and an egress, even for an unreacha
   await assert.rejects(open(withEgress), /BERTH_ENGINE_IMAGE has to be set/)
   const BERTH_ENGINE_IMAGE = 'registry.example.org/berth/openclaw:{version}'
   const unknown = { ...env, BERTH_ENGINE_IMAGE, BERTH_EGRESS_URL: 'http://agent-proxy.invalid:3128' }
-  await assert.rejects(open(unknown), /BERTH_EGRESS_URL: the address of agent-proxy\.invalid is not found/)
+  await assert.rejects(open(unknown), /BERTH_EGRESS_URL: the address of agent-proxy\.invalid was not found/)
   const { driver, runtime } = await open({ ...withEgress, BERTH_ENGINE_IMAGE })
   assert.equal(driver, 'kubernetes')
   await assert.rejects(runtime.ping(), failsWith('unreachable'))

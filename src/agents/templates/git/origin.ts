@@ -28,7 +28,9 @@ export const repository = {
     .describe('Instead of `agentId`: the https address of a public repository, as for `git clone`.'),
   branch: gitRef.nullish().describe('Default: the repository’s default branch.'),
   ref: gitRef.nullish().describe('Instead of `branch`: `refs/heads/main`, a tag, or a commit.'),
-  path: folder.nullish().describe('The folder of the repository that contains the template. Default: the whole repository.'),
+  path: folder
+    .nullish()
+    .describe('The folder of the repository that contains the template. Default: the whole repository.'),
 }
 export const ofRepository = z.object({
   gitUrl: gitUrl.describe('The https address of a public repository, as for `git clone`.'),
