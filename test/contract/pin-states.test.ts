@@ -88,7 +88,7 @@ describe('a pin request', () => {
     await fails({ cid: `${await node.block(randomBytes(50))}`, host_nodes }, 'invalid_object', DECODE)
   })
   it('a pin request with an unknown inner codec is invalid_object [report: impossible content]', async () => {
-    const inner = await missingCid(0x300001)
+    const inner = await node.block(randomBytes(10), 0x300001)
     const cid = `${await node.block(dagCbor.encode({ inner }), dagCbor.code)}`
     await fails({ cid, host_nodes }, 'invalid_object', /^A block of the content is not supported: .*0x300001/)
   })
