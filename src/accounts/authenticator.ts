@@ -1,4 +1,4 @@
-/** From an Authorization header or the cookie of a session to who is asking, what they may do, and on which plan. */
+/** Resolves an Authorization header or a session cookie to the caller, their permissions and their plan. */
 import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
 import { countKeyUse, findApiKey, findSession } from '../db/statements/api-keys.ts'
@@ -8,7 +8,7 @@ import type { SigningKeys } from '../lib/signing-keys.ts'
 import { KeyUses } from './key-uses.ts'
 import { hashSecret, type TokenClaims, verifyToken } from './tokens.ts'
 
-/** A cached key is trusted this long; a change is notified at once. */
+/** How long a cached key is trusted; changes are notified at once. */
 const CACHE_MS = 5000
 const CACHE_SIZE = 10_000
 
@@ -20,11 +20,11 @@ export class Authenticator {
   readonly #signingKeys: SigningKeys
   readonly #notifications: Notifications
   readonly #sessionIdleSeconds: number
-  /** Tokens whose signature was checked, and keys and sessions read from the database. */
+  /** Tokens with a verified signature, and keys and sessions read from the database. */
   readonly #claims = new Map<string, TokenClaims>()
   #keys = new Map<string, { row: FoundKey | undefined; until: number }>()
 
-  /** @param sessionIdleSeconds a session that is not used for as long has ended. */
+  /** @param sessionIdleSeconds a session that is unused for this long has ended. */
   constructor(
     pool: Pool,
     signingKeys: SigningKeys,
@@ -40,12 +40,12 @@ export class Authenticator {
     notifications.on('lost', () => this.forgetKeys())
   }
 
-  /** Reads every key again at its next use; one that is being read right now is not cached either. */
+  /** Drops all cached keys, including one that is being read right now. */
   forgetKeys(): void {
     this.#keys = new Map()
   }
 
-  /** True for a header whose token is known to be an API key's, good or not: only API keys have its claims. */
+  /** True if the header's token is known to be an API key's, valid or not: only API keys have its claims. */
   isKey(header: string | undefined): boolean {
     return header !== undefined && this.#claims.has(tokenOf(header) ?? '')
   }
@@ -53,8 +53,8 @@ export class Authenticator {
   /**
    * Resolves the caller.
    * @param header the Authorization header.
-   * @throws ApiError 401 without a header, for a token that is unknown, expired or revoked, and
-   *   `Missing userId` for one that belongs to no member of its workspace (contract 5.5).
+   * @throws ApiError 401 without a header, or if the token is unknown, expired or revoked; 401 `Missing userId` if it
+   *   belongs to no member of its workspace (contract 5.5).
    */
   async authenticate(header: string | undefined): Promise<Principal> {
     if (!header) throw unauthorized(messages.noAuthorization, 'no_authorization')
@@ -74,7 +74,7 @@ export class Authenticator {
     return { ...key, userId, role }
   }
 
-  /** The caller of a session's cookie. @throws ApiError 401 for a session that is unknown or has ended. */
+  /** Resolves the caller of a session cookie. @throws ApiError 401 if the session is unknown or has ended. */
   async authenticateSession(cookie: string): Promise<Principal> {
     const [, id, secret] =
       /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-f]{64})$/.exec(cookie) ?? []

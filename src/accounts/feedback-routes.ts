@@ -14,10 +14,10 @@ export function feedbackRoutes(prisma: PrismaClient): Route[] {
       path: '/v0/feedback',
       id: 'sendFeedback',
       tag: 'Feedback',
-      summary: 'Tell the operator something',
+      summary: 'Send a message to the operator',
       description:
-        'It is kept with the names of the workspace and the user, and with the key or the agent whose token it was. 403 `Feedback ' +
-        'limit reached` where 20 messages of the key or the agent, or 100 of the workspace, wait for the operator.',
+        'It is stored with the names of the workspace and the user, and with the key or agent that sent it. 403 `Feedback ' +
+        'limit reached` while 20 messages of the key or agent, or 100 of the workspace, wait for the operator.',
       scope: 'any',
       callers: ['gateway', 'platform'],
       body: newFeedback,

@@ -1,25 +1,27 @@
-/** Feedback of users and agents for the operator: written by `POST /v0/feedback`, read and removed by `berth feedback`. */
+/**
+ * Feedback of users and agents for the operator: `POST /v0/feedback` writes it, `berth feedback` lists and removes it.
+ */
 import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 
-/** Messages that are kept of one key or agent, and of all of a workspace, until the operator removes some. */
+/** Limits on stored messages per key or agent, and per workspace; they apply until the operator removes some. */
 const OF_CALLER = 20
 const OF_WORKSPACE = 100
 
 export interface FeedbackItem {
   id: string
   createdAt: Date
-  /** Names; of a user who is gone, the id. */
+  /** Names; the id if the user is gone. */
   workspace: string
   user: string
-  /** Null where it was an agent's token. */
+  /** Null if an agent's token sent it. */
   keyId: string | null
   agentId: string | null
   message: string
 }
 
-/** @throws ApiError 403 where the caller or its workspace has left as much as is kept. */
+/** @throws ApiError 403 if the caller or its workspace has reached the limit of stored messages. */
 export async function addFeedback(
   prisma: PrismaClient,
   { workspaceId, userId, keyId, agent }: Principal,
@@ -27,7 +29,7 @@ export async function addFeedback(
 ): Promise<void> {
   const caller = { keyId: agent ? null : keyId, agentId: agent?.agentId ?? null }
   await prisma.$transaction(async (tx) => {
-    // Keeps others who add to the workspace waiting, so that none gets past the limit.
+    // Serializes additions within the workspace, so that none exceeds the limit.
     await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
     const ofCaller = await tx.feedback.count({ where: { workspaceId, ...caller } })
     const ofWorkspace = await tx.feedback.count({ where: { workspaceId } })
@@ -37,7 +39,7 @@ export async function addFeedback(
   })
 }
 
-/** The newest first. @param filter.workspaceId only that one's. */
+/** Newest first. @param filter.workspaceId lists only this workspace's messages. */
 export async function listFeedback(
   prisma: PrismaClient,
   { workspaceId, limit }: { workspaceId?: string | undefined; limit: number },
@@ -57,7 +59,7 @@ export async function listFeedback(
   }))
 }
 
-/** @returns whether it was there. */
+/** @returns whether it existed. */
 export async function removeFeedback(prisma: PrismaClient, id: string): Promise<boolean> {
   return (await prisma.feedback.deleteMany({ where: { id } })).count > 0
 }

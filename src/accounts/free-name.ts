@@ -1,18 +1,21 @@
-/** Names of users and workspaces are unique in the instance. A taken one gets a number: a refusal would tell who is here. */
+/**
+ * Names of users and workspaces are unique in the instance. A taken name gets a number: an error would reveal who is
+ * here.
+ */
 import { randomInt } from 'node:crypto'
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma } from '../db/prisma.ts'
 
-/** Names that are tried in order: with numbers up to this one. */
+/** The highest of the numbers that are tried in order. */
 const MAX_NUMBER = 9
-/** Bounds of the random number that a name gets if all of those are taken. */
+/** Bounds of the random number that a name gets if all of these are taken. */
 const LARGE_NUMBERS = [1000, 1_000_000] as const
 const MAX_NAME = 255
 const TRIES = 5
 
 /**
- * A name that no other user or workspace has.
- * @param ownId id of the row that gets the name, if it has one already.
+ * Returns a name that no other user or workspace has.
+ * @param ownId id of the row that gets the name, if it already has one.
  */
 export async function freeName(
   tx: Prisma.TransactionClient,
@@ -29,7 +32,7 @@ export async function freeName(
   return candidates.find((candidate) => !taken.has(candidate)) ?? numbered(randomInt(...LARGE_NUMBERS))
 }
 
-/** Runs a transaction that writes a {@link freeName}, again if another one takes the name first. */
+/** Runs a transaction that writes a {@link freeName}, and retries if another transaction takes the name first. */
 export async function withFreeName<T>(of: 'user' | 'workspace', run: () => Promise<T>): Promise<T> {
   const index = of === 'user' ? 'app_user_name_key' : 'workspace_name_key'
   for (let attempt = 1; ; attempt++) {

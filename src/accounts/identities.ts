@@ -1,6 +1,6 @@
 /**
- * Identities: who users are at the OpenID provider, whose word signs them in. One becomes a user's by linking it, by an
- * invitation, or by the domain of its e-mail address; nobody else gets in.
+ * Identities: users' accounts at the OpenID provider, which can sign them in. A user gets an identity by linking it,
+ * through an invitation, or through the domain of its e-mail address; no other identity is admitted.
  */
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
@@ -16,9 +16,9 @@ import { type Browser, chooseWorkspace, createSession, type Opened } from './ses
 import { hashSecret } from './tokens.ts'
 import { findWorkspace } from './workspaces.ts'
 
-/** Time to sign in at the provider. */
+/** How long a sign-in at the provider may take. */
 const TRANSACTION_MS = 600_000
-/** Identities of one user. */
+/** Maximum number of identities per user. */
 const MAX_IDENTITIES = 10
 const MAX_NAME = 200
 
@@ -34,20 +34,23 @@ export interface IdentityRecord {
 
 /** The purpose of a sign-in at the provider. */
 export interface Purpose {
-  /** The user who links an identity; a sign-in where there is none. */
+  /** The user who links an identity; undefined for a sign-in. */
   userId?: string | undefined
   workspaceId?: string | undefined
-  /** The token of an invitation that it accepts. */
+  /** The token of the invitation that the sign-in accepts. */
   invitation?: string | undefined
 }
 
-/** A state of a link says so: the page to which the provider sends the browser is the same. */
+/**
+ * The prefix of the `state` tells links from sign-ins, because the provider sends the browser to the same page for
+ * both.
+ */
 const STATE_PREFIXES = { signIn: 'login.', link: 'link.' } as const
 
 /**
  * Begins a sign-in at the provider.
- * @returns where the browser goes, and the token that it keeps meanwhile.
- * @throws ApiError 404 for an invitation that is none, 503 where the provider does not answer.
+ * @returns where the browser goes, and the token that it keeps until it returns.
+ * @throws ApiError 404 if the invitation cannot be accepted, 503 if the provider does not respond.
  */
 export async function beginAtProvider(
   prisma: PrismaClient,
@@ -73,17 +76,18 @@ export async function beginAtProvider(
   return { url, token, expiresAt }
 }
 
-/** The answer of the provider, as the browser brings it back. */
+/** The provider's response, as the browser brings it back. */
 export interface Returned {
   redirectUri: string
   query: string
-  /** The token of {@link beginAtProvider}; undefined where the browser has none. */
+  /** The token from {@link beginAtProvider}; undefined if the browser has none. */
   token: string | undefined
 }
 
 /**
- * Signs in by an identity, and makes a member of who may become one by it.
- * @throws ApiError 401 for an answer that is not good, 403 for who is nobody here, 404 and 409 of an invitation, 503.
+ * Signs in by an identity, and adds the user to a workspace if an invitation or a join rule allows it.
+ * @throws ApiError 401 if the response is invalid, 403 if the identity is unknown here, 404 and 409 for the invitation,
+ *   503.
  */
 export async function signInByIdentity(
   prisma: PrismaClient,
@@ -108,15 +112,17 @@ export async function signInByIdentity(
       return createSession(tx, member, browser)
     })
   } catch (error) {
-    // Another sign-in of theirs, or of somebody of that name, was quicker.
-    if (isUniqueViolation(error)) throw new ApiError(409, 'conflict', 'Somebody was quicker: sign in again')
+    // Another sign-in of the same identity, or of a user with the same name, was faster.
+    if (isUniqueViolation(error))
+      throw new ApiError(409, 'conflict', 'Another sign-in was faster: sign in again')
     throw error
   }
 }
 
 /**
- * Links an identity with the user who began to.
- * @throws ApiError 401 for an answer that is not good, 403 for who has too many, 409 for an identity of another user, 503.
+ * Links an identity with the user who began linking it.
+ * @throws ApiError 401 if the response is invalid, 403 if the user has too many, 409 if the identity is another user's,
+ *   503.
  */
 export async function linkIdentity(
   prisma: PrismaClient,
@@ -148,7 +154,7 @@ export async function linkIdentity(
 export const listIdentities = (prisma: PrismaClient, userId: string): Promise<IdentityRecord[]> =>
   prisma.oidcIdentity.findMany({ where: { userId, unlinkedAt: null }, orderBy: { id: 'desc' } })
 
-/** Unlinks an identity, which signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
+/** Unlinks an identity, which then signs nobody in; sessions that it opened continue. @throws ApiError 404 */
 export async function unlinkIdentity(
   prisma: PrismaClient,
   { id, userId }: { id: string; userId: string },
@@ -163,8 +169,8 @@ export async function unlinkIdentity(
 const linkedElsewhere = () => new ApiError(409, 'identity_taken', 'This identity is linked with another user')
 
 /**
- * The transaction of a browser, which is over now, whatever comes of it.
- * @param userId whom it links an identity with; null for a sign-in.
+ * Spends a browser's transaction: it is over, even if the sign-in then fails.
+ * @param userId the user who links an identity; null for a sign-in.
  * @throws ApiError 401
  */
 async function spendTransaction(prisma: PrismaClient, token: string | undefined, userId: string | null) {
@@ -173,7 +179,7 @@ async function spendTransaction(prisma: PrismaClient, token: string | undefined,
   const { count } = await prisma.oidcTransaction.deleteMany({
     where: { ...where, expiresAt: { gt: new Date() } },
   })
-  // Two requests may come with the same token: the second one deletes no row, and is refused.
+  // Two requests may carry the same token: the second deletes no row and is rejected.
   if (found && count === 1) return found satisfies Checks
   throw unauthorized(
     'The sign-in took too long, or was begun in another browser: sign in again',
@@ -217,7 +223,7 @@ async function findMember(
   if (userId !== undefined) return { userId, workspaceId: await chooseWorkspace(tx, userId, workspaceId) }
   const domain = claims.isEmailVerified ? claims.email?.split('@').at(-1)?.toLowerCase() : undefined
   const { issuer, subject } = claims
-  // One that was unlinked has signed in before.
+  // An identity that was unlinked has signed in before, so no join rule admits it.
   const before = await tx.oidcIdentity.findUnique({ where: { issuer_subject: { issuer, subject } } })
   const rule = before ? undefined : joinRules.find((rule) => rule.domain === domain)
   if (!rule)
@@ -250,11 +256,11 @@ async function createIdentity(
   })
 }
 
-/** The provider's name for a user. */
+/** The name for a new user, from the provider's claims. */
 function nameOf(claims: Claims): string {
   const name = tidy(claims.name ?? '')
   return isVisible(name) ? name : 'user'
 }
 
-/** A text of the provider's, cut to what PostgreSQL can hold. */
+/** Truncates a text from the provider to the maximum length, and removes what PostgreSQL cannot store. */
 const tidy = (text: string) => text.replaceAll('\0', '').slice(0, MAX_NAME).toWellFormed().trim()

@@ -23,16 +23,16 @@ const TAG = 'Identities'
 /** The page to which the provider sends the browser. */
 const LOGIN_PAGE = '/login'
 
-const begun = z.object({ data: z.object({ url: z.string().describe('The provider’s page to sign in at.') }) })
+const begun = z.object({ data: z.object({ url: z.string().describe('The provider’s sign-in page.') }) })
 const returned = z.object({
   query: text(8192)
     .min(1, 'must not be empty')
-    .describe('What stands behind the `?` of the address to which the provider sent the browser.'),
+    .describe('The query string of the URL to which the provider sent the browser, without the `?`.'),
 })
 const identityRecord = z.object({
   id: z.string(),
   issuer: z.string().describe('The provider.'),
-  email: z.string().nullable().describe('As the provider said when it was linked.'),
+  email: z.string().nullable().describe('As the provider reported it when the identity was linked.'),
   createdAt: z.string(),
   lastUsedAt: z.string().nullable(),
 })
@@ -43,7 +43,7 @@ const view = ({ id, issuer, email, createdAt, lastUsedAt }: IdentityRecord) => (
   lastUsedAt: lastUsedAt?.toISOString() ?? null,
 })
 
-/** @param services.provider that of the settings; undefined where there is none. */
+/** @param services.provider the provider from the settings; undefined if none is set. */
 export function identityRoutes(
   services: SignInServices & {
     prisma: PrismaClient
@@ -76,9 +76,9 @@ export function identityRoutes(
       path: '/v0/login/oidc',
       id: 'beginOidcLogin',
       tag: TAG,
-      summary: 'Begin to sign in at the OpenID provider',
+      summary: 'Begin a sign-in at the OpenID provider',
       description:
-        'The page goes to `url`, and the provider sends it back to `/login` with a query, which is good in this browser once, for 10 minutes. 404 where no provider is set, and for an invitation that nobody can accept.',
+        'Open `url` in the browser. The provider sends the browser back to `/login` with a query that is valid once, in this browser, for 10 minutes. 404 if no provider is set, or if the invitation cannot be accepted.',
       scope: null,
       audited: false,
       body: z.object({
@@ -86,7 +86,7 @@ export function identityRoutes(
         invitation: text(100)
           .min(1, 'must not be empty')
           .optional()
-          .describe('The token of an invitation: it is accepted by the sign-in.'),
+          .describe('The token of an invitation, which the sign-in accepts.'),
       }),
       success: { status: 200, description: 'Where to go.', body: begun },
       errors: [403, 404, 503],
@@ -100,9 +100,9 @@ export function identityRoutes(
       path: '/v0/login/oidc/finish',
       id: 'loginWithOidc',
       tag: TAG,
-      summary: 'Sign in with the answer of the OpenID provider',
+      summary: 'Sign in with the OpenID provider’s response',
       description:
-        'The session’s cookie comes with the answer. 403 for somebody who is not known here, 404 and 409 as of the invitation that it accepts.',
+        'The response sets the session cookie. 403 if the identity is not known here. 404 and 409 as when accepting an invitation.',
       scope: null,
       body: returned,
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
@@ -121,7 +121,7 @@ export function identityRoutes(
       tag: TAG,
       summary: 'List the identities of the user',
       description:
-        'At the OpenID provider. In all workspaces they are the same. Newest first; there are 10 at most.',
+        'The user’s identities at the OpenID provider, the same in all workspaces. Newest first, 10 at most.',
       scope: 'org:read',
       session: true,
       success: {
@@ -139,9 +139,9 @@ export function identityRoutes(
       path: '/v0/identities/begin',
       id: 'beginIdentity',
       tag: TAG,
-      summary: 'Begin to link an identity',
+      summary: 'Begin linking an identity',
       description:
-        'As for a sign-in, but that the `state` in the query begins with `link.`. Of a session alone: 403 for keys. 404 where no provider is set.',
+        'As for a sign-in, except that the `state` in the query begins with `link.`. Requires a session: 403 for keys. 404 if no provider is set.',
       scope: 'any',
       session: true,
       success: { status: 200, description: 'Where to go.', body: begun },
@@ -157,7 +157,7 @@ export function identityRoutes(
       tag: TAG,
       summary: 'Link an identity with the user',
       description:
-        'By the answer of the OpenID provider. Of a session alone: 403 for keys, and for who has 10. 409 for an identity of another user.',
+        'Uses the OpenID provider’s response. Requires a session: 403 for keys, and for users who have 10 identities. 409 if another user has the identity.',
       scope: 'any',
       session: true,
       body: returned,
@@ -175,7 +175,7 @@ export function identityRoutes(
       tag: TAG,
       summary: 'Unlink an identity',
       description:
-        'It signs nobody in any more; sessions that it opened go on. Of a session alone: 403 for keys.',
+        'The identity no longer signs anyone in; sessions that it opened continue. Requires a session: 403 for keys.',
       scope: 'any',
       session: true,
       params: z.object({ identityId: pathId }),

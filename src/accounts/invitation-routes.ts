@@ -26,7 +26,7 @@ const newInvitation = z.object({
   email: text(320)
     .pipe(z.email('must be an e-mail address'))
     .optional()
-    .describe('A note for whom it is. No mail is sent: hand the token over yourself.'),
+    .describe('A note of the recipient. Berth sends no mail: pass the token on yourself.'),
   expiresInHours: z
     .number()
     .int()
@@ -41,7 +41,7 @@ const invitationRecord = z.object({
   email: z.string().nullable(),
   state: z.enum(INVITATION_STATES),
   invitedBy: z.string().describe('The id of the user.'),
-  acceptedBy: z.string().nullable().describe('The id of the user who became a member by it.'),
+  acceptedBy: z.string().nullable().describe('The id of the user who accepted it.'),
   createdAt: z.string(),
   expiresAt: z.string(),
 })
@@ -56,7 +56,7 @@ const accepted = z.object({
     token: z
       .string()
       .describe(
-        'An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown this once.',
+        'An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown only once.',
       ),
   }),
 })
@@ -67,7 +67,7 @@ const view = ({ createdAt, expiresAt, ...rest }: Invitation) => ({
   expiresAt: expiresAt.toISOString(),
 })
 
-/** The audit has it with the workspace that has one more member. */
+/** The audit records it in the workspace that gains a member. */
 const noteMember = (res: Response, { workspace, user }: z.output<typeof accepted>['data']) =>
   noteCaller(res, { workspaceId: workspace.id, userId: user.id })
 
@@ -78,14 +78,14 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       path: INVITATIONS,
       id: 'createInvitation',
       tag: TAG,
-      summary: 'Invite somebody',
-      description: `Whoever is handed the token becomes a member, once. 403 \`${messages.invitationLimit}\` while 100 wait, and for a key with a limited number of uses.`,
+      summary: 'Invite a member',
+      description: `The holder of the token can become a member, once. 403 \`${messages.invitationLimit}\` while 100 invitations are pending. 403 for keys with a limited number of uses.`,
       scope: 'admin',
       role: 'owner',
       body: newInvitation,
       success: {
         status: 201,
-        description: 'The invitation, with its token. It is shown this once.',
+        description: 'The invitation, with its token. It is shown only once.',
         body: z.object({ data: invitationRecord.extend({ token: z.string() }) }),
       },
       async handle({ principal, body: { role, email = null, expiresInHours } }) {
@@ -126,11 +126,11 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       tag: TAG,
       summary: 'Revoke an invitation',
       description:
-        'One that has ended stays as it is. 409 for one that was accepted: remove the member instead.',
+        'An invitation that has ended stays unchanged. 409 if it was accepted: remove the member instead.',
       scope: 'admin',
       role: 'owner',
       params: z.object({ invitationId: pathId }),
-      success: { status: 200, description: 'Nobody can accept it any more.', body: nothing },
+      success: { status: 200, description: 'The invitation can no longer be accepted.', body: nothing },
       errors: [404, 409],
       async handle({ principal, params }) {
         await revokeInvitation(prisma, principal.workspaceId, params.invitationId)
@@ -144,7 +144,7 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       tag: TAG,
       summary: 'Accept an invitation as a new user',
       description:
-        'No key is needed: the token is the permission. A name that another user has gets a number.',
+        'Requires no key: the token authorizes the request. If another user has the name, a number is appended.',
       scope: null,
       body: z.object({ token: invitationToken, name: newUserName }),
       success: { status: 201, description: 'The new member.', body: accepted },

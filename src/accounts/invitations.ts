@@ -1,6 +1,6 @@
 /**
- * Invitations to a workspace. An owner makes one and hands its token over; whoever has the token becomes a member, once. The
- * token is shown when it is made; the row has its hash alone.
+ * Invitations to a workspace. An owner creates one and hands over its token; the holder of the token becomes a member,
+ * once. The token is shown when it is created; the row stores only its hash.
  */
 import { randomBytes } from 'node:crypto'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
@@ -11,9 +11,9 @@ import type { KeyService } from './keys.ts'
 import { lockMembers, putMember, requireOwner } from './members.ts'
 import { hashSecret } from './tokens.ts'
 
-/** Invitations of a workspace that wait to be accepted. */
+/** Maximum number of pending invitations per workspace. */
 const MAX_PENDING = 100
-/** Ended ones are forgotten then, by the next invitation to their workspace. */
+/** How long ended invitations are kept; the next invitation to their workspace deletes older ones. */
 const KEPT_MS = 90 * 86_400_000
 
 export const INVITATION_STATES = ['pending', 'accepted', 'revoked', 'expired'] as const
@@ -30,7 +30,7 @@ export interface Invitation {
   expiresAt: Date
 }
 
-/** The result of an accepted invitation: the member, and a key that may do what the role allows. */
+/** The result of an accepted invitation: the member, and a key with the permissions of the role. */
 export interface Accepted {
   workspace: { id: string; name: string }
   user: { id: string; name: string }
@@ -48,7 +48,7 @@ const WHERE: Record<InvitationState, () => Prisma.InvitationWhereInput> = {
   expired: () => ({ acceptedAt: null, revokedAt: null, expiresAt: { lte: new Date() } }),
 }
 
-/** @throws ApiError 403 for who is no owner any more, and where too many wait. */
+/** @throws ApiError 403 if the inviter is no longer an owner, or if too many invitations are pending. */
 export function invite(
   prisma: PrismaClient,
   invitation: {
@@ -74,7 +74,7 @@ export function invite(
   })
 }
 
-/** Newest first. @param filter.after the id of the last one of the page before. */
+/** Newest first. @param filter.after the id of the last invitation on the previous page. */
 export async function listInvitations(
   prisma: PrismaClient,
   workspaceId: string,
@@ -89,7 +89,7 @@ export async function listInvitations(
   return rows.map(toInvitation)
 }
 
-/** Ends an invitation that waits; one that has ended stays as it is. @throws ApiError 404, 409 for one that was accepted. */
+/** Ends a pending invitation; an ended one stays unchanged. @throws ApiError 404, 409 if it was accepted. */
 export async function revokeInvitation(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
   await prisma.invitation.updateMany({
     where: { id, workspaceId, ...isPending() },
@@ -101,9 +101,9 @@ export async function revokeInvitation(prisma: PrismaClient, workspaceId: string
 }
 
 /**
- * Makes a new user, a member by the token of an invitation, and a key for them: all of it or nothing.
- * @param name of the user; with a number if another user has it.
- * @throws ApiError 404 for a token that is not, or no longer, good.
+ * Creates a user, a membership by the token of an invitation, and a key, all in one transaction.
+ * @param name of the user; a number is appended if another user has it.
+ * @throws ApiError 404 if the token is not valid, or no longer valid.
  */
 export function acceptInvitation(
   prisma: PrismaClient,
@@ -124,7 +124,7 @@ export function acceptInvitation(
 }
 
 /**
- * Makes a member of whom an invitation is for, and ends it, as a part of a transaction.
+ * Makes the accepting user a member and ends the invitation, as a part of a transaction.
  * @throws ApiError 404, 409 for a member
  */
 export async function joinByInvitation(
@@ -132,7 +132,7 @@ export async function joinByInvitation(
   tokenHash: Uint8Array<ArrayBuffer>,
   who: { name: string } | { userId: string },
 ): Promise<Omit<Accepted, 'token'>> {
-  // One that has ended must not tell whether a name is taken.
+  // An ended invitation must not reveal whether a name is taken.
   const found = await tx.invitation.findFirst({
     where: { tokenHash, ...isPending() },
     include: { workspace: true },
@@ -161,7 +161,7 @@ export async function joinByInvitation(
   }
 }
 
-/** @throws ApiError 404 for a token by which nobody could join now. */
+/** @throws ApiError 404 if the token does not allow anyone to join now. */
 export async function requireInvitation(
   prisma: PrismaClient,
   tokenHash: Uint8Array<ArrayBuffer>,

@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000
 const TAG = 'API keys'
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 
-/** Switches of the legacy permissions, and the scope that each comes down to. */
+/** Switches of the legacy permissions, and the scope that each corresponds to. */
 const LEGACY: Record<'data' | 'pinning', Record<string, Scope>> = {
   data: { pinList: 'org:files:read', userPinnedDataTotal: 'org:files:read' },
   pinning: {
@@ -40,7 +40,7 @@ const newKey = z.object({
           .refine(isScope, 'is no scope')
           .meta({ enum: [...SCOPES] }),
       )
-      // Before its entries are looked at: a kilobyte of gzip may hold half a million, each of which would be an issue.
+      // Checked before the entries: a kilobyte of gzip may hold half a million, each of which would be an issue.
       .max(SCOPES.length, `must have at most ${SCOPES.length} entries`)
       .optional(),
     endpoints: z.object({ data: switches.optional(), pinning: switches.optional() }).optional(),
@@ -52,14 +52,14 @@ const newKey = z.object({
     .min(1)
     .max(87_600)
     .optional()
-    .describe('Without it: as long as the key that creates it.'),
+    .describe('Default: the key expires with the key that creates it.'),
 })
 
 const keyItem = z.object({
   id: z.string(),
   name: z.string(),
   key: z.string(),
-  secret: z.string().describe('Always empty: a secret is shown once, when its key is made.'),
+  secret: z.string().describe('Always empty: a secret is shown once, when its key is created.'),
   max_uses: z.number().nullable(),
   uses: z.number(),
   user_id: z.string().nullable(),
@@ -71,15 +71,15 @@ const keyItem = z.object({
         .object({ data: switches, pinning: switches })
         .describe('What the key may do, as switches.'),
     })
-    .describe('As `permissions` of a new key.'),
+    .describe('Same format as `permissions` of a new key.'),
   revoked: z.boolean(),
   createdAt: z.string(),
   updatedAt: z.string(),
 })
 
 /**
- * API keys over HTTP, with the paths of the SDK and of the documentation.
- * @param onRevoked makes this process refuse the key at once; the others learn of it by notification.
+ * API keys over HTTP, on the paths of the SDK and of the documentation.
+ * @param onRevoked makes this process refuse the key at once; other processes are notified.
  */
 export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () => void): Route[] {
   const params = z.object({ key: text(64).describe("The key's public half, or its id.") })
@@ -91,10 +91,14 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       tag: TAG,
       summary: 'Revoke an API key',
       description:
-        'Another key than the own one only where the own one has all of its scopes. Members see to keys of their own, owners to all.',
+        'A key can revoke itself, and other keys whose scopes it has. Members can revoke their own keys, owners all keys.',
       scope: 'org:write',
       params,
-      success: { status: 200, description: 'Revoked, from this moment on.', body: z.literal('Revoked') },
+      success: {
+        status: 200,
+        description: 'The key is revoked, effective immediately.',
+        body: z.literal('Revoked'),
+      },
       errors: [404],
       async handle({ principal, params }) {
         await revokeFor(keys, principal, params.key)
@@ -111,12 +115,12 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       tag: TAG,
       summary: 'Create an API key',
       description:
-        'A key may grant no more than the key that creates it, and expires with it. One that a session of the dashboard creates stays behind the session. A key with a limited number of uses creates none.',
+        'A key may grant no more than the key that creates it, and expires no later. A key created in a dashboard session outlives the session. Keys with a limited number of uses cannot create keys.',
       scope: 'org:write',
       body: newKey,
       success: {
         status: 200,
-        description: 'The key. It is shown this once.',
+        description: 'The key. It is shown only once.',
         body: z.object({ JWT: z.string(), pinata_api_key: z.string(), pinata_api_secret: z.string() }),
       },
       async handle({ principal, body }) {
@@ -148,7 +152,7 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
         revoked: flag.optional(),
         limitedUse: flag.optional(),
         exhausted: flag.optional(),
-        name: text(255).optional().describe('Part of the name, in any case.'),
+        name: text(255).optional().describe('Part of the name, case-insensitive.'),
         offset: z
           .string()
           .regex(/^\d{1,9}$/, 'must be a whole number')
@@ -186,7 +190,10 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
   ]
 }
 
-/** When a new key ends: with the key that makes it at the latest. A session is a person, whose keys stay behind it. */
+/**
+ * When a new key expires: no later than the key that creates it. Keys that a session creates outlive it, because a
+ * session stands for a person.
+ */
 function expiryOf({ expiresAt, isSession }: Principal, hours: number | undefined): Date | null {
   const latest = isSession ? null : expiresAt
   if (hours === undefined) return latest
@@ -194,10 +201,12 @@ function expiryOf({ expiresAt, isSession }: Principal, hours: number | undefined
   return latest && latest < asked ? latest : asked
 }
 
-/** The keys that a caller sees: an owner of the workspace all of them, others their own. */
+/** The keys that a caller sees: owners see all keys of the workspace, others their own. */
 export const visibleTo = ({ role, userId }: Principal) => (role === 'owner' ? {} : { userId })
 
-/** Revokes a key, by its id or its public half. @throws ApiError 404, 403 where it has scopes that the caller's lacks. */
+/**
+ * Revokes a key, by its id or its public half. @throws ApiError 404; 403 if it has scopes that the caller's key lacks.
+ */
 export async function revokeFor(keys: KeyService, principal: Principal, key: string): Promise<void> {
   const found = await keys.find(key, principal.workspaceId)
   if (!found || (principal.role !== 'owner' && found.userId !== principal.userId))
@@ -206,7 +215,7 @@ export async function revokeFor(keys: KeyService, principal: Principal, key: str
   await keys.revoke(found.id)
 }
 
-/** @throws ApiError 403 where the caller's key lacks one of them. */
+/** @throws ApiError 403 if the caller's key lacks one of the scopes. */
 function requireScopes({ scopes }: Principal, needed: Scope[]): void {
   if (!needed.every((scope) => grants(scopes, scope))) throw forbidden(messages.permissionDenied)
 }

@@ -1,4 +1,4 @@
-/** When keys were used last: noted in the memory of each web process, and written behind the requests, to the minute. */
+/** Last uses of keys: each web process notes them in memory, and writes them after the requests, to the minute. */
 import type { Pool } from '../db/pool.ts'
 import { noteKeyUses } from '../db/statements/api-keys.ts'
 
@@ -7,7 +7,7 @@ const MAX_KEYS = 10_000
 
 export class KeyUses {
   readonly #pool: Pool
-  /** When a use of a key was noted last, by its id. */
+  /** When the last noted use of a key was, by the key's id. */
   readonly #noted = new Map<string, number>()
   #pending = new Set<string>()
 
@@ -23,7 +23,7 @@ export class KeyUses {
     if (this.#pending.size < MAX_KEYS) this.#pending.add(keyId)
   }
 
-  /** Writes what was noted since. What cannot be written is kept for the next time. */
+  /** Writes the uses noted since the last call. If writing fails, they are kept for the next call. */
   async flush(): Promise<void> {
     if (this.#pending.size === 0) return
     const ids = this.#pending

@@ -27,7 +27,7 @@ export interface KeyFilter {
   /** Keys with a limited number of uses, and those that have none left. */
   limitedUse?: boolean | undefined
   exhausted?: boolean | undefined
-  /** Part of the name, in any case. */
+  /** Part of the name, case-insensitive. */
   name?: string | undefined
   /** Only keys of this user. */
   userId?: string | undefined
@@ -42,7 +42,7 @@ export class KeyService {
     this.#signingKey = signingKey
   }
 
-  /** @param db a transaction that the key is to be part of. */
+  /** @param db a transaction to create the key in. */
   async create(key: NewKey, db: Prisma.TransactionClient = this.#prisma): Promise<CreatedKey> {
     const id = uuidv7()
     const { publicKey, secret, secretHash } = createKeyPair()
@@ -78,7 +78,10 @@ export class KeyService {
     return { keys, count }
   }
 
-  /** A workspace's keys, newest first, with the names of their users. @param filter.after the last one of the page before. */
+  /**
+   * A workspace's keys, newest first, with the names of their users. @param filter.after the last key of the previous
+   * page.
+   */
   page(
     workspaceId: string,
     { after, limit, ...filter }: KeyFilter & { after?: string | undefined; limit?: number },
@@ -108,7 +111,7 @@ export class KeyService {
     }
   }
 
-  /** A key by its id or its public half: of one workspace, or of any where none is given. */
+  /** Finds a key by its id or its public half, in one workspace or, if none is given, in all. */
   async find(
     key: string,
     workspaceId?: string,

@@ -9,11 +9,11 @@ const TAG = 'Members'
 const MEMBERS = '/v0/workspaces/:workspaceId/members'
 const MEMBER = `${MEMBERS}/:userId`
 const params = z.object({ userId: pathId })
-const LAST_OWNER = '409 for the last owner, whom a workspace keeps.'
+const LAST_OWNER = '409 for the last owner of a workspace.'
 
 const memberRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })
 
-/** @param forgetKeys makes this process read its cached keys again; the others learn of it by notification. */
+/** @param forgetKeys makes this process read its cached keys again; other processes are notified. */
 export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Route[] {
   return [
     route({
@@ -30,7 +30,7 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       }),
       success: {
         status: 200,
-        description: 'A page of members, those who have been users the longest first.',
+        description: 'A page of members, the longest-standing users first.',
         body: pageOf('members', memberRecord),
       },
       async handle({ principal, query: { role, limit, pageToken } }) {
@@ -44,8 +44,8 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       path: MEMBER,
       id: 'changeMember',
       tag: TAG,
-      summary: 'Give a member another role',
-      description: `At once for all of the member’s keys. ${LAST_OWNER}`,
+      summary: 'Change a member’s role',
+      description: `Applies to all of the member’s keys at once. ${LAST_OWNER}`,
       scope: 'admin',
       role: 'owner',
       params,
@@ -63,8 +63,8 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       path: MEMBER,
       id: 'removeMember',
       tag: TAG,
-      summary: 'Take a member out of the workspace',
-      description: `The member’s keys of it end at once, and stay without use where the member comes back. ${LAST_OWNER}`,
+      summary: 'Remove a member from the workspace',
+      description: `The member’s keys for the workspace stop working at once, and stay revoked if the member rejoins. ${LAST_OWNER}`,
       scope: 'admin',
       role: 'owner',
       params,

@@ -1,5 +1,5 @@
 /**
- * Members of a workspace and their roles. Changes of one workspace follow each other, so that it never loses its last
+ * Members of a workspace and their roles. Changes in one workspace are serialized, so that it never loses its last
  * owner.
  */
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
@@ -11,25 +11,27 @@ export type Member = { id: string; name: string; role: Role }
 
 const noMember = () => notFound('There is no such member')
 
-/** Tells every process to read its cached keys again, once the transaction has committed. @param whose a workspace or a user. */
+/**
+ * Tells every process to read its cached keys again, once the transaction commits. @param whose a workspace or a user.
+ */
 export async function announceKeys(tx: Prisma.TransactionClient, whose: string): Promise<void> {
   await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${whose})`
 }
 
-/** Keeps others who change who belongs to the workspace waiting until the transaction ends. */
+/** Blocks other changes of the workspace's members until the transaction ends. */
 export async function lockMembers(tx: Prisma.TransactionClient, workspaceId: string): Promise<void> {
   await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
 }
 
-/** Keeps others who change what a user has, or move or end their sessions, waiting until the transaction ends. */
+/** Blocks other changes of a user's belongings or sessions until the transaction ends. */
 export async function lockUser(tx: Prisma.TransactionClient, userId: string): Promise<void> {
   await tx.$queryRaw`SELECT FROM app_user WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
 }
 
 /**
- * Gives a user a role, as a part of a transaction that has {@link lockMembers}. Keys that a user had before they left stay
- * without use when they come back.
- * @throws ApiError 409 where the workspace would have no owner.
+ * Gives a user a role, in a transaction that holds {@link lockMembers}. Keys from an earlier membership stay unusable
+ * when the user comes back.
+ * @throws ApiError 409 if the workspace would lose its last owner.
  */
 export async function putMember(
   tx: Prisma.TransactionClient,
@@ -48,7 +50,7 @@ export async function putMember(
   await announceKeys(tx, workspaceId)
 }
 
-/** Gives a user a role in a workspace, and makes the user where there is none of that name. @throws ApiError 409 */
+/** Gives a user a role in a workspace, and creates the user if no user has that name. @throws ApiError 409 */
 export function setRole(
   prisma: PrismaClient,
   { workspaceId, user, role }: { workspaceId: string; user: string; role: Role },
@@ -61,7 +63,7 @@ export function setRole(
   })
 }
 
-/** Gives a member another role. @throws ApiError 404 for who is none, 409 for the last owner. */
+/** Changes a member's role. @throws ApiError 404 if the user is not a member, 409 for the last owner. */
 export function changeRole(
   prisma: PrismaClient,
   { workspaceId, userId, role, by }: { workspaceId: string; userId: string; role: Role; by: string },
@@ -79,7 +81,7 @@ export function changeRole(
   })
 }
 
-/** Takes a user out of a workspace; that user's keys of it stop working. @throws ApiError 404, 409 for the last owner. */
+/** Removes a user from a workspace; their keys for it stop working. @throws ApiError 404, 409 for the last owner. */
 export function removeMember(
   prisma: PrismaClient,
   workspaceId: string,
@@ -100,8 +102,8 @@ export function removeMember(
 }
 
 /**
- * Who asks may have waited for the lock behind a change that took the role from them.
- * @throws ApiError 403 for who is no owner any more.
+ * While the caller waited for the lock, another change may have taken the role from them.
+ * @throws ApiError 403 if the user is no longer an owner.
  */
 export async function requireOwner(
   tx: Prisma.TransactionClient,
@@ -112,7 +114,7 @@ export async function requireOwner(
   if (!(await tx.membership.findFirst({ where: owner }))) throw forbidden(messages.permissionDenied)
 }
 
-/** Ends the invitations by a member who may not invite any more. */
+/** Revokes the invitations of a member who may no longer invite. */
 async function endInvitationsBy(
   tx: Prisma.TransactionClient,
   workspaceId: string,
@@ -124,7 +126,7 @@ async function endInvitationsBy(
   })
 }
 
-/** @throws ApiError 409 where there is no owner but this user. */
+/** @throws ApiError 409 if this user is the only owner. */
 async function requireOtherOwner(
   tx: Prisma.TransactionClient,
   workspaceId: string,
@@ -137,7 +139,7 @@ async function requireOtherOwner(
 }
 
 /**
- * Makes a user an admin of the instance, or no longer one, at once for all of their keys.
+ * Grants or revokes a user's admin rights for the instance, effective at once for all of their keys.
  * @returns the user's id. @throws ApiError 404
  */
 export function setInstanceAdmin(prisma: PrismaClient, name: string, isAdmin: boolean): Promise<string> {
@@ -158,7 +160,9 @@ export const listInstanceAdmins = (prisma: PrismaClient): Promise<{ id: string; 
     orderBy: { name: 'asc' },
   })
 
-/** Members in the order in which they became users. @param filter.after the id of the last one of the page before. */
+/**
+ * Members in the order in which they became users. @param filter.after the id of the last member on the previous page.
+ */
 export async function listMembers(
   prisma: PrismaClient,
   workspaceId: string,
@@ -173,7 +177,7 @@ export async function listMembers(
   return rows.map(({ user, role }) => ({ id: user.id, name: user.name, role: role as Role }))
 }
 
-/** The user whom a new key acts for where none is named: the workspace's first owner. @throws ApiError 404 */
+/** The user whom a new key acts for if none is named: the workspace's first owner. @throws ApiError 404 */
 export async function findOwner(prisma: PrismaClient, workspaceId: string): Promise<string> {
   const owner = await prisma.membership.findFirst({
     where: { workspaceId, role: 'owner' },

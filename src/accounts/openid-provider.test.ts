@@ -11,7 +11,7 @@ const all = {
 }
 
 describe('the settings of an OpenID provider', () => {
-  it('the settings of an OpenID provider are set together or not at all', () => {
+  it('the settings of an OpenID provider must be set together or not at all', () => {
     assert.equal(openIdProvider(loadConfig({})), undefined)
     assert.equal(openIdProvider(loadConfig(all))?.name, 'single sign-on')
     for (const name of Object.keys(all))
@@ -20,7 +20,7 @@ describe('the settings of an OpenID provider', () => {
         (error) => error instanceof ConfigError && error.message.startsWith(`${name}: has to be set`),
       )
   })
-  it('the settings of an OpenID provider say who becomes a member of what', () => {
+  it('BERTH_OIDC_JOIN maps domains to workspaces and roles', () => {
     const { BERTH_OIDC_JOIN } = loadConfig({
       BERTH_OIDC_JOIN: 'Example.com:member:a: b, x.org:viewer:default',
     })

@@ -1,16 +1,16 @@
 /**
- * The OpenID provider of the settings: its page to sign in at, and who came back from there. By `openid-client`, which is
- * loaded when somebody first signs in.
+ * The OpenID provider from the settings: its sign-in page, and the user who came back from there. It uses
+ * `openid-client`, which is loaded at the first sign-in.
  */
 import type { Configuration } from 'openid-client'
 import type { Config } from '../config.ts'
 import { ApiError, ConfigError, unauthorized, unavailable } from '../errors.ts'
 
-/** The provider's description of itself is read again after this. */
+/** How long the provider's discovery document is cached. */
 const DISCOVERY_MS = 3_600_000
 const TIMEOUT_SECONDS = 10
 
-/** Values against which the end of a sign-in is checked. */
+/** Values that verify the end of a sign-in. */
 export interface Checks {
   state: string
   nonce: string
@@ -31,7 +31,7 @@ type Settings = Pick<
   'BERTH_OIDC_ISSUER' | 'BERTH_OIDC_CLIENT_ID' | 'BERTH_OIDC_CLIENT_SECRET' | 'BERTH_OIDC_NAME'
 >
 
-/** The provider that is set, where one is. @throws ConfigError for settings that are not all there. */
+/** The configured provider, if any. @throws ConfigError if its settings are incomplete. */
 export function openIdProvider(config: Settings): OpenIdProvider | undefined {
   const { BERTH_OIDC_ISSUER: issuer, BERTH_OIDC_NAME: name } = config
   const { BERTH_OIDC_CLIENT_ID: clientId, BERTH_OIDC_CLIENT_SECRET: clientSecret } = config
@@ -61,7 +61,7 @@ export class OpenIdProvider {
     this.#options = options
   }
 
-  /** Where a browser goes to sign in. @throws ApiError 503 where the provider does not answer. */
+  /** Where a browser goes to sign in. @throws ApiError 503 if the provider does not respond. */
   async begin(redirectUri: string, statePrefix: string): Promise<Checks & { url: string }> {
     const client = await import('openid-client')
     const configuration = await this.#configuration()
@@ -85,9 +85,9 @@ export class OpenIdProvider {
   }
 
   /**
-   * Ends a sign-in. @returns who came back.
-   * @param query the text behind the `?` of the address to which the provider sent the browser.
-   * @throws ApiError 401 for an answer that is not the provider's to this sign-in, 503 where it does not answer.
+   * Ends a sign-in. @returns the user's claims.
+   * @param query the query string of the URL to which the provider sent the browser, without `?`.
+   * @throws ApiError 401 if the response is not the provider's to this sign-in, 503 if the provider does not respond.
    */
   async finish(redirectUri: string, query: string, { state, nonce, codeVerifier }: Checks): Promise<Claims> {
     const client = await import('openid-client')
@@ -106,7 +106,7 @@ export class OpenIdProvider {
       const claims = tokens.claims()
       if (!claims) throw refused('There is no ID token')
       const isComplete = claims.email !== undefined || !configuration.serverMetadata().userinfo_endpoint
-      // Many providers put no more than the subject into the token.
+      // Many providers put only the subject into the token.
       const more = isComplete
         ? {}
         : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
@@ -156,7 +156,7 @@ function refused(message: string, cause?: unknown): ApiError {
   return error
 }
 
-/** Failures that are the provider's, or of the way there, and not of what the browser brought. */
+/** Failures of the provider or the network, rather than of the browser's request. */
 const AWAY = ['OAUTH_TIMEOUT', 'OAUTH_ABORT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON']
 
 function answerFor(error: unknown): ApiError {

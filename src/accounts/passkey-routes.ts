@@ -23,7 +23,7 @@ const TAG = 'Passkeys'
 
 const base64url = (max: number) => text(max).regex(/^[\w-]+$/, 'must be base64url')
 const credentialId = base64url(1400)
-/** A credential as the browser's `toJSON()` has it; other fields are ignored. */
+/** A credential in the format of the browser's `toJSON()`; other fields are ignored. */
 const credential = <Shape extends z.ZodRawShape>(response: Shape) =>
   z.object({
     id: credentialId,
@@ -42,13 +42,13 @@ const attestation = credential({
   transports: z.array(text(40)).max(20).optional(),
 })
 
-/** For `navigator.credentials`, in the words of WebAuthn. */
+/** Options for `navigator.credentials`, as WebAuthn names them. */
 const options = z.looseObject({ challenge: z.string() })
 const passkeyName = visibleText(100)
 const passkeyRecord = z.object({
   id: z.string(),
   name: z.string(),
-  synced: z.boolean().describe('Whether its device shares it with others of its owner.'),
+  synced: z.boolean().describe('Whether the device syncs it to the owner’s other devices.'),
   createdAt: z.string(),
   lastUsedAt: z.string().nullable(),
 })
@@ -62,8 +62,9 @@ const view = ({ id, name, synced, createdAt, lastUsedAt }: PasskeyRecord) => ({
 })
 
 /**
- * For what a browser may make and use passkeys here: the host of PUBLIC_URL, or else the one that was asked. Undefined where
- * browsers do not do it: on plain http but for this machine's own names, at an address without a name, at another host.
+ * The relying party for passkeys in this request: the host of PUBLIC_URL, or else the requested host. Undefined if
+ * browsers do not allow passkeys there: on plain http except for this machine's own names, at an IP address, or at
+ * another host than PUBLIC_URL's.
  */
 export function relyingParty(req: Request, publicUrl: string | undefined): RelyingParty | undefined {
   const url = dashboardUrl(req, publicUrl)
@@ -79,7 +80,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
     const party = relyingParty(req, config.PUBLIC_URL)
     if (party) return party
     throw notFound(
-      'There are no passkeys at this address: they need https and a host name, that of PUBLIC_URL where it is set',
+      'Passkeys do not work at this address: they need https and a host name, which must be PUBLIC_URL’s if it is set',
     )
   }
   return [
@@ -88,9 +89,9 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       path: '/v0/login/passkey/options',
       id: 'beginPasskeyLogin',
       tag: TAG,
-      summary: 'Begin to sign in with a passkey',
+      summary: 'Begin a sign-in with a passkey',
       description:
-        'What `navigator.credentials.get` takes as `publicKey`, by `PublicKeyCredential.parseRequestOptionsFromJSON`. Its challenge is good once, for 5 minutes.',
+        'Pass the result through `PublicKeyCredential.parseRequestOptionsFromJSON` to `navigator.credentials.get` as `publicKey`. Its challenge is valid once, for 5 minutes.',
       scope: null,
       audited: false,
       success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
@@ -106,7 +107,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       id: 'loginWithPasskey',
       tag: TAG,
       summary: 'Sign in with a passkey',
-      description: 'The session’s cookie comes with the answer. 403 for who is no member of the workspace.',
+      description: 'The response sets the session cookie. 403 if the user is not a member of the workspace.',
       scope: null,
       body: z.object({ credential: assertion, workspaceId: signInWorkspace }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
@@ -122,7 +123,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       id: 'listPasskeys',
       tag: TAG,
       summary: 'List the passkeys of the user',
-      description: 'In all workspaces they are the same. Newest first; there are 20 at most.',
+      description: 'They are the same in all workspaces. Newest first, 20 at most.',
       scope: 'org:read',
       session: true,
       success: {
@@ -140,9 +141,9 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       path: '/v0/passkeys/options',
       id: 'beginPasskey',
       tag: TAG,
-      summary: 'Begin to make a passkey',
+      summary: 'Begin registering a passkey',
       description:
-        'What `navigator.credentials.create` takes as `publicKey`, by `PublicKeyCredential.parseCreationOptionsFromJSON`. Its challenge is good once, for 5 minutes. Of a session alone: 403 for keys, and for who has 20.',
+        'Pass the result through `PublicKeyCredential.parseCreationOptionsFromJSON` to `navigator.credentials.create` as `publicKey`. Its challenge is valid once, for 5 minutes. Requires a session: 403 for keys, and for users who have 20 passkeys.',
       scope: 'any',
       session: true,
       success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
@@ -156,8 +157,8 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       path: '/v0/passkeys',
       id: 'createPasskey',
       tag: TAG,
-      summary: 'Keep a passkey that was made',
-      description: 'Of a session alone: 403 for keys. 409 for one that is known.',
+      summary: 'Register a passkey',
+      description: 'Requires a session: 403 for keys. 409 if the passkey is already registered.',
       scope: 'any',
       session: true,
       body: z.object({ name: passkeyName, credential: attestation }),
@@ -166,7 +167,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       async handle({ principal, body: { name, credential }, req }) {
         const { userId } = principal
         const party = partyOf(req)
-        // A browser may name ways to the device that the library's types do not know yet.
+        // A browser may name transports that the library's types do not know yet.
         const made = credential as Parameters<typeof registerPasskey>[2]['credential']
         return {
           body: { data: view(await registerPasskey(prisma, party, { userId, name, credential: made })) },
@@ -179,12 +180,12 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       id: 'renamePasskey',
       tag: TAG,
       summary: 'Rename a passkey',
-      description: 'Of a session alone: 403 for keys.',
+      description: 'Requires a session: 403 for keys.',
       scope: 'any',
       session: true,
       params,
       body: z.object({ name: passkeyName }),
-      success: { status: 200, description: 'The passkey as it is now.', body: one },
+      success: { status: 200, description: 'The renamed passkey.', body: one },
       errors: [404],
       async handle({ principal, params: { passkeyId: id }, body: { name } }) {
         return { body: { data: view(await renamePasskey(prisma, { id, userId: principal.userId, name })) } }
@@ -197,7 +198,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       tag: TAG,
       summary: 'Delete a passkey',
       description:
-        'Nobody signs in by it any more; sessions that it opened go on. Of a session alone: 403 for keys.',
+        'The passkey no longer signs anyone in; sessions that it opened continue. Requires a session: 403 for keys.',
       scope: 'any',
       session: true,
       params,

@@ -1,6 +1,6 @@
 /**
- * Passkeys: a user registers keys that their devices keep, and signs in by one. What a passkey signs is a challenge, whose
- * hash is kept here until it is spent. Passkeys are good for one host name, the relying party in the words of WebAuthn.
+ * Passkeys: users register keys that their devices keep, and sign in with them. A passkey signs a challenge, whose hash
+ * is stored here until it is spent. Passkeys work for one host name, WebAuthn's relying party.
  */
 import { randomBytes } from 'node:crypto'
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
@@ -11,7 +11,7 @@ import { lockUser } from './members.ts'
 import { type Browser, chooseWorkspace, createSession, type Opened } from './sessions.ts'
 import { hashSecret } from './tokens.ts'
 
-/** Passkeys of one user. */
+/** Maximum number of passkeys per user. */
 const MAX_PASSKEYS = 20
 const CHALLENGE_MS = 300_000
 const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb']
@@ -19,7 +19,7 @@ const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', '
 export interface RelyingParty {
   /** The host name. */
   id: string
-  /** The only origin whose pages may use its passkeys: other hosts below that name could ask for them as well. */
+  /** The only origin whose pages may use the passkeys: other hosts below the host name could request them as well. */
   origin: string
 }
 
@@ -38,10 +38,10 @@ const refused = (why: string, cause?: unknown) => {
   return error
 }
 
-/** Loaded when it is first used: most processes of `web` never sign anybody in by a passkey. */
+/** Loaded on first use: most `web` processes never sign anyone in with a passkey. */
 const webauthn = () => import('@simplewebauthn/server')
 
-/** The options with which a browser signs in, by any passkey that it has for this host. */
+/** The options for a browser to sign in with any passkey that it has for this host. */
 export async function beginSignIn(prisma: PrismaClient, party: RelyingParty) {
   const { generateAuthenticationOptions } = await webauthn()
   const challenge = await newChallenge(prisma, party, null)
@@ -51,8 +51,8 @@ export async function beginSignIn(prisma: PrismaClient, party: RelyingParty) {
 }
 
 /**
- * Signs in by a passkey.
- * @throws ApiError 401 where it is none of ours or proves nothing, 403 for who is no member of the workspace.
+ * Signs in with a passkey.
+ * @throws ApiError 401 if the passkey is unknown or proves nothing, 403 if the user is not a member of the workspace.
  */
 export async function signInByPasskey(
   prisma: PrismaClient,
@@ -81,7 +81,7 @@ export async function signInByPasskey(
   if (!verified) throw refused('the signature is wrong')
   const { newCounter, credentialBackedUp } = authenticationInfo
   return prisma.$transaction(async (tx) => {
-    // Where the same count came twice at the same time, one of the two finds it changed.
+    // If two sign-ins carry the same counter at the same time, one of them finds it changed.
     const { count } = await tx.passkey.updateMany({
       where: { id: passkey.id, counter: passkey.counter },
       data: { counter: newCounter, synced: credentialBackedUp, lastUsedAt: new Date() },
@@ -92,7 +92,7 @@ export async function signInByPasskey(
   })
 }
 
-/** The options with which a browser makes a passkey for a user. @throws ApiError 403 for a user who has too many. */
+/** The options for a browser to create a passkey for a user. @throws ApiError 403 if the user has too many. */
 export async function beginRegistration(prisma: PrismaClient, party: RelyingParty, userId: string) {
   const { generateRegistrationOptions } = await webauthn()
   const user = await prisma.user.findUnique({ where: { id: userId }, include: { passkeys: true } })
@@ -110,8 +110,8 @@ export async function beginRegistration(prisma: PrismaClient, party: RelyingPart
 }
 
 /**
- * Keeps a passkey that a browser has made.
- * @throws ApiError 400 for one that proves nothing, 403 for who has too many, 409 for one that is known.
+ * Stores a passkey that a browser created.
+ * @throws ApiError 400 if it proves nothing, 403 if the user has too many, 409 if it is already registered.
  */
 export async function registerPasskey(
   prisma: PrismaClient,
@@ -154,8 +154,8 @@ async function verifyRegistration(
   const { decodeAttestationObject, isoBase64URL } = await import('@simplewebauthn/server/helpers')
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(credential.response.attestationObject))
   const format = attestation.get('fmt')
-  // Berth asks for no attestation. For one with certificates the library would fetch lists of revoked certificates, from
-  // addresses that the attestation names.
+  // Berth asks for no attestation. For an attestation with certificates, the library would fetch revocation lists from
+  // URLs that the attestation names.
   if (format !== 'none' && !(format === 'packed' && attestation.get('attStmt').get('x5c') === undefined))
     throw new Error('it has an attestation, which nobody asked for')
   return verifyRegistrationResponse({
@@ -178,7 +178,7 @@ export async function renamePasskey(
   return renamed
 }
 
-/** Deletes a passkey, which signs nobody in any more; sessions that it opened go on. @throws ApiError 404 */
+/** Deletes a passkey, which then signs nobody in; sessions that it opened continue. @throws ApiError 404 */
 export async function deletePasskey(
   prisma: PrismaClient,
   { id, userId }: { id: string; userId: string },
@@ -187,7 +187,7 @@ export async function deletePasskey(
   if (count === 0) throw noPasskey()
 }
 
-/** The user handle in a passkey: the user's id, which tells nothing else of the user. */
+/** The user handle in a passkey: the user's id, which reveals nothing else about the user. */
 const userHandleOf = (userId: string): Buffer<ArrayBuffer> =>
   Buffer.from(userId.replaceAll('-', ''), 'hex') as Buffer<ArrayBuffer>
 
@@ -195,7 +195,7 @@ function refuseMore(count: number): void {
   if (count >= MAX_PASSKEYS) throw forbidden(messages.passkeyLimit, 'passkey_limit')
 }
 
-/** @param userId who registers a passkey; null for a sign-in. */
+/** @param userId the user who registers a passkey; null for a sign-in. */
 async function newChallenge(prisma: PrismaClient, { id: rpId }: RelyingParty, userId: string | null) {
   const challenge = new Uint8Array(randomBytes(32))
   const challengeHash = hashSecret(Buffer.from(challenge).toString('base64url'))
@@ -207,7 +207,7 @@ async function newChallenge(prisma: PrismaClient, { id: rpId }: RelyingParty, us
   return challenge
 }
 
-/** The challenge that a credential answers, where it is ours and this is its first answer. */
+/** The challenge that a credential signs, if Berth issued it and this is its first use. */
 async function spendChallenge(
   prisma: PrismaClient,
   { id: rpId }: RelyingParty,

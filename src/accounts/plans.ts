@@ -1,4 +1,4 @@
-/** Plans as clients see them. They are rows that the operator changes by SQL; `null` is no limit. */
+/** Plans as clients see them. They are rows that the operator changes by SQL; `null` means no limit. */
 import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
 
@@ -16,14 +16,14 @@ export const planRecord = z
     maxFileBytes: limitOf,
     storageBytes: limitOf,
     requestsPerMinute: limitOf,
-    agentDiskMb: limitOf.describe('`null` is the setting `BERTH_AGENT_DISK_MB`.'),
+    agentDiskMb: limitOf.describe('`null` means the setting `BERTH_AGENT_DISK_MB`.'),
   })
-  .describe('What the plan allows; `null` is no limit.')
+  .describe('What the plan allows; `null` means no limit.')
 
 type PlanRecord = z.output<typeof planRecord>
 const FIELDS = planRecord.keyof().options
 
-/** The plan as clients see it: a column that the record does not name stays inside. */
+/** The plan as clients see it: columns that the record does not name are left out. */
 export function toPlanRecord(plan: Prisma.PlanModel): PlanRecord {
   const numberOf = (value: bigint | null) => (value === null ? null : Number(value))
   const known: PlanRecord = {

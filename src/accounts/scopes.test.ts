@@ -3,14 +3,14 @@ import { describe, it } from 'node:test'
 import { grants, isOfInstance, isWrite, SCOPES } from '../http/principal.ts'
 
 describe('scopes', () => {
-  it('scopes are granted by themselves, and all of a workspace by admin', () => {
+  it('a scope grants itself, and admin grants all scopes of a workspace', () => {
     for (const scope of SCOPES) {
       assert.ok(grants([scope], scope), scope)
       assert.equal(grants(['admin'], scope), !isOfInstance(scope), scope)
     }
   })
 
-  it('scopes include reading where they include writing', () => {
+  it('scopes that allow writing also allow reading', () => {
     assert.ok(grants(['org:files:write'], 'org:files:read'))
     assert.ok(grants(['org:write'], 'org:files:read'))
     assert.ok(grants(['org:write'], 'org:read'))
@@ -18,7 +18,7 @@ describe('scopes', () => {
     assert.ok(!grants(['org:read'], 'org:files:write'))
   })
 
-  it('scopes of the instance are granted by nothing else, and grant nothing else', () => {
+  it('instance scopes neither grant other scopes nor are granted by them', () => {
     assert.ok(grants(['instance:write'], 'instance:read'))
     assert.ok(!grants(['instance:read'], 'instance:write'))
     assert.ok(!grants(['org:write'], 'instance:read'))
@@ -26,14 +26,14 @@ describe('scopes', () => {
       assert.ok(!grants(['instance:write'], scope), scope)
   })
 
-  it('scopes of the organisation cover every resource, but not the other way round', () => {
+  it('organisation scopes cover every resource, but not the other way round', () => {
     assert.ok(grants(['org:read'], 'org:groups:read'))
     assert.ok(!grants(['org:groups:read'], 'org:read'))
     assert.ok(!grants(['org:groups:write'], 'org:read'))
     assert.ok(!grants(['org:files:write'], 'org:groups:write'))
   })
 
-  it('uploads that stay private are a part of writing files, and writing files is none of them', () => {
+  it('writing files includes private uploads, but not the other way round', () => {
     assert.ok(grants(['org:files:write'], 'org:private_files:write'))
     assert.ok(grants(['org:write'], 'org:private_files:write'))
     assert.ok(!grants(['org:private_files:write'], 'org:files:write'))
@@ -50,7 +50,7 @@ describe('scopes', () => {
     assert.ok(!grants([], 'org:read'))
   })
 
-  it('a scope says whether it changes something', () => {
+  it('a scope tells whether it allows changes', () => {
     assert.deepEqual(SCOPES.filter(isWrite).length, SCOPES.filter((scope) => !scope.endsWith('read')).length)
   })
 })

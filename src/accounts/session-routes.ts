@@ -27,7 +27,7 @@ const TAG = 'Sessions'
 
 const ways = z.object({
   passkey: z.boolean().describe('Whether browsers can use passkeys at this address.'),
-  oidc: z.object({ name: z.string() }).nullable().describe('The OpenID provider, where one is set.'),
+  oidc: z.object({ name: z.string() }).nullable().describe('The OpenID provider, if one is set.'),
 })
 const named = z.object({ id: z.string(), name: z.string() })
 const me = z.object({
@@ -41,12 +41,14 @@ const me = z.object({
   workspaces: z
     .array(named.extend({ role: z.enum(ROLES) }))
     .nullable()
-    .describe('Those in which the user is a member, by name, 1000 at most. Null for a key, which is of one.'),
+    .describe(
+      'The workspaces in which the user is a member, by name, 1000 at most. Null for a key, which belongs to one workspace.',
+    ),
 })
 const sessionRecord = z.object({
   id: z.string(),
-  userAgent: z.string().nullable().describe('What the browser called itself at the sign-in.'),
-  current: z.boolean().describe('Whether it is the one that asks.'),
+  userAgent: z.string().nullable().describe('The browser’s user agent at the sign-in.'),
+  current: z.boolean().describe('Whether this is the session of the request.'),
   createdAt: z.string(),
   lastUsedAt: z.string().nullable().describe('To the minute.'),
   expiresAt: z.string(),
@@ -60,8 +62,8 @@ const view = ({ createdAt, lastUsedAt, expiresAt, ...rest }: Session) => ({
 })
 
 /**
- * @param services.forgetKeys makes this process read its cached keys again; the others learn of it by notification.
- * @param services.provider the OpenID provider of the settings, where there is one.
+ * @param services.forgetKeys makes this process read its cached keys again; other processes are notified.
+ * @param services.provider the OpenID provider from the settings, if there is one.
  */
 export function sessionRoutes(
   services: SignInServices & {
@@ -78,8 +80,8 @@ export function sessionRoutes(
       path: '/v0/login',
       id: 'waysToSignIn',
       tag: TAG,
-      summary: 'Which ways to sign in there are',
-      description: 'Beside login links, which there are always.',
+      summary: 'List the ways to sign in',
+      description: 'In addition to login links, which always work.',
       scope: null,
       success: { status: 200, description: 'The ways.', body: z.object({ data: ways }) },
       async handle({ req }) {
@@ -94,7 +96,7 @@ export function sessionRoutes(
       tag: TAG,
       summary: 'Sign in with the token of a login link',
       description:
-        'A link is good once, for 15 minutes: `npm start` and `npx berth login-link` print one. The session’s cookie comes with the answer. 403 for a page of another origin.',
+        'A link is valid once, for 15 minutes: `npm start` and `npx berth login-link` print one. The response sets the session cookie. 403 for a page of another origin.',
       scope: null,
       body: z.object({ token: text(100).min(1, 'must not be empty') }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
@@ -109,7 +111,7 @@ export function sessionRoutes(
       tag: TAG,
       summary: 'Accept an invitation as a new user, and sign in',
       description:
-        'For people: programs accept one with a key as the answer. The session’s cookie comes with the answer. 403 for a page of another origin. A name that another user has gets a number.',
+        'For people; a program accepts an invitation with `POST /v0/invitations/accept` and gets a key. The response sets the session cookie. 403 for a page of another origin. If another user has the name, a number is appended.',
       scope: null,
       body: z.object({ token: invitationToken, name: newUserName }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
@@ -122,8 +124,8 @@ export function sessionRoutes(
       path: '/v0/logout',
       id: 'logout',
       tag: TAG,
-      summary: 'End the session that asks',
-      description: '403 for a key, which is revoked in other ways.',
+      summary: 'End the current session',
+      description: '403 for a key: revoke it instead.',
       scope: 'any',
       session: true,
       success: { status: 200, description: 'It has ended.', body: nothing },
@@ -139,7 +141,7 @@ export function sessionRoutes(
       path: '/v0/me',
       id: 'whoAmI',
       tag: TAG,
-      summary: 'Who asks, and what they may do',
+      summary: 'Get the caller and their permissions',
       scope: 'any',
       success: { status: 200, description: 'The caller.', body: z.object({ data: me }) },
       async handle({ principal }) {
@@ -165,7 +167,7 @@ export function sessionRoutes(
       id: 'listSessions',
       tag: TAG,
       summary: 'List the sessions of the user',
-      description: 'Those in this workspace that have not ended, newest first.',
+      description: 'The user’s sessions in this workspace that have not ended, newest first.',
       scope: 'org:read',
       success: {
         status: 200,
@@ -183,10 +185,10 @@ export function sessionRoutes(
       path: '/v0/sessions/move',
       id: 'moveSession',
       tag: TAG,
-      summary: 'Go on in another workspace of the user',
+      summary: 'Move the session to another workspace of the user',
       description:
-        'The session goes on there with the cookie that it has, and ends when it would have; what it has open here ends. It is ' +
-        'another one in the list of sessions, with an id of its own. 403 for who is no member there, and for a key, which is of one workspace.',
+        'The session continues there with the same cookie and expiry; its open requests here end. It is' +
+        'listed there as another session, with its own id. 403 if the user is not a member there, and for a key, which belongs to one workspace.',
       scope: 'any',
       session: true,
       body: z.object({ workspaceId: z.uuid('must be the id of a workspace') }),
@@ -194,7 +196,7 @@ export function sessionRoutes(
       async handle({ principal, body: { workspaceId }, res }) {
         const { id, userId, expiresAt } = await moveSession(prisma, principal, workspaceId)
         forgetKeys()
-        // It is a sign-in there: the owners of that workspace find it in their audit.
+        // This counts as a sign-in there: the owners of that workspace find it in their audit.
         noteCaller(res, { via: 'session', workspaceId, userId, keyId: id })
         return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
       },
@@ -207,7 +209,7 @@ export function sessionRoutes(
       tag: TAG,
       summary: 'Accept an invitation as the user of the session',
       description:
-        'The session goes on in the workspace that is joined, as when it is moved there. 409 for a member of it. 403 for a key: whoever holds one must not decide where its user signs in.',
+        'The session continues in the joined workspace, as when it is moved there. 409 if the user is already a member. 403 for a key: its holder must not decide where its user signs in.',
       scope: 'any',
       session:
         'A key cannot join a workspace for its user: open /login#invitation=<token> in the dashboard, or accept the invitation as a new user with POST /v0/invitations/accept',
@@ -227,7 +229,8 @@ export function sessionRoutes(
       id: 'revokeSession',
       tag: TAG,
       summary: 'End a session of the user',
-      description: 'At once. By another session of the user, or by a key of theirs with `admin`.',
+      description:
+        'Takes effect at once. The caller is another session of the user, or a key of theirs with `admin`.',
       scope: 'any',
       params: z.object({ sessionId: pathId }),
       success: { status: 200, description: 'It has ended.', body: nothing },

@@ -1,6 +1,7 @@
 /**
- * Sessions of the dashboard. A one-time link, a passkey or an identity signs a member in; the session is a key of theirs that
- * is shown to nobody, so all that ends keys ends it. The link's token and the session's secret are stored as hashes alone.
+ * Dashboard sessions. A one-time link, a passkey or an identity signs a member in. The session is one of the member's
+ * keys, but never shown, so everything that ends keys ends it. The link's token and the session's secret are stored
+ * only as hashes.
  */
 import { randomBytes } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
@@ -13,9 +14,9 @@ import { lockUser } from './members.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
 
 const LINK_MINUTES = 15
-/** Characters that are kept of a browser's name. */
+/** Maximum stored length of a browser's user agent. */
 const MAX_USER_AGENT = 255
-/** Workspaces of a user that are listed. */
+/** Maximum number of a user's workspaces that are listed. */
 const MAX_WORKSPACES = 1000
 
 export interface Session {
@@ -27,15 +28,16 @@ export interface Session {
   expiresAt: Date
 }
 
-/** How long sessions are good. */
+/** How long sessions last. */
 export interface SessionLimits {
   hours: number
   idleHours: number
 }
 
 /**
- * Makes a link that signs a member in once, within a quarter of an hour. Its token stands behind the `#` of the address,
- * which no browser sends: so it is in no log. By hand: `npm start` makes one, and need not load Prisma for it.
+ * Creates a link that signs a member in once, within a quarter of an hour. Its token follows the `#` in the URL, which
+ * browsers do not send, so it appears in no log. Hand-written SQL, because `npm start` creates one and need not load
+ * Prisma for it.
  */
 export async function createLoginLink(
   db: Queryable,
@@ -52,7 +54,7 @@ export async function createLoginLink(
   return `${origin}/login#token=${token}`
 }
 
-/** A session that was just opened: whose it is, and what its cookie is. */
+/** A session that was just opened: its user, workspace and cookie. */
 export interface Opened {
   id: string
   workspaceId: string
@@ -61,21 +63,21 @@ export interface Opened {
   expiresAt: Date
 }
 
-/** The browser that gets a new session, by any way to sign in. */
+/** The browser that gets a new session, regardless of the way to sign in. */
 export interface Browser {
   userAgent: string | undefined
   limits: SessionLimits
 }
 
-/** A session that goes on elsewhere. */
+/** A session after its move to another workspace. */
 type Moved = Pick<Opened, 'id' | 'userId' | 'expiresAt'>
 
-/** Spends a link's token. @throws ApiError 401 for a token that is unknown, spent or too old. */
+/** Spends a link's token. @throws ApiError 401 if the token is unknown, spent or too old. */
 export function openSession(prisma: PrismaClient, token: string, browser: Browser): Promise<Opened> {
   return prisma.$transaction(async (tx) => {
     const where = { tokenHash: hashSecret(token) }
     const link = await tx.loginLink.findUnique({ where })
-    // Two requests may spend the link at the same time: the second one deletes no row, and is refused.
+    // Two requests may spend the link at the same time: the second deletes no row and is rejected.
     const { count } = await tx.loginLink.deleteMany({ where: { ...where, expiresAt: { gt: new Date() } } })
     if (!link || count === 0)
       throw unauthorized('The link was used or is too old: make a new one with `npx berth login-link`')
@@ -83,7 +85,7 @@ export function openSession(prisma: PrismaClient, token: string, browser: Browse
   })
 }
 
-/** Makes a new user a member by an invitation, and signs them in. @throws ApiError 404 */
+/** Makes a new user a member through an invitation, and signs them in. @throws ApiError 404 */
 export function openInvitedSession(
   prisma: PrismaClient,
   { token, name }: { token: string; name: string },
@@ -114,20 +116,22 @@ export async function createSession(
   return { id, workspaceId, userId, cookie: `${id}.${secret}`, expiresAt }
 }
 
-/** The session that asks. */
+/** The session of the request. */
 type Asking = Pick<Principal, 'keyId' | 'userId' | 'expiresAt' | 'workspaceId'>
 
 /**
- * Has a session go on in another workspace of the user: with another key, and with the cookie that the browser has already. It
- * ends when it would have: nobody stays signed in for longer by it.
- * @throws ApiError 403 for who is no member there, 401 where it has ended, or another request has moved it meanwhile.
+ * Moves a session to another workspace of the user: it continues with another key, and with the browser's existing
+ * cookie. Its expiry stays, so that nobody stays signed in longer by moving.
+ * @throws ApiError 403 if the user is not a member there, 401 if the session has ended, or another request moved it at
+ *   the same time.
  */
 export function moveSession(prisma: PrismaClient, session: Asking, workspaceId: string): Promise<Moved> {
   return prisma.$transaction((tx) => goOnIn(tx, session, workspaceId))
 }
 
 /**
- * Makes the user of a session a member by an invitation, and has the session go on in that workspace, as {@link moveSession}.
+ * Makes the user of a session a member through an invitation, and moves the session to that workspace, as
+ * {@link moveSession} does.
  * @throws ApiError 404, 409 for a member, 401.
  */
 export function joinWithSession(
@@ -149,13 +153,13 @@ async function goOnIn(
   const moved = { userId, expiresAt: expiresAt ?? new Date() }
   await lockUser(tx, userId)
   await chooseWorkspace(tx, userId, workspaceId)
-  // Whoever has lost the answer asks again.
+  // A client that lost the response repeats its request.
   if (workspaceId === from.workspaceId) return { id: keyId, ...moved }
   const { count } = await tx.apiKey.updateMany({
     where: { id: keyId, revokedAt: null },
     data: { revokedAt: new Date() },
   })
-  // Two requests may move the session at the same time: the second one finds that its key has ended, and asks again.
+  // Two requests may move the session at the same time: the second finds that its key has ended, and has to retry.
   if (count === 0) throw unauthorized(messages.sessionEnded, 'session_ended')
   await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${keyId})`
   const { secretHash, session } = await tx.apiKey.findUniqueOrThrow({
@@ -186,9 +190,10 @@ export async function listMemberships(prisma: PrismaClient, userId: string) {
 }
 
 /**
- * The workspace in which a user signs in: the one that they name, or else the one that they used last in a session. Without
- * any session it is the one that they joined first. So nobody who has them join another one decides where they sign in.
- * @throws ApiError 403 for who is no member.
+ * The workspace in which a user signs in: the one that they name, or else the one of their newest session. Without any
+ * session, it is the one that they joined first. So inviting someone into another workspace does not decide where they
+ * sign in.
+ * @throws ApiError 403 if the user is not a member.
  */
 export async function chooseWorkspace(
   tx: Prisma.TransactionClient,
@@ -249,8 +254,8 @@ export async function listSessions(
 }
 
 /**
- * Ends a session of a user, also where it goes on in another workspace by now: its cookie is good for nothing afterwards. A
- * session that has ended stays as it is. @throws ApiError 404
+ * Ends a session of a user, even if it continues in another workspace by now: its cookie becomes invalid. A session
+ * that has ended stays unchanged. @throws ApiError 404
  */
 export function endSession(prisma: PrismaClient, { workspaceId, userId }: Whose, id: string): Promise<void> {
   return prisma.$transaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** The common part of all ways to sign in: the check of who may try, and the answer with a session's cookie. */
+/** The common part of all ways to sign in: the permission check, and the response with a session cookie. */
 import type { Request, Response } from 'express'
 import { z } from 'zod'
 import type { Config } from '../config.ts'
@@ -14,7 +14,7 @@ export const signInWorkspace = z
   .uuid('must be the id of a workspace')
   .optional()
   .describe(
-    'Where to sign in, for a user of several workspaces. Not given: the one that they used last in a session, or else joined first.',
+    'Where to sign in, for a user of several workspaces. Default: the workspace of their newest session, or else the one they joined first.',
   )
 
 export interface SignInServices {
@@ -22,16 +22,17 @@ export interface SignInServices {
   config: Pick<Config, 'PUBLIC_URL' | 'BERTH_SESSION_HOURS' | 'BERTH_SESSION_IDLE_HOURS'>
 }
 
-/** How long sessions are good. */
+/** How long sessions last. */
 export const sessionLimits = ({ config }: SignInServices): SessionLimits => ({
   hours: config.BERTH_SESSION_HOURS,
   idleHours: config.BERTH_SESSION_IDLE_HOURS,
 })
 
 /**
- * Signs in, and gives the browser the session's cookie.
- * @param via what the audit has as the caller's credential: the link, or else the session that was opened.
- * @throws ApiError 403 for a page of another origin, 429 for an address that was refused too often, and what `open` throws.
+ * Signs in, and gives the browser the session cookie.
+ * @param via the caller's credential for the audit: the link, or the session that was opened.
+ * @throws ApiError 403 for a page of another origin, 429 if the address was rejected too often, and whatever `open`
+ *   throws.
  */
 export async function signIn(
   services: SignInServices,
@@ -48,7 +49,7 @@ export async function signIn(
   return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
 }
 
-/** Where a browser has the dashboard: PUBLIC_URL, or without it where it says that it sent its request. */
+/** The URL of the dashboard: PUBLIC_URL, or without it the origin that the request names. */
 export function dashboardUrl(req: Request, publicUrl: string | undefined): URL | undefined {
   const own = `${req.protocol}://${req.host}`
   return publicUrl ? new URL(publicUrl) : URL.canParse(own) ? new URL(own) : undefined

@@ -1,4 +1,4 @@
-/** API keys as JWTs: signed here, recognised here, revocable through the row that `jti` names. */
+/** API keys as JWTs: signed and verified here, revocable through the row that `jti` names. */
 import { createHash, randomBytes } from 'node:crypto'
 import { SignJWT } from 'jose/jwt/sign'
 import { type SigningKeys, verifyJwt } from '../lib/signing-keys.ts'
@@ -8,7 +8,7 @@ const ALGORITHM = 'HS256'
 export interface TokenClaims {
   keyId: string
   workspaceId: string
-  /** Absent where the key belongs to no user. */
+  /** Absent if the key belongs to no user. */
   userId?: string | undefined
   /** The key's public half, by which clients list and revoke it. */
   publicKey: string
@@ -30,7 +30,7 @@ export function signToken(key: Uint8Array, claims: TokenClaims): Promise<string>
   return token.sign(key)
 }
 
-/** The claims of a token that we signed and that has not expired; undefined for any other text. */
+/** The claims of an unexpired token that Berth signed; undefined for any other text. */
 export async function verifyToken(keys: SigningKeys, token: string): Promise<TokenClaims | undefined> {
   try {
     const { payload } = await verifyJwt(keys, token, {

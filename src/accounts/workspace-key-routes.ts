@@ -17,17 +17,17 @@ const keyRecord = z.object({
   user: z
     .object({ id: z.string(), name: z.string() })
     .nullable()
-    .describe('For whom it acts; null for a key that acts for nobody.'),
+    .describe('The user it acts for; null if it acts for no user.'),
   scopes: z.array(z.string()),
   maxUses: z.number().nullable(),
-  uses: z.number().describe('Counted where they are limited.'),
+  uses: z.number().describe('Counted only if uses are limited.'),
   createdAt: z.string(),
   expiresAt: time,
   revokedAt: time,
-  lastUsedAt: time.describe('To the minute; null for a key that was not used.'),
+  lastUsedAt: time.describe('To the minute; null if the key was never used.'),
 })
 
-/** Keys with their last use: what `/v3/pinata/keys`, whose answers are those of the public service, does not tell. */
+/** Keys with their last use. `/v3/pinata/keys` does not report it, because its responses match the public service's. */
 export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevoked: () => void): Route[] {
   return [
     route({
@@ -39,7 +39,7 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
       description: 'Owners see all keys of the workspace, others their own.',
       scope: 'org:read',
       query: z.object({
-        name: text(255).optional().describe('Part of the name, in any case.'),
+        name: text(255).optional().describe('Part of the name, case-insensitive.'),
         revoked: z
           .enum(['true', 'false'])
           .transform((value) => value === 'true')
@@ -80,10 +80,10 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
       tag: TAG,
       summary: 'Revoke an API key, by its id',
       description:
-        'Another key than the own one only where the own one has all of its scopes. Members see to keys of their own, owners to all.',
+        'A key can revoke itself, and other keys whose scopes it has. Members can revoke their own keys, owners all keys.',
       scope: 'org:write',
       params: z.object({ keyId: pathId }),
-      success: { status: 200, description: 'Revoked, from this moment on.', body: nothing },
+      success: { status: 200, description: 'The key is revoked, effective immediately.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
         await revokeFor(keys, principal, params.keyId)

@@ -18,14 +18,14 @@ const workspaceRecord = z.object({
   name: z.string(),
   createdAt: z.string(),
   plan: planRecord,
-  role: z.enum(ROLES).describe('Of the user of the key.'),
-  usage: z.object({ files: z.number(), bytes: z.number() }).describe('What both networks keep of it.'),
+  role: z.enum(ROLES).describe('The role of the key’s user.'),
+  usage: z.object({ files: z.number(), bytes: z.number() }).describe('Its files on both networks.'),
 })
 const one = z.object({ data: workspaceRecord })
 
 /**
- * The workspace of the key.
- * @param services.forgetKeys makes this process read its cached keys again; the others learn of it by notification.
+ * The key's workspace.
+ * @param services.forgetKeys makes this process read its cached keys again; other processes are notified.
  */
 export function workspaceRoutes(services: {
   pool: Pool
@@ -48,8 +48,8 @@ export function workspaceRoutes(services: {
       path: '/v0/workspaces',
       id: 'listWorkspaces',
       tag: TAG,
-      summary: 'List the workspaces that the key reaches',
-      description: 'A key reaches one: this is how its holder learns the id.',
+      summary: 'List the key’s workspaces',
+      description: 'A key belongs to one workspace; use this to learn its id.',
       scope: 'org:read',
       success: {
         status: 200,
@@ -65,7 +65,7 @@ export function workspaceRoutes(services: {
       path: '/v0/workspaces/:workspaceId',
       id: 'getWorkspace',
       tag: TAG,
-      summary: 'Get the workspace, its plan and what it uses',
+      summary: 'Get the workspace, its plan and its usage',
       scope: 'org:read',
       success: { status: 200, description: 'The workspace.', body: one },
       async handle({ principal }) {
@@ -78,11 +78,11 @@ export function workspaceRoutes(services: {
       id: 'renameWorkspace',
       tag: TAG,
       summary: 'Rename the workspace',
-      description: 'Its gateways keep their names. A name that another workspace has gets a number.',
+      description: 'Its gateways keep their names. If another workspace has the name, a number is appended.',
       scope: 'admin',
       role: 'owner',
       body: z.object({ name: workspaceName }),
-      success: { status: 200, description: 'The workspace as it is now.', body: one },
+      success: { status: 200, description: 'The updated workspace.', body: one },
       async handle({ principal, body: { name } }) {
         await renameWorkspace(prisma, principal.workspaceId, name)
         forgetKeys()

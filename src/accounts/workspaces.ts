@@ -1,4 +1,4 @@
-/** Workspaces and their plans: over HTTP, and by `berth workspaces`. */
+/** Workspaces and their plans: over HTTP, and through `berth workspaces`. */
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, badRequest, notFound } from '../errors.ts'
@@ -10,14 +10,14 @@ import { announceKeys } from './members.ts'
 export interface NewWorkspace {
   name: string
   plan: string
-  /** The name of the user who owns it; made where there is none. */
+  /** The name of the user who owns it; the user is created if no user has that name. */
   owner: string
 }
 
 /**
- * Creates a workspace with a user who owns it, and its gateway.
- * @param more what else its transaction writes.
- * @throws ApiError 400 for a plan that is none, 409 when the name is taken.
+ * Creates a workspace with an owner and a gateway.
+ * @param more additional writes for the transaction.
+ * @throws ApiError 400 if the plan does not exist, 409 if the name is taken.
  */
 export async function createWorkspace<More = unknown>(
   prisma: PrismaClient,
@@ -33,7 +33,7 @@ export async function createWorkspace<More = unknown>(
   )
 }
 
-/** The rows of a new workspace, for a transaction that has more to write. */
+/** Inserts the rows of a new workspace, for a transaction with more to write. */
 export async function insertWorkspace(
   tx: Prisma.TransactionClient,
   { name, plan, owner }: NewWorkspace,
@@ -64,7 +64,7 @@ export async function findWorkspace(
   nameOrId: string,
 ): Promise<{ id: string; name: string }> {
   const select = { id: true, name: true }
-  // Owners name their workspaces: a name may look like the id of another one.
+  // Owners choose workspace names, so a name may look like another workspace's id.
   const found =
     (isUuid(nameOrId) && (await prisma.workspace.findUnique({ where: { id: nameOrId }, select }))) ||
     (await prisma.workspace.findUnique({ where: { name: nameOrId }, select }))
@@ -73,9 +73,9 @@ export async function findWorkspace(
 }
 
 /**
- * Changes the name of a workspace, whose gateways stay as they are, or puts it on another plan, at once for all of its keys.
- * A field that is left out stays.
- * @returns whether it is there. @throws ApiError 400 for a plan that is none, 409 when the name is taken.
+ * Renames a workspace, whose gateways stay unchanged, or puts it on another plan, effective at once for all of its
+ * keys. Omitted fields stay unchanged.
+ * @returns whether it exists. @throws ApiError 400 if the plan does not exist, 409 if the name is taken.
  */
 export async function changeWorkspace(
   prisma: PrismaClient,
@@ -93,7 +93,7 @@ export async function changeWorkspace(
   )
 }
 
-/** Renames a workspace as its owner asks. A name that another workspace has gets a number. */
+/** Renames a workspace at its owner's request. If another workspace has the name, a number is appended. */
 export function renameWorkspace(prisma: PrismaClient, id: string, name: string): Promise<void> {
   return withFreeName('workspace', () =>
     prisma.$transaction(async (tx) => {

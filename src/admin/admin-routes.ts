@@ -1,4 +1,4 @@
-/** Every route of the instance, for its admins. None takes an agent's token. */
+/** The instance routes, for its admins. None accepts an agent's token. */
 import { z } from 'zod'
 import { COUNT_LIMIT, STATEMENTS } from '../health/database-metrics.ts'
 import { type Route, route } from '../http/route.ts'
@@ -14,7 +14,7 @@ export function adminRoutes(services: AdminServices): Route[] {
 const CACHE_MS = 2000
 const kept = z.object({ files: z.number(), bytes: z.number() })
 
-/** The totals of the instance; the list of workspaces has those of each. */
+/** The totals of the instance; the list of workspaces has the totals of each. */
 function usageRoutes({ pool }: AdminServices): Route[] {
   const read = shared(CACHE_MS, async () => {
     type Kept = { network: 'public' | 'private'; files: number; bytes: number }
@@ -32,8 +32,8 @@ function usageRoutes({ pool }: AdminServices): Route[] {
       path: '/v0/admin/usage',
       id: 'getInstanceUsage',
       tag: TAG,
-      summary: 'What the instance keeps in all',
-      description: 'Content that two workspaces keep counts twice. At most two seconds old.',
+      summary: 'Get the totals of the instance',
+      description: 'Content that two workspaces keep is counted twice. At most two seconds old.',
       scope: 'instance:read',
       success: {
         status: 200,
@@ -43,7 +43,7 @@ function usageRoutes({ pool }: AdminServices): Route[] {
             networks: z.object({ public: kept, private: kept }),
             agents: z
               .object({ starting: z.number(), running: z.number(), not_running: z.number() })
-              .describe(`${COUNT_LIMIT} stands for that many or more.`),
+              .describe(`${COUNT_LIMIT} means that many or more.`),
           }),
         }),
       },

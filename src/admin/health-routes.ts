@@ -14,22 +14,27 @@ const STATUSES = ['ok', 'degraded', 'down'] as const
 const part = z.object({ status: z.enum(STATUSES), detail: z.string().optional() })
 const finding = part.extend({
   name: z.string(),
-  cause: z.string().optional().describe('What the part said itself.'),
+  cause: z.string().optional().describe('The component’s own message.'),
   advice: z.string().optional().describe('What to do.'),
 })
-const slots = z.record(z.string(), z.number()).describe('Operations of each queue that it runs side by side.')
+const slots = z
+  .record(z.string(), z.number())
+  .describe('How many operations of each queue it runs at a time.')
 
 const workerRecord = z.object({
   id: z.string(),
-  version: z.string().nullable().describe('Of Berth; null where it is older than this field.'),
-  isAlive: z.boolean().describe('Whether it was heard of within 15 seconds.'),
+  version: z
+    .string()
+    .nullable()
+    .describe('The version of Berth; null if the worker is older than this field.'),
+  isAlive: z.boolean().describe('Whether it sent a heartbeat within the last 15 seconds.'),
   startedAt: z.string(),
   seenAt: z.string(),
   slots,
-  parts: z.record(z.string(), part).describe('As its own `/readyz` has them.'),
+  parts: z.record(z.string(), part).describe('As reported by its own `/readyz`.'),
 })
 
-/** How the instance is: its parts, its queues, and the workers that serve them. */
+/** The health of the instance: its components, its queues, and the workers that serve them. */
 export function healthRoutes({ pool, workers, readiness }: AdminServices): Route[] {
   const queues = shared(CACHE_MS, async () => {
     const [states, { slots }] = await Promise.all([readQueues(pool), workers.read()])
@@ -41,9 +46,9 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
       path: '/v0/admin/health',
       id: 'getInstanceHealth',
       tag: TAG,
-      summary: 'How each part of the instance is, and what to do about it',
+      summary: 'Get the health of each component, with advice',
       description:
-        'The parts of `/readyz`, as this web process and all workers see them, with the cause and an advice where one is not well.',
+        'The components of `/readyz`, as this web process and all workers see them. Unhealthy components come with a cause and advice.',
       scope: 'instance:read',
       success: {
         status: 200,
@@ -60,7 +65,7 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
       path: '/v0/admin/queues',
       id: 'listQueues',
       tag: TAG,
-      summary: 'List the queues: what waits, what runs, and for how long',
+      summary: 'List the queues with their waiting and running operations',
       description: 'At most two seconds old.',
       scope: 'instance:read',
       success: {
@@ -71,15 +76,19 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
             queues: z.array(
               z.object({
                 name: z.enum(QUEUES),
-                queued: z.number().describe(`${COUNT_LIMIT} of a kind stand for that many or more.`),
+                queued: z.number().describe(`${COUNT_LIMIT} of a kind means that many or more.`),
                 running: z.number(),
                 oldestSeconds: z
                   .number()
                   .nullable()
-                  .describe('Age of the oldest one that waits for its first attempt; null where none does.'),
+                  .describe(
+                    'Age of the oldest operation that waits for its first attempt; null if none waits.',
+                  ),
                 slots: z
                   .number()
-                  .describe('How many the live workers run side by side; 0 where none serves it.'),
+                  .describe(
+                    'How many operations the live workers run at a time; 0 if no worker serves the queue.',
+                  ),
               }),
             ),
             next_page_token: z.string(),
@@ -96,7 +105,7 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
       id: 'listWorkers',
       tag: TAG,
       summary: 'List workers with their versions, slots and last heartbeats',
-      description: 'One that ended by itself is not there any more; one that died, for an hour.',
+      description: 'A worker that exited normally is not listed; one that died stays listed for an hour.',
       scope: 'instance:read',
       query: z.object(paging(10, 100)),
       success: {

@@ -4,16 +4,16 @@ import type { PrismaClient } from '../db/prisma.ts'
 import type { Readiness } from '../lib/readiness.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
 
-/** The services of the routes of the instance. */
+/** The services of the instance routes. */
 export interface AdminServices {
   pool: Pool
   prisma: PrismaClient
   keys: KeyService
   workers: WorkerStatus
   readiness: Readiness
-  /** Makes this process read its cached keys again; the others learn of it by notification. */
+  /** Makes this process read its cached keys again; other processes are notified. */
   forgetKeys(): void
 }
 
-/** The group of these routes in the document. */
+/** The tag of these routes in the OpenAPI document. */
 export const TAG = 'Instance'

@@ -29,8 +29,8 @@ const workspaceRecord = z.object({
   createdAt: z.string(),
   usage: z.object({
     files: z.number(),
-    bytes: z.number().describe('Of content, on both networks.'),
-    agents: z.number().describe(`${AGENT_COUNT_LIMIT} stands for that many or more.`),
+    bytes: z.number().describe('Total size of the content on both networks.'),
+    agents: z.number().describe(`${AGENT_COUNT_LIMIT} means that many or more.`),
   }),
 })
 const one = z.object({ data: workspaceRecord })
@@ -41,7 +41,7 @@ const changes = z
   .refine(({ name, plan }) => name !== undefined || plan !== undefined, 'must have a name or plan')
   .meta(oneOrMore('name', 'plan'))
 
-/** Plans, and the workspaces that are on them. */
+/** Plans, and the workspaces on them. */
 export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminServices): Route[] {
   type Row = { id: string; name: string; planName: string; createdAt: Date }
   const toRecords = async (rows: Row[]): Promise<z.output<typeof workspaceRecord>[]> => {
@@ -74,7 +74,7 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       id: 'listPlans',
       tag: TAG,
       summary: 'List plans with their limits',
-      description: 'All of them, by name. They are rows of the database, which the operator changes there.',
+      description: 'All plans, by name. They are rows of the database, where the operator changes them.',
       scope: 'instance:read',
       success: {
         status: 200,
@@ -91,10 +91,10 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       path: WORKSPACES,
       id: 'listAllWorkspaces',
       tag: TAG,
-      summary: 'List the workspaces of the instance, and what each uses',
+      summary: 'List the workspaces of the instance with their usage',
       scope: 'instance:read',
       query: z.object({
-        name: text(255).optional().describe('Only the workspace of this name.'),
+        name: text(255).optional().describe('Only the workspace with this name.'),
         plan: plan.optional().describe('Only workspaces on this plan.'),
         ...paging(10, 100),
       }),
@@ -125,16 +125,16 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       tag: TAG,
       summary: 'Create a workspace',
       description:
-        'With a gateway, a user who owns it, and a key of that user with `admin`. 409 for a name that another workspace has.',
+        'Also creates a gateway, and a key with `admin` for the user who owns the workspace. 409 if another workspace has the name.',
       scope: 'instance:write',
       body: z.object({
         name,
         plan: plan.default('free'),
-        owner: name.describe('The name of a user; made where there is none.'),
+        owner: name.describe('The name of a user, who is created if no user has that name.'),
       }),
       success: {
         status: 201,
-        description: 'The workspace, with the token of the key. It is shown this once.',
+        description: 'The workspace, with the token of the key. It is shown only once.',
         body: z.object({ data: workspaceRecord.extend({ token: z.string() }) }),
       },
       errors: [409],
@@ -150,7 +150,7 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       path: WORKSPACE,
       id: 'getAnyWorkspace',
       tag: TAG,
-      summary: 'Get a workspace, and what it uses',
+      summary: 'Get a workspace and its usage',
       scope: 'instance:read',
       params,
       success: { status: 200, description: 'The workspace.', body: one },
@@ -166,11 +166,11 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       tag: TAG,
       summary: 'Put a workspace on another plan, or rename it',
       description:
-        'What is left out stays as it is. A plan applies at once to all keys of the workspace. 409 for a name that another one has.',
+        'Omitted fields stay unchanged. A new plan applies at once to all keys of the workspace. 409 if another workspace has the name.',
       scope: 'instance:write',
       params,
       body: changes,
-      success: { status: 200, description: 'The workspace as it is now.', body: one },
+      success: { status: 200, description: 'The updated workspace.', body: one },
       errors: [404, 409],
       async handle({ params: { id }, body }) {
         if (!(await changeWorkspace(prisma, id, body))) throw noWorkspace()

@@ -1,4 +1,4 @@
-/** Entries of the audit, as they are written: those that come while a statement is under way share the next one. */
+/** Writes audit entries. Entries that arrive during a statement share the next one. */
 import { setImmediate } from 'node:timers/promises'
 import { isRefusedValue } from '../db/database-errors.ts'
 import type { Pool } from '../db/pool.ts'
@@ -6,20 +6,20 @@ import { type AuditRow, writeAudit } from '../db/statements/audit.ts'
 import type { AuditSink } from '../http/audit.ts'
 import type { Logger } from '../log.ts'
 
-/** Entries of one statement. */
+/** Maximum number of entries per statement. */
 const MOST = 500
-/** Entries that stay in memory while the database takes none. */
+/** Maximum number of entries kept in memory while the database is unavailable. */
 const MOST_LATE = 10_000
 
 interface Waiting {
   row: AuditRow
-  /** The row may be written later, while the database takes none. */
+  /** Whether the row may be written later if the database is unavailable. */
   mayBeLate: boolean
   resolve(): void
   reject(error: unknown): void
 }
 
-/** Writes the audit of a process. */
+/** Writes the audit entries of a process. */
 export class AuditLog implements AuditSink {
   readonly #pool: Pool
   readonly #log: Logger
@@ -34,18 +34,18 @@ export class AuditLog implements AuditSink {
 
   /**
    * Resolves when the entry is in the database.
-   * @throws what the database said; the entry is then written by a later {@link flush}, where this process lives on.
+   * @throws the database's error; a later {@link flush} then writes the entry, if this process is still running.
    */
   write(row: AuditRow): Promise<void> {
     return this.#add(row, true)
   }
 
-  /** Resolves when the entry of a request that begins is in the database. @throws what the database said. */
+  /** Resolves when the entry of a request that begins is in the database. @throws the database's error. */
   begin(row: AuditRow): Promise<void> {
     return this.#add(row, false)
   }
 
-  /** Writes what the database did not take before. */
+  /** Writes the entries that could not be written before. */
   async flush(): Promise<void> {
     while (this.#late.length > 0) {
       const rows = this.#late.slice(0, MOST)
@@ -63,7 +63,7 @@ export class AuditLog implements AuditSink {
 
   async #writeWaiting(): Promise<void> {
     this.#isWriting = true
-    // Entries of one turn of the event loop are written together.
+    // Entries from one turn of the event loop are written together.
     await setImmediate()
     while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, MOST))
     this.#isWriting = false
@@ -78,7 +78,8 @@ export class AuditLog implements AuditSink {
       for (const { resolve } of waiting) resolve()
     } catch (error) {
       const isRefused = isRefusedValue(error)
-      // PostgreSQL refuses the whole statement for one row: each row is written alone, so that only that one is refused.
+      // PostgreSQL rejects the whole statement because of one row, so each row is written separately and only the bad
+      // one is lost.
       if (isRefused && waiting.length > 1) {
         for (const one of waiting) await this.#write([one])
         return

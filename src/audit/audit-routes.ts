@@ -10,19 +10,19 @@ import type { Bounds } from '../lib/bounds.ts'
 import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
 
 const JSON_LINES = 'application/x-ndjson'
-const EXPORT = `With \`Accept: ${JSON_LINES}\`: all that fit, a JSON object in each line, without pages.`
+const EXPORT = `With \`Accept: ${JSON_LINES}\`: all matching entries without pages, one JSON object per line.`
 
 const moment = time.transform((value) => new Date(value))
 
 const id = z.uuid('must be a UUID')
 const filters = {
-  userId: id.optional().describe('Only what this user did.'),
-  keyId: id.optional().describe('Only what was done with this API key.'),
-  agentId: text(64).optional().describe('Only what this agent did with a token of its own.'),
+  userId: id.optional().describe('Only actions of this user.'),
+  keyId: id.optional().describe('Only actions with this API key.'),
+  agentId: text(64).optional().describe('Only actions of this agent with its own tokens.'),
   action: text(64)
     .optional()
     .describe(
-      'Only this action: the id of a route in this document, `signIn`, or `refusals`: all of a minute that have no entry of their own.',
+      'Only this action: the id of a route in this document, `signIn`, or `refusals`: all refusals of a minute that have no entry of their own.',
     ),
   resource: text(255)
     .optional()
@@ -31,7 +31,7 @@ const filters = {
     .enum(RESULTS)
     .optional()
     .describe(
-      'Only what was done, or only what was refused or failed, or only that of which it is not known.',
+      'Only actions that succeeded, only those that were refused or failed, or only those with an unknown outcome.',
     ),
   from: moment.optional().describe('Only entries from this time on.'),
   to: moment.optional().describe('Only entries before this time.'),
@@ -42,22 +42,25 @@ const nullable = z.string().nullable()
 const entry = z.object({
   id: z.string(),
   createdAt: z.string(),
-  workspaceId: nullable.describe('Null for what is of no workspace.'),
+  workspaceId: nullable.describe('Null if the action belongs to no workspace.'),
   via: z
     .enum(['key', 'session', 'gateway', 'platform', 'link', 'nobody', 'terminal'])
     .describe(
-      'The credential: an API key, a session of the dashboard, a token of an agent, a signed address, a login link or an invitation, none, or `npx berth`.',
+      'The credential: an API key, a dashboard session, a token of an agent, a link (signed URL, login link or invitation), none, or `npx berth`.',
     ),
   user: z.object({ id: z.string(), name: nullable }).nullable(),
   keyId: nullable,
-  agentId: nullable.describe('The agent whose token it was.'),
+  agentId: nullable.describe('The agent that the token belongs to.'),
   action: z.string(),
   method: nullable,
   route: nullable.describe('The pattern of the path.'),
   resource: z.string(),
-  status: z.number().nullable().describe('Of HTTP; 499 where the client had gone; null for a command.'),
+  status: z
+    .number()
+    .nullable()
+    .describe('The HTTP status; 499 if the client had disconnected; null for a command.'),
   errorCode: nullable.describe(
-    'Null where it was done; `unknown` while a request is under way, and for good where its process died meanwhile.',
+    'Null if the action succeeded. `unknown` while a request is in progress, and forever if its process died during the request.',
   ),
   requestId: nullable,
   address: nullable,
@@ -77,7 +80,7 @@ const toEntry = ({ userId, userName, ...row }: Row): z.output<typeof entry> => (
   user: userId === null ? null : { id: userId, name: userName },
 })
 
-/** Routes of the audit: of a workspace for its owners, of the whole instance for its admins. */
+/** Audit routes: of a workspace for its owners, of the whole instance for its admins. */
 export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: Bounds }): Route[] {
   const { pool, searches, bounds } = services
   interface Asked {
@@ -111,7 +114,7 @@ export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: 
       id: 'listAudit',
       tag: 'Audit',
       summary: 'List who did what in the workspace',
-      description: `Every request that is no read, and every sign-in. ${EXPORT}`,
+      description: `Every request except reads, and every sign-in. ${EXPORT}`,
       scope: 'org:read',
       role: 'owner',
       query: z.object(filters),
@@ -124,16 +127,16 @@ export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: 
       id: 'listInstanceAudit',
       tag: 'Instance',
       summary: 'List who did what in the instance',
-      description: `As \`GET /v0/audit\`, of all workspaces, with what is of none: refused sign-ins and commands. ${EXPORT}`,
+      description: `As \`GET /v0/audit\`, for all workspaces, including entries without a workspace: refused sign-ins and commands. ${EXPORT}`,
       scope: 'instance:read',
-      query: z.object({ ...filters, workspaceId: id.optional().describe('Only of this workspace.') }),
+      query: z.object({ ...filters, workspaceId: id.optional().describe('Only entries of this workspace.') }),
       success,
       handle: ({ query: { workspaceId, ...query }, ...asked }) => answer(workspaceId ?? null, query, asked),
     }),
   ]
 }
 
-/** Sends entries as fast as the client reads them: one page is in memory, or two. */
+/** Sends entries as fast as the client reads them, with one or two pages in memory. */
 async function sendLines(res: Response, pages: AsyncIterable<Row[]>, signal: AbortSignal): Promise<void> {
   for await (const rows of pages) {
     if (!res.headersSent) res.writeHead(200, { 'content-type': JSON_LINES, 'cache-control': 'no-store' })

@@ -1,4 +1,4 @@
-/** The audit as it is read: over HTTP, and by `berth audit`. */
+/** Reads the audit: over HTTP, and for `berth audit`. */
 import { leastUuid } from '../db/partitions.ts'
 import type { Queryable } from '../db/pool.ts'
 import { readAudit, readWholeAudit } from '../db/statements/audit.ts'
@@ -11,20 +11,22 @@ export interface AuditFilter {
   /** The agent that acted. */
   agentId?: string | undefined
   action?: string | undefined
-  /** The resource, or what it is a part of. */
+  /** The resource, or a prefix of its path. */
   resource?: string | undefined
   result?: (typeof RESULTS)[number] | undefined
-  /** The first moment. */
+  /** Start of the time range, inclusive. */
   from?: Date | undefined
-  /** The first moment that is too late. */
+  /** End of the time range, exclusive. */
   to?: Date | undefined
-  /** The id of the last entry of the page before. */
+  /** The id of the last entry on the previous page. */
   after?: string | undefined
 }
 
 const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** A page of entries, the newest first. @param of a workspace; null for all entries, those of no workspace included. */
+/**
+ * A page of entries, newest first. @param of a workspace; null for all entries, including those without a workspace.
+ */
 export async function listAudit(db: Queryable, of: string | null, filter: AuditFilter, limit: number) {
   const { from, to, after = LAST, userId, keyId, agentId, action, resource, result } = filter
   const before = to ? leastUuid(to.getTime()) : LAST
@@ -44,10 +46,10 @@ export async function listAudit(db: Queryable, of: string | null, filter: AuditF
   return rows
 }
 
-/** Entries of one statement of an export: it holds neither a transaction nor a connection between two. */
+/** Entries per statement of an export, which holds neither a transaction nor a connection between statements. */
 const PAGE = 500
 
-/** All entries that fit, the newest first, a page at a time. */
+/** All matching entries, newest first, one page at a time. */
 export async function* eachPage(db: Queryable, of: string | null, filter: AuditFilter) {
   let { after } = filter
   for (;;) {

@@ -1,4 +1,4 @@
-/** `berth backup`: a copy of a Berth while it runs, into a folder or a bucket. */
+/** `berth backup`: copies a running Berth into a folder or a bucket. */
 
 import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
@@ -18,30 +18,30 @@ import { type Pruned, prune } from './retention.ts'
 import type { BackupStore } from './store.ts'
 import { dumpTables, type RootLists, takeTurn, writeRoots } from './tables.ts'
 
-/** Roots that are copied side by side: most are a block or two, and each waits for the disk. */
+/** Roots that are copied at a time: most have a block or two, and each waits for the disk. */
 const ROOTS_AT_ONCE = 8
-/** Content that is deleted while it is copied has the database read anew. */
+/** If content is deleted while it is copied, the database is read again, up to this often. */
 const READS = 5
 const NOTHING: Pruned = { removed: [], freedBytes: 0 }
 
 export interface BackupOptions {
-  /** Where backups are kept; made where there are none yet. */
+  /** Where backups are kept; created if it does not exist. */
   store: BackupStore
   config: Config
   databaseUrl: string
   storages: Storages
-  /** The runtime of agents, or the reason why it is not known. */
+  /** The runtime of agents, or the reason why it is unknown. */
   runtime: SandboxRuntime | { why: string }
   /**
-   * Has the engine of an agent hold still while its home is read; undefined where it does not run, or does not hold still.
-   * The result tells whether it held still to the end.
+   * Suspends an agent's engine while its home is read; undefined if it does not run, or cannot be suspended. `resume`
+   * returns whether it stayed suspended to the end.
    */
   suspend?(sandbox: Sandbox, signal: AbortSignal): Promise<{ resume(): Promise<boolean> } | undefined>
-  /** With one, the keys go into the backup, encrypted with it. */
+  /** If set, the keys are stored in the backup, encrypted with it. */
   passphrase?: string | undefined
-  /** Reads all that is there already once more, and repairs it. */
+  /** Re-reads everything in the backup and repairs it. */
   recheck?: boolean
-  /** Removes older backups afterwards, but for these. */
+  /** Afterwards removes older backups, except these. */
   keep?: Keep | undefined
   onProgress?: (progress: BackupProgress) => void
   signal: AbortSignal
@@ -53,10 +53,10 @@ export type BackupProgress =
   | { part: 'home'; agentId: string }
 
 interface Amount {
-  /** Bytes that were not there before. */
+  /** Bytes that the backup did not have before. */
   writtenBytes: number
   writtenBlocks: number
-  /** Bytes of roots that were looked through, and were there. */
+  /** Bytes of visited roots that the backup already had. */
   keptBytes: number
 }
 
@@ -68,30 +68,34 @@ export interface BackupReport {
   written: Amount
   unreadable: Manifest['unreadable']
   homes: Manifest['homes']
-  /** Agents that ran, and were not suspended all the while their home was read: a file may be in the backup half. */
+  /**
+   * Running agents that were not suspended for all of the time that their home was read: the backup may contain a
+   * half-written file.
+   */
   unsuspended: string[]
   homeless: Manifest['homeless']
-  /** Keys that this process could see, by the names of their settings. */
+  /** Keys that this process found, by the names of their settings. */
   keys: string[]
   pruned: Pruned
 }
 
 /**
- * Makes a backup. Interrupted anywhere, there is none, and the next one goes on with the blocks that this one has written.
- * @throws BackupError where the place cannot be used; StorageError `unavailable` where an IPFS node is away.
+ * Creates a backup. An interrupted run leaves no backup; the next run reuses the blocks that it wrote.
+ * @throws BackupError if the place cannot be used; StorageError `unavailable` if an IPFS node is unavailable.
  */
 export async function backup(options: BackupOptions): Promise<BackupReport> {
   const { store, databaseUrl, keep } = options
   return withCopyConnection(databaseUrl, async (client) => {
     const { rows } = await client.query<{ instance: string }>('SELECT instance FROM installation')
     const instance = rows[0]?.instance ?? ''
-    // Ends with the connection: whoever has lost it fails at its next statement, before there is a backup.
+    // The turn ends with the connection: a process that lost it fails at its next statement, before a backup exists.
     await takeTurn(client)
     const holdsTurn = () => client.query('SELECT')
     await openForBackup(store, instance)
     const copier = new Copier(options)
     const writer = await BackupWriter.begin(store)
-    // The long part: what the database names later is here then, but for the little that is new.
+    // The long part. When the database is dumped later, nearly all content that it names has been copied; only little
+    // is new.
     await copier.copyAll(await writeRoots(client, writer))
     crashPoint('backup-after-blocks')
     for (let read = 1; ; read++) {
@@ -129,7 +133,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
         ...homes,
         unsuspended,
         keys: Object.keys(keys),
-        // One that lacks homes must not take the place of one that has them.
+        // A backup without all homes must not replace one that has them.
         pruned:
           keep && Object.keys(homes.homeless).length === 0
             ? await prune(store, keep, { signal: options.signal, holdsTurn })
@@ -140,8 +144,8 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
 }
 
 /**
- * Writes the homes of agents, each as it is then. They come last: what the database says of a workspace is in its home by
- * now.
+ * Writes the homes of agents in their current state. They come last, so that each home includes everything that the
+ * dumped database says about its workspace.
  */
 async function writeHomes(
   { runtime, suspend, onProgress, signal }: BackupOptions,
@@ -191,7 +195,7 @@ class Copier {
   readonly unreadable: Manifest['unreadable'] = []
   readonly #options: BackupOptions
   readonly #archives: Record<Network, BlockArchive>
-  /** Roots that this run has read to the ground. */
+  /** Roots that this run has re-read completely. */
   readonly #rechecked = new Set<string>()
 
   constructor(options: BackupOptions) {
@@ -232,12 +236,12 @@ class Copier {
   }
 }
 
-/** The node does not have the content, or it cannot be decoded: trying again does not help. */
+/** The node lacks the content, or the content cannot be decoded: a retry does not help. */
 function isLost(error: unknown): error is StorageError {
   return error instanceof StorageError && (error.code === 'not_found' || error.code === 'invalid_object')
 }
 
-/** How many of these contents nothing keeps any more: they were deleted while they were copied. */
+/** How many of these contents are no longer kept by anything: they were deleted during the copy. */
 async function noLongerKept(
   client: Parameters<typeof dumpTables>[0],
   contents: { network: Network; cid: string }[],

@@ -1,4 +1,4 @@
-/** The blocks of a backup: a folder for each network, laid out as that of the embedded IPFS node. */
+/** The blocks of a backup: a folder for each network, in the layout of the embedded IPFS node. */
 import { basename } from 'node:path'
 import { NextToLast } from 'blockstore-fs/sharding'
 import { CID } from 'multiformats/cid'
@@ -12,16 +12,16 @@ import { distinctLinks } from '../storage/links.ts'
 import type { Network, Storage } from '../storage/port.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
-/** Blocks that are read side by side where nothing else says. */
+/** Default number of blocks that are read at a time. */
 const BLOCKS_AT_ONCE = 16
 const REMOVED_AT_ONCE = 1000
 
 export interface ArchiveOptions {
-  /** Reads everything that is there once more, and writes again what is damaged or missing. */
+  /** Re-reads everything in the backup, and rewrites damaged and missing blocks. */
   recheck?: boolean
 }
 
-/** The result of one root: blocks and bytes that were written, and bytes that were there. */
+/** The result of one root: written blocks and bytes, and bytes that already existed. */
 export interface Copied {
   writtenBlocks: number
   writtenBytes: number
@@ -42,7 +42,7 @@ export class BlockArchive {
     this.#recheck = recheck
   }
 
-  /** The block's bytes, checked against its hash; null when it is missing or damaged. */
+  /** The block's bytes, verified against its hash; null if it is missing or damaged. */
   async read(cid: CID): Promise<Uint8Array | null> {
     const inline = inlineBytes(cid)
     if (inline) return inline
@@ -50,7 +50,7 @@ export class BlockArchive {
     return bytes && (await matches(cid, bytes)) ? bytes : null
   }
 
-  /** The block's size, null where it is to be written: it is not there, or damaged where that is looked for. */
+  /** The block's size; null if it must be written because it is missing, or damaged in a recheck. */
   async use(cid: CID): Promise<number | null> {
     if (this.#recheck) return (await this.read(cid))?.length ?? null
     return inlineBytes(cid)?.length ?? this.#store.size(this.#pathOf(cid))
@@ -65,7 +65,7 @@ export class BlockArchive {
     return `${this.#dir}/blocks/${dir}/${file}`
   }
 
-  /** The multihash that a file stands for, as a CID, or null when the file is not a block. */
+  /** The multihash in a file's name, as a CID; null if the file is not a block. */
   #decode(path: string): CID | null {
     const file = basename(path)
     try {
@@ -75,13 +75,16 @@ export class BlockArchive {
     }
   }
 
-  /** The empty file that says that a root is here with all of its blocks, as far as was seen when it came. */
+  /**
+   * The path of the empty file that marks a root as present with all of its blocks, as far as was known when it was
+   * copied.
+   */
   #markOf = (root: CID | string): string => `${this.#dir}/pins/${root}`
 
   /**
-   * Copies what is missing of a root; nothing where it is here already. Interrupted, it goes on with the blocks that
-   * are missing then.
-   * @throws StorageError of `storage`; BackupError where a block is not taken.
+   * Copies the missing blocks of a root; does nothing if the root is already marked. A run after an interruption copies
+   * the blocks that are still missing.
+   * @throws StorageError from `storage`; BackupError if a block cannot be stored.
    */
   async copy(storage: Storage, root: CID, signal: AbortSignal): Promise<Copied> {
     const copied: Copied = { writtenBlocks: 0, writtenBytes: 0, keptBytes: 0 }
@@ -101,26 +104,28 @@ export class BlockArchive {
     return copied
   }
 
-  /** A root with all of its blocks, as a CAR. @throws StorageError `not_found` for a block that is missing or damaged. */
+  /** A root with all of its blocks, as a CAR. @throws StorageError `not_found` if a block is missing or damaged. */
   exportCar(root: CID, signal: AbortSignal): AsyncIterable<Uint8Array> {
     return exportCar(root, (cid) => readBlock(cid, this), signal)
   }
 
-  /** Forgets all other roots, and removes the blocks that none of these has. @returns bytes that were freed. */
+  /**
+   * Forgets all other roots, and removes the blocks that none of these roots needs. @returns the number of bytes freed.
+   */
   async keepOnly(
     roots: ReadonlySet<string>,
     { signal, holdsTurn }: { signal: AbortSignal; holdsTurn: () => Promise<unknown> },
   ): Promise<number> {
     const marks = this.#store.list(`${this.#dir}/pins`)
     await this.#removeAll(marks, holdsTurn, (path) => !roots.has(basename(path)))
-    // A root that is gone may come again: that it is not here has to be seen before its blocks go.
+    // A removed root may be backed up again, so its mark must be gone for good before its blocks are removed.
     await this.#store.settle()
     const read = async (cid: CID) => {
       const bytes = await this.read(cid)
       if (bytes === null)
         throw new BackupError(
-          `the block ${cid} is missing or damaged: nothing is removed, since what is below it cannot be told from the rest. ` +
-            'Run `berth backup --recheck`, which writes it again where Berth has it',
+          `the block ${cid} is missing or damaged: nothing is removed, because the blocks below it are unknown. ` +
+            'Run `berth backup --recheck`, which rewrites it if Berth still has it',
         )
       return bytes
     }
@@ -160,7 +165,7 @@ export class BlockArchive {
   }
 
   /**
-   * Compares every block with its hash, and looks for every block of `roots`.
+   * Verifies every block against its hash, and checks that every block of `roots` exists.
    * @param onBlock called for each block that was read, with its size.
    */
   async verify(
@@ -191,8 +196,8 @@ export class BlockArchive {
   }
 
   /**
-   * A block of the root's that is not among the good ones, or null.
-   * @param complete nodes below which nothing is missing, over all roots so far; grows only with a root that is complete.
+   * Returns a block of the root that is not among the good ones, or null.
+   * @param complete nodes below which nothing is missing, over all roots so far; grows only with complete roots.
    */
   async #firstMissing(
     root: CID,
@@ -215,7 +220,7 @@ export class BlockArchive {
   }
 }
 
-/** The CIDs of a list, one in each line. */
+/** Parses a list of CIDs, one per line. */
 export async function* cidsOf(lines: AsyncIterable<string>): AsyncGenerator<CID> {
   for await (const line of lines) if (line) yield CID.parse(line)
 }

@@ -1,4 +1,4 @@
-/** Files of backups in a folder. */
+/** Stores the files of backups in a folder. */
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
@@ -7,14 +7,14 @@ import type { Readable } from 'node:stream'
 import { hasCode } from '../lib/files.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
-/** The folder of files that are being written. */
+/** The folder for files that are being written. */
 const DRAFTS = '.tmp'
 
 export class FolderStore implements BackupStore {
   readonly where: string
-  /** Folders that are there. */
+  /** Folders that are known to exist. */
   readonly #made = new Set<string>()
-  /** Folders whose new names may not be on the disk yet. */
+  /** Folders whose new entries may not be on disk yet. */
   readonly #unsettled = new Set<string>()
 
   constructor(where: string) {
@@ -79,7 +79,7 @@ export class FolderStore implements BackupStore {
     if (this.#made.has(folder)) return
     const first = await mkdir(folder, { recursive: true, mode: 0o700 })
     this.#made.add(folder)
-    // Each folder that was made is a new name in the one above it.
+    // Each created folder is a new entry in its parent.
     for (let path = folder; first && path.length >= first.length; path = dirname(path))
       this.#unsettled.add(dirname(path))
   }
@@ -94,7 +94,7 @@ export class FolderStore implements BackupStore {
     })
   }
 
-  /** Folders that have nothing in them any more go as well. */
+  /** Also removes folders that become empty. */
   remove(paths: string[]): Promise<void> {
     return this.#onDisk(async () => {
       for (const path of paths) await rm(join(this.where, path), { force: true })
@@ -128,7 +128,7 @@ export class FolderStore implements BackupStore {
     )
   }
 
-  /** Names the folder in errors of the disk; an error of the content's source stays what it is. */
+  /** Adds the folder's name to disk errors; errors of the content's source stay unchanged. */
   async #onDisk<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call()

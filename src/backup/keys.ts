@@ -1,6 +1,6 @@
 /**
- * The keys of a Berth: without them a backup has no agents' secrets and no API keys that work. They are in a backup only
- * where a passphrase is given, as a file of age (https://age-encryption.org), so that it can be opened without Berth.
+ * The keys of a Berth: without them, a backup has no usable agent secrets or API keys. A backup contains them only if a
+ * passphrase is given, as an age file (https://age-encryption.org), which can be opened without Berth.
  */
 import { createHmac } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
@@ -14,7 +14,7 @@ import { BackupError, type BackupStore } from './store.ts'
 
 export const KEYS_FILE = 'keys.age'
 
-/** Settings, the files that stand in for them under BERTH_DATA_DIR, and what is lost without them. */
+/** Settings, their fallback files under BERTH_DATA_DIR, and what is lost without the keys. */
 export const KEYS = [
   { setting: 'JWT_KEY', file: 'jwt.key', opens: 'API keys' },
   { setting: 'SECRETS_KEY', file: 'secrets.key', opens: 'secrets and channels of agents' },
@@ -25,7 +25,7 @@ export type Keys = Partial<Record<KeyName, string>>
 
 const keysShape = z.partialRecord(z.enum(['JWT_KEY', 'SECRETS_KEY']), z.string())
 
-/** The keys that this process can see; one that is empty (SECRETS_KEY: no secrets) is none. */
+/** The keys that this process can read. An empty key (SECRETS_KEY: no secrets) is omitted. */
 export async function readKeys(config: Config): Promise<Keys> {
   const found: Keys = {}
   for (const { setting, file } of KEYS) {
@@ -35,7 +35,7 @@ export async function readKeys(config: Config): Promise<Keys> {
   return found
 }
 
-/** A fingerprint by which a key is recognised; it tells nothing of the key. */
+/** A fingerprint that recognises a key without revealing it. */
 const markOf = (key: string): string =>
   createHmac('sha256', key).update('berth backup').digest('hex').slice(0, 16)
 
@@ -48,7 +48,7 @@ export async function encryptKeys(keys: Keys, passphrase: string): Promise<Uint8
   return encrypter.encrypt(JSON.stringify(keys))
 }
 
-/** @throws BackupError where the passphrase is another one. */
+/** @throws BackupError if the passphrase is wrong. */
 export async function decryptKeys(encrypted: Uint8Array, passphrase: string): Promise<Keys> {
   const decrypter = new Decrypter()
   decrypter.addPassphrase(passphrase)
@@ -59,7 +59,7 @@ export async function decryptKeys(encrypted: Uint8Array, passphrase: string): Pr
   }
 }
 
-/** Writes keys under the data folder, where a start looks for them. */
+/** Writes keys under the data folder, where the next start finds them. */
 async function writeKeys(dataDir: string, keys: Keys): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
   for (const { setting, file } of KEYS) {
@@ -69,9 +69,9 @@ async function writeKeys(dataDir: string, keys: Keys): Promise<void> {
 }
 
 /**
- * Makes sure that the keys are here with which the rows were written.
- * @returns settings whose keys it took out of the backup.
- * @throws BackupError that names each key that is another one, or missing.
+ * Ensures that this Berth has the keys with which the rows were written.
+ * @returns settings whose keys it took from the backup.
+ * @throws BackupError that names each key that differs or is missing.
  */
 export async function bringKeys(
   { store, config, passphrase }: { store: BackupStore; config: Config; passphrase?: string | undefined },

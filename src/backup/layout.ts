@@ -1,12 +1,12 @@
 /**
- * The files of backups, of one Berth:
+ * The files of one Berth's backups:
  *
- *   berth-backup.json         its format, and which Berth's it is
- *   ipfs/<network>/           blocks and roots, as an embedded IPFS node has them; shared by all backups
- *   backups/<time>/           one backup: manifest.json, tables/, roots/, homes/ of agents, and keys.age where keys were
- *                             asked for
+ *   berth-backup.json         the format, and the Berth that the backups belong to
+ *   ipfs/<network>/           blocks and roots, in the layout of an embedded IPFS node; shared by all backups
+ *   backups/<time>/           one backup: manifest.json, tables/, roots/, homes/ of agents, and keys.age if keys were
+ *                             requested
  *
- * The manifest is written when all the rest is safe: what has none is no backup.
+ * The manifest is written once everything else is safe: a folder without a manifest is not a backup.
  */
 import { createHash } from 'node:crypto'
 import { createInterface } from 'node:readline'
@@ -19,7 +19,7 @@ import { parseJson } from '../lib/read.ts'
 import type { Network } from '../storage/port.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
-/** Grows when an older Berth can no longer read what a newer one writes. */
+/** Increases when an older Berth can no longer read a newer one's backups. */
 const FORMAT = 1
 const HEAD = 'berth-backup.json'
 const MANIFEST = 'manifest.json'
@@ -30,7 +30,7 @@ const head = z.object({ format: z.number(), instance: z.string() })
 
 const manifestShape = z.object({
   format: z.literal(FORMAT),
-  /** Version of the Berth that made it. */
+  /** Version of the Berth that created the backup. */
   berth: z.string(),
   /** When the database was read, ISO 8601. */
   at: z.string(),
@@ -38,16 +38,16 @@ const manifestShape = z.object({
   /** Names of the migrations that the schema had. */
   schema: z.array(z.string()).min(1),
   tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()).min(1), rows: z.number() })),
-  /** Last values of sequences; one that was never used is not in it. */
+  /** Last values of sequences; unused sequences are omitted. */
   sequences: z.record(z.string(), z.string()),
-  /** Kept roots of each network. */
+  /** Number of kept roots on each network. */
   roots: z.object({ public: z.number(), private: z.number() }),
-  /** Roots whose content Berth itself did not have any more. */
+  /** Roots whose content Berth itself had lost. */
   unreadable: z.array(z.object({ network: z.enum(['public', 'private']), cid: z.string(), why: z.string() })),
-  /** Agents whose home is in it, and those whose home is not, with the reason. */
+  /** Agents whose home is in the backup; then those whose home is not, with the reason. */
   homes: z.array(z.string()),
   homeless: z.record(z.string(), z.string()),
-  /** Marks of the keys by the names of their settings: they recognise a key and do not tell it. */
+  /** Fingerprints of the keys, by the names of their settings: they recognise a key without revealing it. */
   keys: z.record(z.string(), z.string()),
   /** Every other file of the backup by its path. */
   files: z.record(z.string(), z.object({ bytes: z.number(), sha256: z.string() })),
@@ -61,8 +61,8 @@ export const homeFile = (agentId: string) => `homes/${agentId}.tar.gz`
 export const rootsFile = (network: Network) => `roots/${network}.txt.gz`
 
 /**
- * Makes a place ready for a backup; one that is missing or empty becomes one of backups.
- * @throws BackupError where it has something else in it, or backups of another Berth or of a newer one.
+ * Prepares a place for a backup; a missing or empty folder becomes a folder of backups.
+ * @throws BackupError if it contains something else, or backups of another or a newer Berth.
  */
 export async function openForBackup(store: BackupStore, instance: string): Promise<void> {
   const known = await readHead(store)
@@ -83,7 +83,7 @@ export async function openForBackup(store: BackupStore, instance: string): Promi
   await store.settle()
 }
 
-/** @throws BackupError where it is no folder of backups, or one of a newer Berth. */
+/** @throws BackupError if it is not a folder of backups, or a newer Berth wrote it. */
 export async function openForReading(store: BackupStore): Promise<void> {
   if (!(await readHead(store)))
     throw new BackupError(`${store.where} is no folder of backups: it has no ${HEAD}`)
@@ -101,7 +101,7 @@ async function readHead(store: BackupStore): Promise<z.infer<typeof head> | null
   return parsed.data
 }
 
-/** Names of the backups that are whole, the oldest first. */
+/** Names of the complete backups, oldest first. */
 export async function listBackups(store: BackupStore): Promise<string[]> {
   const whole: string[] = []
   for (const name of (await store.names(BACKUPS)).sort())
@@ -109,13 +109,13 @@ export async function listBackups(store: BackupStore): Promise<string[]> {
   return whole
 }
 
-/** When a backup was made, by its name. */
+/** When a backup was created, by its name. */
 export const timeOf = (name: string): Date => new Date(name.replace(/T(\d\d)-(\d\d)-/, 'T$1:$2:'))
 
 /** The path of a backup's file. */
 export const partOf = (name: string, path: string) => `${BACKUPS}/${name}/${path}`
 
-/** Removes a backup, or what there is of one. Interrupted, it is none any more. */
+/** Removes a backup, or what is left of one. A partial removal leaves no valid backup. */
 export async function removeBackup(store: BackupStore, name: string): Promise<void> {
   await store.remove([partOf(name, MANIFEST)])
   await store.settle()
@@ -124,7 +124,7 @@ export async function removeBackup(store: BackupStore, name: string): Promise<vo
   await store.remove(paths)
 }
 
-/** @throws BackupError where it is missing, damaged, or of a newer format. */
+/** @throws BackupError if the manifest is missing, damaged, or of a newer format. */
 export async function readManifest(store: BackupStore, name: string): Promise<Manifest> {
   const path = partOf(name, MANIFEST)
   const text = await store.read(path)
@@ -140,15 +140,15 @@ export async function readManifest(store: BackupStore, name: string): Promise<Ma
   throw new BackupError(`${store.where}/${path} is damaged`)
 }
 
-/** A backup that is being written. */
+/** A backup in progress. */
 export class BackupWriter {
   readonly files: Manifest['files'] = {}
   readonly store: BackupStore
   readonly #at = new Date()
 
   /**
-   * Begins one, and removes what others that were interrupted have left. Only one process at a time may write.
-   * @throws BackupError where it would not be the newest one, which is the one that is restored and always kept.
+   * Begins a backup, and removes the remains of interrupted ones. Only one process at a time may write.
+   * @throws BackupError if the backup would not be the newest one: restores use the newest one, and it is always kept.
    */
   static async begin(store: BackupStore): Promise<BackupWriter> {
     const whole = await listBackups(store)
@@ -173,7 +173,7 @@ export class BackupWriter {
     return this.at.replaceAll(':', '-')
   }
 
-  /** Writes a file of the backup, compressed where its name ends in `.gz`. @returns its path in the store. */
+  /** Writes a file of the backup, compressed if its name ends in `.gz`. @returns its path in the store. */
   async write(path: string, source: Readable): Promise<string> {
     const full = partOf(this.name, path)
     const hash = createHash('sha256')
@@ -193,7 +193,7 @@ export class BackupWriter {
     return full
   }
 
-  /** Writes the manifest: from here on it is a backup. */
+  /** Writes the manifest, which makes the backup valid. */
   async finish(manifest: Omit<Manifest, 'format' | 'at' | 'files'>): Promise<void> {
     await this.store.settle()
     const whole: Manifest = { format: FORMAT, at: this.at, ...manifest, files: this.files }
@@ -202,7 +202,7 @@ export class BackupWriter {
   }
 }
 
-/** Why a file is not as a manifest says; null where it is. */
+/** How a file differs from its manifest entry; null if it does not. */
 export async function damageOf(
   store: BackupStore,
   path: string,

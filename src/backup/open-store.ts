@@ -1,20 +1,23 @@
-/** A place of backups by its name. */
+/** Opens a place for backups by its name. */
 import { resolve } from 'node:path'
 import { trimSlashes } from '../lib/slashes.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
 const S3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/
 
-/** `s3://bucket/prefix` as it is, anything else as the absolute path of a folder. @throws BackupError for no bucket. */
+/**
+ * Returns `s3://bucket/prefix` unchanged, and anything else as the absolute path of a folder. @throws BackupError if
+ * the bucket is missing.
+ */
 export function resolveTarget(target: string): string {
   if (!target.startsWith('s3://')) return resolve(target)
-  if (!S3.test(target)) throw new BackupError(`${target} names no bucket: it is s3://bucket/prefix`)
+  if (!S3.test(target)) throw new BackupError(`${target} names no bucket: use s3://bucket/prefix`)
   return trimSlashes(target)
 }
 
 /**
- * Opens a folder, or a bucket by the settings that the AWS SDK takes from the environment: AWS_ENDPOINT_URL_S3,
- * AWS_REGION, AWS_ACCESS_KEY_ID and so on. Its package is loaded for that alone.
+ * Opens a folder, or a bucket with the settings that the AWS SDK reads from the environment: AWS_ENDPOINT_URL_S3,
+ * AWS_REGION, AWS_ACCESS_KEY_ID and so on. The SDK is loaded only for buckets.
  * @param options.pathStyle BERTH_S3_PATH_STYLE.
  */
 export async function openStore(target: string, { pathStyle }: { pathStyle: boolean }): Promise<BackupStore> {

@@ -1,42 +1,42 @@
-/** Rows of a backup that are a workspace's, or an agent's, and how they get into a Berth that has others. */
+/** The rows of a workspace or an agent in a backup, and how they are merged into a Berth that has other rows. */
 import type { CopyConnection } from '../db/copy-connection.ts'
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Network } from '../storage/port.ts'
 import { BackupError } from './store.ts'
 import { listOf, quote, referredFirst } from './tables.ts'
 
-/** The rows of a part, which are in the tables of the schema `aside`. */
+/** The part whose rows to restore; the schema `aside` has the backup's tables. */
 export interface PartRows {
   aside: string
   scope: 'workspace' | 'agent'
-  /** The id of the workspace's row, or of the agent's. */
+  /** The id of the workspace's or agent's row. */
   id: string
   /** Such as `the agent x1234567`. */
   what: string
 }
 
 interface Conditions {
-  /** Rows of the workspace `$1`; undefined: they belong to no workspace. */
+  /** Rows of the workspace `$1`; undefined if rows belong to no workspace. */
   workspace?: string
-  /** Rows of the agent `$1`; undefined: they are not taken with it. */
+  /** Rows of the agent `$1`; undefined if rows are not restored with an agent. */
   agent?: string
 }
 
 const OF_WORKSPACE = 'r.workspace_id = $1'
 const OF_AGENT = 'r.agent_id = $1'
 const OF_AGENTS = 'r.agent_id IN (SELECT id FROM agent WHERE workspace_id = $1)'
-/** A name that another one has by now stays theirs. */
+/** A name that someone else has claimed since then stays theirs. */
 const FREE_DOMAIN = `NOT EXISTS (SELECT FROM domain d WHERE d.subdomain = r.subdomain
     OR (d.custom_domain = r.custom_domain AND d.status = 'verified' AND r.status = 'verified'))
   AND NOT EXISTS (SELECT FROM subdomain_holder h
     WHERE h.subdomain = r.subdomain AND h.workspace_id <> r.workspace_id)`
 
-/** A gateway whose name another one has is not here. */
+/** A gateway is missing here if another workspace has its name. */
 const OF_OWNER_HERE = '(r.gateway_id IS NULL OR r.gateway_id IN (SELECT id FROM gateway))'
 
 /**
- * Every table of a backup, and which of its rows `r` are taken. Other tables in a condition are those that are here, in
- * which the rows that are referred to have been written by then; `aside.` names the backup's.
+ * Every table of a backup, and the condition for the rows `r` to restore. Other tables in a condition are this Berth's,
+ * where the referenced rows have been written by then; `aside.` names the backup's.
  */
 export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   plan: { workspace: 'r.name = (SELECT plan FROM aside.workspace WHERE id = $1)' },
@@ -95,8 +95,9 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
 }
 
 /**
- * Tables whose rows are of all of Berth: those that are here stay as they are. The audit tells what was done here, and not
- * what a workspace did elsewhere. A user of that name may be somebody else there, whose ways to sign in are none here.
+ * Tables whose rows belong to the whole Berth; its existing rows stay. The audit records what was done in this Berth,
+ * and not what a workspace did elsewhere. A user of the same name may be someone else in the other Berth, so their ways
+ * to sign in are not restored.
  */
 export const OF_NOBODY = [
   'installation',
@@ -107,7 +108,7 @@ export const OF_NOBODY = [
   'passkey',
   'oidc_identity',
 ]
-/** Tables of many rows that nothing of an agent refers to. */
+/** Large tables that no row of an agent refers to. */
 export const OF_NO_AGENT = [
   'operation',
   'file',
@@ -117,10 +118,12 @@ export const OF_NO_AGENT = [
   'gateway_request_count',
   'cid_signature',
 ]
-/** Rows that others may have brought already. */
+/** Rows that an earlier restore may have brought already. */
 const SHARED = ['plan', 'app_user', 'subdomain_holder']
 
-/** Rows that cannot be restored here: `text` makes a line of each row of `table` that is missing after the restore. */
+/**
+ * Rows that cannot be restored here: `text` produces a line for each row of `table` that is missing after the restore.
+ */
 const MISSED: { table: string; scopes: PartRows['scope'][]; of: string; text: string; missing: string }[] = [
   {
     table: 'gateway',
@@ -133,26 +136,26 @@ const MISSED: { table: string; scopes: PartRows['scope'][]; of: string; text: st
     table: 'domain',
     scopes: ['workspace', 'agent'],
     of: `$1 IN (r.workspace_id, r.agent_id)`,
-    text: `'the domain ' || coalesce(r.custom_domain, r.subdomain) || ' is another''s here'`,
+    text: `'the domain ' || coalesce(r.custom_domain, r.subdomain) || ' is someone else''s here'`,
     missing: 'id = r.id',
   },
   {
     table: 'agent_secret',
     scopes: ['agent'],
     of: OF_AGENT,
-    text: `'the secret ' || (SELECT name FROM aside.secret WHERE id = r.secret_id) || ' is not here any more'`,
+    text: `'the secret ' || (SELECT name FROM aside.secret WHERE id = r.secret_id) || ' no longer exists here'`,
     missing: 'agent_id = r.agent_id AND secret_id = r.secret_id',
   },
   {
     table: 'agent_skill',
     scopes: ['agent'],
     of: OF_AGENT,
-    text: `'the skill ' || (SELECT name FROM aside.skill WHERE id = r.skill_id) || ' is not here any more in its version'`,
+    text: `'the skill ' || (SELECT name FROM aside.skill WHERE id = r.skill_id) || ' no longer exists here in its version'`,
     missing: 'agent_id = r.agent_id AND skill_id = r.skill_id',
   },
 ]
 
-/** Agents of the part that are not deleted, by the ids in their paths. */
+/** The agents of the part that are not deleted, by the ids in their paths. */
 export async function readAgents(client: CopyConnection, part: PartRows): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
     `SELECT agent_id AS id FROM ${part.aside}.agent r
@@ -181,9 +184,9 @@ export async function readRoots(client: CopyConnection, part: PartRows, network:
 }
 
 /**
- * Writes the rows of the part, in the caller's transaction. Deleted agents of the same ids make way for them.
- * @returns how many, and what is not as it was.
- * @throws BackupError where a row is here that must not be replaced.
+ * Writes the rows of the part, in the caller's transaction. Deleted agents with the same ids are replaced.
+ * @returns how many rows it wrote, and notes on the differences from the backup.
+ * @throws BackupError if a row exists here that must not be replaced.
  */
 export async function writePart(
   client: CopyConnection,
@@ -197,7 +200,7 @@ export async function writePart(
     await dropInstanceRights(client, part)
     notes.push(...(await renameUsers(client, part)))
   }
-  // agentd and whatever else has seen a higher one refuses a lower one.
+  // Keeps the higher epoch: agentd and others that have seen it reject a lower one.
   const { rows: former } = await client.query<{ id: string; epoch: number }>(
     `DELETE FROM agent WHERE purged_at IS NOT NULL AND id IN (
        SELECT id FROM ${aside}.agent r WHERE ${PART_TABLES.agent?.[scope]}) RETURNING id, epoch`,
@@ -209,7 +212,8 @@ export async function writePart(
     if (!condition) continue
     const all = await columnsOf(client, table)
     const columns = listOf(all.filter(({ isGiven }) => !isGiven).map(({ name }) => name))
-    // Numbers that the database gives, rows get anew, in their former order: others have the former ones.
+    // Numbers generated by the database are assigned again, in their former order, because other rows have the former
+    // numbers.
     const order = all.filter(({ isGiven }) => isGiven).map(({ name }) => `ORDER BY r.${quote(name)}`)
     const rows = await client
       .query(
@@ -240,7 +244,7 @@ export async function writePart(
   return { rows: written, notes }
 }
 
-/** Admins of the instance that was backed up are no admins of this one. */
+/** Admins of the backed-up instance are not admins of this one. */
 async function dropInstanceRights(client: CopyConnection, { aside }: PartRows): Promise<void> {
   await client.query(`UPDATE ${aside}.app_user SET is_admin = false WHERE is_admin`)
   await client.query(
@@ -249,7 +253,7 @@ async function dropInstanceRights(client: CopyConnection, { aside }: PartRows): 
   )
 }
 
-/** Users of the part whose names others have here get their ids at the end of their names. */
+/** Renames users of the part if another user here has their name: their id is appended to it. */
 async function renameUsers(client: CopyConnection, { aside, id }: PartRows): Promise<string[]> {
   const { rows } = await client.query<{ name: string; former: string }>(
     `UPDATE ${aside}.app_user r SET name = r.name || '-' || right(r.id::text, 12)
@@ -259,7 +263,9 @@ async function renameUsers(client: CopyConnection, { aside, id }: PartRows): Pro
      RETURNING r.name, here.name AS former`,
     [id],
   )
-  return rows.map(({ name, former }) => `the user ${former} is another one here: it is ${name}`)
+  return rows.map(
+    ({ name, former }) => `another user named ${former} exists here: the restored user is ${name}`,
+  )
 }
 
 async function columnsOf(

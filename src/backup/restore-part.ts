@@ -1,6 +1,6 @@
 /**
- * `berth restore --workspace` and `--agent`: a part of a backup into a Berth that has other things. What is here is never
- * overwritten: the workspace must not be here, and the agent not, or deleted.
+ * `berth restore --workspace` and `--agent`: restore a part of a backup into a Berth that has other data. Existing data
+ * is never overwritten: the workspace must not exist here; the agent must not exist here, or must be deleted.
  */
 import { type CopyConnection, withCopyConnection } from '../db/copy-connection.ts'
 import { migrate } from '../db/migrate.ts'
@@ -35,24 +35,25 @@ import { loadTables, takeTurn } from './tables.ts'
 export type Part = { workspace: string } | { agent: string }
 
 export interface PartReport {
-  /** The backup. */
+  /** The name of the backup. */
   name: string
   /** Such as `the workspace mine`. */
   what: string
   rows: number
   roots: number
   homes: string[]
-  /** Differences from the backup, a line each. */
+  /** Differences from the backup, one line each. */
   notes: string[]
 }
 
-/** Where the rows of a backup are while a part of them is taken: a schema beside Berth's own. */
+/** The schema that holds the rows of a backup while a part of them is restored, next to Berth's own. */
 const ASIDE = 'berth_restore'
 
 /**
- * Restores a part of a backup. First the content and the homes, which nobody sees, then all rows in one transaction, after
- * which nothing is left to do: interrupted before, it is repeated.
- * @throws BackupError where the backup is damaged or newer, or has not got it; where Berth runs, has it, or has other keys.
+ * Restores a part of a backup: first the content and the homes, which nobody sees, then all rows in one transaction,
+ * after which the restore is complete. An earlier interruption means starting over.
+ * @throws BackupError if the backup is damaged or newer, or lacks the part; if Berth is running, has the part, or has
+ *   other keys.
  */
 export async function restorePart(options: RestoreOptions & { part: Part }): Promise<PartReport> {
   const { store, databaseUrl, pool, part } = options
@@ -95,7 +96,7 @@ export async function restorePart(options: RestoreOptions & { part: Part }): Pro
         const done = await writePart(client, rows, (table, count) =>
           options.onProgress?.({ part: 'table', name: table, rows: count }),
         )
-        // A Berth that was started meanwhile may have let go of the content, and of the homes.
+        // If a Berth was started during the restore, it may have released the content and the homes.
         await refuseRunning(client, pool)
         crashPoint('restore-part-before-commit')
         return done
@@ -107,7 +108,7 @@ export async function restorePart(options: RestoreOptions & { part: Part }): Pro
   })
 }
 
-/** The backup's tables in a schema of their own, as this version has them. */
+/** Loads the backup's tables into a separate schema, migrated to this version. */
 async function layAside(
   client: CopyConnection,
   { store, pool, part, onProgress }: RestoreOptions & { part: Part },
@@ -117,7 +118,7 @@ async function layAside(
   await client.query(`DROP SCHEMA IF EXISTS ${ASIDE} CASCADE`)
   await client.query(`CREATE SCHEMA ${ASIDE}`)
   await migrate(pool, { schema: ASIDE, migrations: await migrationsOf(manifest), isRestoring: true })
-  // Tables of an older version may have other names, so every table is taken but those that are known to be unneeded.
+  // Tables of an older version may have other names, so all are loaded except those known to be unneeded.
   const unneeded = 'agent' in part ? [...OF_NOBODY, ...OF_NO_AGENT] : OF_NOBODY
   const tables = manifest.tables.filter((table) => !unneeded.includes(table.name))
   await inOneTransaction(client, async () => {
@@ -132,7 +133,7 @@ async function layAside(
   await migrate(pool, { schema: ASIDE, isRestoring: true })
 }
 
-/** @throws BackupError where the backup has not got it. */
+/** @throws BackupError if the backup lacks the part. */
 async function findPart(
   client: CopyConnection,
   { part, store }: RestoreOptions & { part: Part },
@@ -161,7 +162,7 @@ async function findPart(
   throw new BackupError(`the backup ${name} has no agent ${part.agent}, or it was deleted by then`)
 }
 
-/** @throws BackupError where something of it is here that must not be replaced. */
+/** @throws BackupError if a row of the part exists here that must not be replaced. */
 async function refuseHere(client: CopyConnection, { aside, scope, id, what }: PartRows): Promise<void> {
   if (scope === 'workspace') {
     const { rows } = await client.query<{ name: string }>(
@@ -194,7 +195,7 @@ async function refuseHere(client: CopyConnection, { aside, scope, id, what }: Pa
     )
 }
 
-/** An agent's rows need no key but that of its secrets. */
+/** An agent's rows need only the key of its secrets. */
 function neededKeys(manifest: Manifest, part: Part): Manifest {
   if ('workspace' in part) return manifest
   const { SECRETS_KEY } = manifest.keys

@@ -1,4 +1,4 @@
-/** Steps of a restore, of all or of a part. Each changes nothing that anybody sees, and may be repeated. */
+/** Steps of a full or partial restore. None changes anything visible, and each can be repeated. */
 import { CID } from 'multiformats/cid'
 import type { Config } from '../config.ts'
 import type { CopyConnection } from '../db/copy-connection.ts'
@@ -34,7 +34,7 @@ interface Steps {
   signal: AbortSignal
 }
 
-/** Processes of Berth have connections of their own by this name, and this one has those of its pool. */
+/** Berth's processes connect under this application name. So does this process: its own pool is subtracted. */
 export async function refuseRunning(client: CopyConnection, pool: Pool): Promise<void> {
   const { rows } = await client.query<{ others: number }>(
     `SELECT count(*)::int - $1 AS others FROM pg_stat_activity
@@ -45,7 +45,7 @@ export async function refuseRunning(client: CopyConnection, pool: Pool): Promise
     throw new BackupError('Berth runs on this database: stop it, then restore')
 }
 
-/** @throws BackupError where the backup has a schema that this version does not know. */
+/** @throws BackupError if the backup has a schema that this version does not know. */
 export async function refuseNewer({ schema, berth }: Manifest): Promise<void> {
   const known = await migrationNames()
   const unknown = schema.filter((name) => !known.includes(name))
@@ -55,14 +55,14 @@ export async function refuseNewer({ schema, berth }: Manifest): Promise<void> {
     )
 }
 
-/** @throws BackupError that tells what is wrong with the files of the backup. */
+/** @throws BackupError that lists the damaged files of the backup. */
 export async function refuseDamaged(store: BackupStore, name: string, manifest: Manifest): Promise<void> {
   const problems = await damagedFiles(store, name, manifest)
   if (problems.length === 0) return
   throw new BackupError(`the backup ${name} is damaged:\n${problems.map((line) => `  ${line}`).join('\n')}`)
 }
 
-/** Imports and pins what is not pinned here yet. @throws BackupError where a block is missing or damaged. */
+/** Imports and pins content that is not pinned here yet. @throws BackupError if a block is missing or damaged. */
 export async function bringContent(
   { store, storages, signal, onProgress }: Steps,
   network: Network,
@@ -80,7 +80,7 @@ export async function bringContent(
         const isDamage =
           error instanceof StorageError && !['unavailable', 'aborted', 'no_space'].includes(error.code)
         if (!isDamage) throw error
-        const advice = '`berth backup verify` tells all that is wrong; `--backup` takes an older one'
+        const advice = '`berth backup verify` lists all damage; `--backup` restores an older backup'
         throw new BackupError(`${network} ${root} cannot be restored: ${error.message} (${advice})`, {
           cause: error,
         })
@@ -90,7 +90,7 @@ export async function bringContent(
   })
 }
 
-/** Writes the homes of agents, in place of what an interrupted restore has written. */
+/** Writes the homes of agents, replacing those that an interrupted restore wrote. */
 export async function bringHomes(
   { store, onProgress, signal }: Steps,
   name: string,
@@ -104,7 +104,7 @@ export async function bringHomes(
   }
 }
 
-/** Lends out where agents run, opened when it is asked for. */
+/** Lends out the runtime of agents, which is opened on first use. */
 export async function withContainers(
   { config, log }: Steps,
   owner: Owner,

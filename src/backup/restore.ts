@@ -1,4 +1,4 @@
-/** `berth restore`: a backup into a Berth that has nothing yet, on whatever parts that one runs. */
+/** `berth restore`: restores a backup into an empty Berth, whatever components it uses. */
 import type { Config } from '../config.ts'
 import { type CopyConnection, withCopyConnection } from '../db/copy-connection.ts'
 import { migrate } from '../db/migrate.ts'
@@ -37,18 +37,18 @@ import { rootsOf } from './verify.ts'
 
 export interface RestoreOptions {
   store: BackupStore
-  /** The newest one unless told. */
+  /** Default: the newest backup. */
   name?: string | undefined
   config: Config
   pool: Pool
   databaseUrl: string
   storages: Storages
-  /** Opens the keys of a backup that was made with one. */
+  /** Decrypts the keys of a backup that was created with a passphrase. */
   passphrase?: string | undefined
-  /** Leaves the homes of agents as they are here. */
+  /** Leaves the homes of agents here unchanged. */
   withoutHomes?: boolean
   log: Logger
-  /** Goes on where the keys of the backup are not here: what they open is lost. */
+  /** Continues if the backup's keys are not here: everything that they encrypt is lost. */
   withoutKeys?: boolean
   onProgress?: (progress: RestoreProgress) => void
   signal: AbortSignal
@@ -61,15 +61,15 @@ export interface RestoreReport {
   roots: Record<Network, number>
   unreadable: Manifest['unreadable']
   homes: Manifest['homes']
-  /** Settings whose keys were taken out of the backup and are under the data folder now. */
+  /** Settings whose keys were taken from the backup and are now under the data folder. */
   keys: string[]
 }
 
 /**
- * Restores a backup. First the content, which changes nothing that anybody sees, then all rows in one transaction, then
- * migrations that are newer than the backup. Until the end a mark in the database keeps every role from starting on it;
- * run again, it goes on.
- * @throws BackupError where the backup is damaged or newer, or this Berth is not empty, runs, or has other keys.
+ * Restores a backup: first the content, which changes nothing visible, then all rows in one transaction, then
+ * migrations newer than the backup. Until the end, a mark in the database keeps every role from starting; another run
+ * continues the restore.
+ * @throws BackupError if the backup is damaged or newer, or if this Berth is not empty, is running, or has other keys.
  */
 export async function restore(options: RestoreOptions): Promise<RestoreReport> {
   const { store, databaseUrl, pool } = options
@@ -88,7 +88,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
     const keys = options.withoutKeys ? [] : await bringKeys(options, name, manifest)
     const homes = options.withoutHomes ? [] : manifest.homes
     if (begun?.step !== 'rows') {
-      // The runtime labels its objects as the backed up Berth's, whose identity this one takes over.
+      // The runtime labels its objects with the identity of the backed-up Berth, which this Berth takes over.
       const owner = { instance: manifest.instance, former: [], knows: async () => new Set<string>() }
       await withContainers(options, owner, async (runtime) => {
         if (!begun) await refuseHomes(runtime, homes)
@@ -116,7 +116,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
   })
 }
 
-/** @throws BackupError where the backup or the database has a schema that the other one cannot be brought to. */
+/** @throws BackupError if the schema of the backup or of the database cannot be brought to the other's. */
 async function checkSchema(client: CopyConnection, manifest: Manifest): Promise<void> {
   const { schema } = manifest
   await refuseNewer(manifest)
@@ -130,13 +130,13 @@ async function checkSchema(client: CopyConnection, manifest: Manifest): Promise<
     )
 }
 
-/** 42P01: there is no such table. */
+/** 42P01: the table does not exist. */
 function noTable(error: { code?: string }): { rows: never[] } {
   if (error.code === '42P01') return { rows: [] }
   throw error
 }
 
-/** @throws BackupError that says what is there already. */
+/** @throws BackupError that lists what already exists. */
 async function refuseUsed(client: CopyConnection): Promise<void> {
   const found: string[] = []
   for (const table of ['workspace', 'app_user', 'file', 'agent']) {
@@ -154,7 +154,7 @@ async function refuseUsed(client: CopyConnection): Promise<void> {
     )
 }
 
-/** @throws BackupError where an agent of the backup has a home here, which may be newer. */
+/** @throws BackupError if an agent of the backup has a home here, which may be newer. */
 async function refuseHomes(runtime: () => Promise<SandboxRuntime>, homes: string[]): Promise<void> {
   if (homes.length === 0) return
   const here = await homesOf(await runtime())
@@ -179,7 +179,7 @@ async function writeMark(client: CopyConnection, name: string): Promise<void> {
   await client.query(`UPDATE ${RESTORE_MARK} SET name = $1`, [name])
 }
 
-/** All content of a backup. */
+/** Restores all content of a backup. */
 async function restoreContent(options: RestoreOptions, name: string, manifest: Manifest): Promise<void> {
   for (const network of NETWORKS) {
     const roots = rootsOf(options.store, network, new Map([[name, manifest]]))
@@ -187,7 +187,7 @@ async function restoreContent(options: RestoreOptions, name: string, manifest: M
   }
 }
 
-/** All rows and the next step of the mark, or none of it. */
+/** Restores all rows and the next step of the mark, in one transaction. */
 async function restoreRows(
   client: CopyConnection,
   { store, onProgress }: RestoreOptions,

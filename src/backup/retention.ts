@@ -1,4 +1,4 @@
-/** The choice of backups that are kept, and the removal of the others with the blocks that only they have. */
+/** Chooses the backups to keep, and removes the others with the blocks that only they need. */
 import type { Keep } from '../lib/keep.ts'
 import { BlockArchive } from './blocks.ts'
 import { listBackups, type Manifest, NETWORKS, readManifest, removeBackup, timeOf } from './layout.ts'
@@ -7,14 +7,14 @@ import { rootsOf } from './verify.ts'
 
 const DAY_MS = 86_400_000
 
-/** Names the day, the week (from Monday) or the month of a time, in UTC. */
+/** Returns a name for the day, the week (from Monday) or the month of a time, in UTC. */
 const PERIODS = {
   d: (at: Date) => at.toISOString().slice(0, 10),
   w: (at: Date) => String(Math.floor((at.getTime() / DAY_MS + 3) / 7)),
   m: (at: Date) => at.toISOString().slice(0, 7),
 } satisfies Record<keyof Keep, (at: Date) => string>
 
-/** The backups that are kept: the newest one, and the last one of each of the newest days, weeks and months that have any. */
+/** The backups to keep: the newest one, and the last one of each of the newest days, weeks and months that have any. */
 export function keptOf(names: string[], keep: Keep): Set<string> {
   const newestFirst = [...names].sort().reverse()
   const kept = new Set(newestFirst.slice(0, 1))
@@ -38,10 +38,10 @@ export interface Pruned {
 }
 
 /**
- * Removes all other backups, then the blocks that are in none any more. Interrupted, the next call goes on.
- * Only one process at a time may write there.
- * @param holdsTurn is asked before anything is removed; it rejects where another process may write there by now.
- * @throws BackupError where a manifest is damaged: nobody knows then which blocks it needs.
+ * Removes all other backups, then the blocks that no remaining backup needs. If interrupted, the next call continues.
+ * Only one process at a time may write to the store.
+ * @param holdsTurn is awaited before anything is removed; it rejects if another process may be writing by now.
+ * @throws BackupError if a manifest is damaged, because the blocks that it needs are then unknown.
  */
 export async function prune(
   store: BackupStore,

@@ -1,4 +1,4 @@
-/** Files of backups as objects of a bucket, by the AWS SDK: its settings, its retries. */
+/** Stores files of backups as objects of a bucket, through the AWS SDK with its settings and retries. */
 import { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
@@ -14,14 +14,16 @@ import { Upload } from '@aws-sdk/lib-storage'
 import { hasCode } from '../lib/files.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
-/** Requests side by side; further ones wait for a connection. */
+/** Maximum concurrent requests; further ones wait for a connection. */
 const CONNECTIONS = 64
-/** Files of unknown length go up in parts of this, so that the 10,000 that there may be take 160 GB. */
+/**
+ * Size of the parts in which files of unknown length are uploaded, so that the 10,000 parts that S3 allows hold 160 GB.
+ */
 const PART_BYTES = 16 * 1024 * 1024
 const PARTS_AT_ONCE = 3
 const REMOVED_AT_ONCE = 1000
 const IDLE_MS = 120_000
-/** Folders of blocks and roots: each is listed once, and then remembered. */
+/** Folders of blocks and roots: each is listed once, and the listing is cached. */
 const LISTED = /^ipfs\/[^/]+\//
 
 export class S3Store implements BackupStore {
@@ -31,26 +33,26 @@ export class S3Store implements BackupStore {
   readonly #client: S3Client
   readonly #sizes = new Map<string, Promise<Map<string, number>>>()
 
-  /** @param options.prefix of all objects, with `/` at its end; empty for none. */
+  /** @param options.prefix prefix of all objects, ending with `/`; empty for none. */
   constructor(options: { where: string; bucket: string; prefix: string; pathStyle: boolean }) {
     this.where = options.where
     this.#bucket = options.bucket
     this.#prefix = options.prefix
     this.#client = new S3Client({
       forcePathStyle: options.pathStyle,
-      // Every file has a hash of Berth's own, by which damage is found and named.
+      // Berth stores its own hash of every file, and uses it to detect and report damage.
       responseChecksumValidation: 'WHEN_REQUIRED',
       requestHandler: {
         httpAgent: { maxSockets: CONNECTIONS, keepAlive: true },
         httpsAgent: { maxSockets: CONNECTIONS, keepAlive: true },
         requestTimeout: IDLE_MS,
-        // Waiting for a connection is how requests are bounded.
+        // Waiting for a connection is intended: it bounds the number of requests.
         socketAcquisitionWarningTimeout: 2 ** 31 - 1,
       },
     })
   }
 
-  /** Parts of uploads that were interrupted are seen by nobody, and paid for. */
+  /** Aborts interrupted uploads: their parts are invisible, but cost money. */
   async prepare(): Promise<void> {
     const Bucket = this.#bucket
     try {
@@ -61,7 +63,8 @@ export class S3Store implements BackupStore {
         await this.#client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }))
     } catch (error) {
       const why = this.#explain(error)
-      // A right of its own, or unknown to the server: whoever lacks it has a rule for such parts.
+      // This needs a separate permission, or the server may not support it. Operators without it use a lifecycle rule
+      // for such parts.
       if (!(why instanceof NoRight)) throw why
     }
   }
@@ -84,7 +87,7 @@ export class S3Store implements BackupStore {
     const [listed] = LISTED.exec(path) ?? []
     if (listed) return (await this.#sizesOf(listed)).get(path) ?? null
     for await (const { Contents = [] } of this.#list(path)) {
-      // Names come in order: the shortest one that begins so is the first.
+      // Keys are listed in order: the shortest key with this prefix comes first.
       const [first] = Contents
       return first && this.#pathOf(first.Key) === path ? (first.Size ?? 0) : null
     }
@@ -118,7 +121,7 @@ export class S3Store implements BackupStore {
   async write(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
     let bytes = 0
     let failure: unknown
-    // An error of who gives the content stays what it is.
+    // Errors of the content's source stay unchanged.
     async function* given(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       try {
         for await (const chunk of source) {
@@ -146,7 +149,7 @@ export class S3Store implements BackupStore {
     if (listed) (await this.#sizesOf(listed)).set(path, bytes)
   }
 
-  /** Does nothing: S3 has stored what it has acknowledged. */
+  /** Does nothing: S3 has stored what it acknowledged. */
   async settle(): Promise<void> {}
 
   async remove(paths: string[]): Promise<void> {
@@ -200,7 +203,7 @@ export class S3Store implements BackupStore {
     return reading
   }
 
-  /** An error of S3 as a BackupError with advice for a person; another error stays what it is. */
+  /** Turns an S3 error into a BackupError with advice for a person; other errors stay unchanged. */
   #explain(error: unknown): unknown {
     if (!(error instanceof Error) || error instanceof BackupError) return error
     const { name, message } = error

@@ -1,4 +1,4 @@
-/** The rows of a backup: every table as PostgreSQL's COPY has it, all of them as of one moment. */
+/** The rows of a backup: every table in PostgreSQL's COPY format, all as of one moment. */
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,9 +14,9 @@ const TURN_TRIES = 12
 const TURN_MS = 250
 
 /**
- * Tables that are not copied: what migrations write, what processes say of themselves, of agents and of this machine, sums that
- * triggers make anew of the rows of `file`, sign-ins that are good for minutes, and events with their deliveries: who followed
- * them has seen what a restore takes back.
+ * Tables that are not copied: what migrations write, what processes report about themselves, agents and this machine,
+ * sums that triggers recompute from the rows of `file`, and sign-ins that last only minutes. Events and their
+ * deliveries are left out too, because followers have already seen what a restore takes back.
  */
 const LEFT_OUT = [
   '_prisma_migrations',
@@ -37,9 +37,9 @@ const LEFT_OUT = [
   'webhook_delivery',
 ]
 
-/** Rows that are copied of a table, where not all are. */
+/** Conditions for tables that are copied only in part. */
 const ONLY: Record<string, string> = {
-  // The bytes of an upload that has not ended are in the upload folder, which is not in a backup.
+  // The bytes of unfinished uploads are in the upload folder, which backups do not include.
   upload: 'file_id IS NOT NULL OR refusal IS NOT NULL',
 }
 
@@ -48,11 +48,11 @@ const ROOTS = `SELECT cid_v1 AS cid FROM file WHERE network = '<network>' AND st
   UNION SELECT cid FROM held_content WHERE network = '<network>' ORDER BY cid`
 
 /**
- * Has the session write backups, or read parts of one, alone until it ends.
- * @throws BackupError where another one of this Berth does.
+ * Makes this session the only one that writes backups, or reads parts of one, until it ends.
+ * @throws BackupError if another process of this Berth is doing so.
  */
 export async function takeTurn(client: CopyConnection): Promise<void> {
-  // The session of a process that was killed may end a moment later.
+  // The session of a killed process may take a moment to end.
   for (let tries = 0; !(await tryLockSession(client as Queryable, 'backupFiles')); tries++) {
     if (tries === TURN_TRIES)
       throw new BackupError(
@@ -62,7 +62,7 @@ export async function takeTurn(client: CopyConnection): Promise<void> {
   }
 }
 
-/** Writes the roots that are pinned now, one file for each network. @returns the paths of the files. */
+/** Writes the currently pinned roots, one file per network. @returns the paths of the files. */
 export async function writeRoots(client: CopyConnection, writer: BackupWriter): Promise<RootLists> {
   const lists = {} as RootLists
   for (const network of NETWORKS) {
@@ -73,7 +73,7 @@ export async function writeRoots(client: CopyConnection, writer: BackupWriter): 
   return lists
 }
 
-/** Files with the roots of each network, one in a line. */
+/** Files with the roots of each network, one root per line. */
 export type RootLists = Record<'public' | 'private', { path: string; count: number }>
 
 export interface Dumped extends Pick<Manifest, 'schema' | 'tables' | 'sequences'> {
@@ -123,9 +123,9 @@ export async function dumpTables(
 }
 
 /**
- * Replaces all rows by those of a backup, in the caller's transaction.
- * @param contentOf the rows of a table.
- * @throws Error where a table or a column is not in this schema, or a row does not fit.
+ * Replaces all rows with those of a backup, in the caller's transaction.
+ * @param contentOf returns the rows of a table.
+ * @throws Error if a table or a column is not in this schema, or a row does not fit.
  */
 export async function loadTables(
   client: CopyConnection,
@@ -133,7 +133,7 @@ export async function loadTables(
   contentOf: (table: string) => Readable,
   onTable: (name: string, rows: number) => void,
 ): Promise<void> {
-  // Rows of a backup are no changes: the triggers make no events of them.
+  // Restored rows are not changes: the triggers must not create events for them.
   await client.query("SET LOCAL berth.without_events = 'on'")
   const here = (await readTables(client)).map(({ name }) => name)
   const kept = ['_prisma_migrations', 'restore_under_way']
@@ -142,7 +142,7 @@ export async function loadTables(
     for (const partition of await partitionsOf(client as Queryable, name))
       await client.query(`DROP TABLE ${partition}`)
   await client.query(`TRUNCATE ${emptied.map(quote).join(', ')} RESTART IDENTITY`)
-  // Events begin anew behind the restore: whoever asks for those from before is told that they are not here.
+  // Events start from scratch after a restore: clients that ask for earlier ones are told that they are unavailable.
   const { rows: partitions } = await client.query<{ name: string }>(
     `SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = to_regclass('event')`,
   )
@@ -164,8 +164,8 @@ export async function loadTables(
 }
 
 /**
- * Loads rows by way of a table aside, since their days are known only then.
- * @param load writes the rows into a table. @returns what it returns.
+ * Loads rows through a staging table, because their days are known only then.
+ * @param load writes the rows into a table. @returns the result of `load`.
  */
 async function loadPartitioned<T>(
   client: CopyConnection,
@@ -185,7 +185,7 @@ async function loadPartitioned<T>(
   return loaded
 }
 
-/** Tables and the columns that are written, in order. */
+/** Tables with their written columns, in order. */
 async function readTables(client: CopyConnection): Promise<{ name: string; columns: string[] }[]> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `SELECT relname::text AS name, array_agg(attname::text ORDER BY attnum) AS columns
@@ -197,7 +197,7 @@ async function readTables(client: CopyConnection): Promise<{ name: string; colum
   return rows
 }
 
-/** Names of all tables, each behind those that its rows refer to. */
+/** Names of all tables, each after those that its rows refer to. */
 export async function referredFirst(client: CopyConnection): Promise<string[]> {
   const { rows } = await client.query<{ name: string; referred: string[] }>(
     `SELECT relname::text AS name, array_remove(array_agg(DISTINCT confrelid::regclass::text), NULL) AS referred
@@ -216,7 +216,7 @@ export async function referredFirst(client: CopyConnection): Promise<string[]> {
   return order
 }
 
-/** Counts the rows of a table's file. @throws Error where a row has not as many columns. */
+/** Counts the rows of a table's file. @throws Error if a row has another number of columns. */
 export async function countRows(content: Readable, columns: number): Promise<number> {
   let rows = 0
   let tabs = 0
@@ -235,7 +235,7 @@ export async function countRows(content: Readable, columns: number): Promise<num
   return rows
 }
 
-/** In the text format of COPY both are escaped within values. */
+/** COPY's text format escapes both within values. */
 const NEWLINE = 0x0a
 const TAB = 0x09
 

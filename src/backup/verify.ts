@@ -1,4 +1,4 @@
-/** `berth backup verify`: whether a folder of backups has all that its manifests name, as it was written. */
+/** `berth backup verify`: checks that a folder of backups has everything that its manifests name, undamaged. */
 import type { Network } from '../storage/port.ts'
 import { BlockArchive, cidsOf } from './blocks.ts'
 import {
@@ -22,13 +22,13 @@ export interface VerifyReport {
   backups: string[]
   blocks: number
   bytes: number
-  /** Missing and damaged things, a line each. */
+  /** Missing and damaged items, one line each. */
   problems: string[]
-  /** Content that Berth itself did not have when the newest backup was made. */
+  /** Content that Berth itself had lost when the newest backup was created. */
   unreadable: Manifest['unreadable']
 }
 
-/** @throws BackupError where it is no folder of backups, or has none. */
+/** @throws BackupError if it is not a folder of backups, or has no backups. */
 export async function verifyBackup(
   store: BackupStore,
   { signal, onBlock }: { signal: AbortSignal; onBlock?: (blocks: number, bytes: number) => void },
@@ -56,7 +56,7 @@ export async function verifyBackup(
     report.problems.push(
       ...damaged.map((path) => `${path} is damaged`),
       ...incomplete.map(
-        ({ root, block }) => `${network} ${root} has not its block ${block}, or a damaged one`,
+        ({ root, block }) => `${network} ${root} lacks its block ${block}, or the block is damaged`,
       ),
     )
   }
@@ -64,7 +64,7 @@ export async function verifyBackup(
   return report
 }
 
-/** The faults of a backup's files; its manifest is put to the others where it can be read. */
+/** Checks a backup's files. If its manifest can be read, it is added to the others. */
 async function verifyOne(
   store: BackupStore,
   name: string,
@@ -82,7 +82,7 @@ async function verifyOne(
   return problems
 }
 
-/** Files of a backup that are not as its manifest says, each with what is wrong. */
+/** Files of a backup that differ from its manifest, each with the problem. */
 export async function damagedFiles(store: BackupStore, name: string, manifest: Manifest): Promise<string[]> {
   const problems: string[] = []
   for (const [path, expected] of Object.entries(manifest.files)) {
@@ -108,7 +108,7 @@ export async function damagedFiles(store: BackupStore, name: string, manifest: M
   return problems
 }
 
-/** The roots of all backups that Berth could read when they were made, each as often as it is in one. */
+/** The roots of all backups that Berth could read when they were created; a root occurs once per list that has it. */
 export async function* rootsOf(
   store: BackupStore,
   network: Network,

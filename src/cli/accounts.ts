@@ -142,12 +142,12 @@ export function createWorkspaceCommand(
   })
 }
 
-/** Prints a link that signs a member in to the dashboard, on the host that `npm start` prints. */
+/** Prints a link that signs a member in to the dashboard, on the same host as `npm start` prints. */
 export function loginLink({ workspace, user }: { workspace: string; user?: string }): Promise<void> {
   return withDatabase(async ({ prisma, pool, config }) => {
     const { id: workspaceId } = await findWorkspace(prisma, workspace)
     const userId = user ? await findMember(prisma, workspaceId, user) : await findOwner(prisma, workspaceId)
-    // `npm start` may have been given another port than this command.
+    // `npm start` may have been given a different port from this command.
     const running = await lockHolder(join(config.BERTH_DATA_DIR, 'berth.lock'))
     const origin = running?.url ? new URL(running.url).origin : originOf(config)
     console.log(await createLoginLink(pool, origin, { workspaceId, userId }))

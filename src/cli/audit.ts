@@ -8,7 +8,7 @@ import { printRows } from './print.ts'
 
 interface Options {
   workspace?: string
-  /** A name. */
+  /** A user's name. */
   user?: string
   key?: string
   agent?: string
@@ -21,7 +21,7 @@ interface Options {
   json?: boolean
 }
 
-/** Prints entries, the newest first: a table of as many as were asked for, or all of them as JSON lines. */
+/** Prints entries, newest first: a table of the requested number, or all of them as JSON lines. */
 export function printAudit(options: Options): Promise<void> {
   return withDatabase(async ({ pool, prisma }) => {
     const { workspace, user, key, agent, action, resource, result, from, to, limit, json } = options

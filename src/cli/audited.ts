@@ -1,4 +1,4 @@
-/** Commands that change something, and their entries in the audit. */
+/** Audits commands that change something. */
 import { userInfo } from 'node:os'
 import packageJson from '../../package.json' with { type: 'json' }
 import { auditRow, UNKNOWN, writeAudit } from '../db/statements/audit.ts'
@@ -6,15 +6,15 @@ import { ApiError } from '../errors.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { type Database, withDatabase } from './database.ts'
 
-/** The subject of a command for its entry, as soon as the command knows it. */
+/** The subject of a command for its audit entry, filled in as soon as the command knows it. */
 interface About {
   workspaceId?: string
   resource?: string
 }
 
 /**
- * Runs a command on the database that Berth uses. That it begins is written before it changes anything, and that it was done, or
- * why it was not, behind it.
+ * Runs a command on Berth's database. Its start is recorded before it changes anything; its success or failure is
+ * recorded afterwards.
  * @param action the words of the command.
  * @throws what `work` throws.
  */
@@ -58,7 +58,7 @@ const rowOf = (action: string, { workspaceId, resource }: About, errorCode: stri
     userAgent: `berth/${packageJson.version} (${userName()})`,
   })
 
-/** The user at the terminal, as the machine knows them. A container may have no name for its user. */
+/** The user at the terminal, as the machine knows them. In a container, the user may have no name. */
 function userName(): string {
   try {
     return userInfo().username

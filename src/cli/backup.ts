@@ -62,7 +62,7 @@ export async function runBackup(
   })
 }
 
-/** The agent proxy as it is set, or that of an `npm start` on the data folder. */
+/** The configured agent proxy, or that of an `npm start` on the data folder. */
 function findAgentProxy(config: Config): AgentProxyAddress {
   const { BERTH_AGENT_PROXY_SOCKET, BERTH_AGENT_PROXY_URL, BERTH_AGENT_PROXY_PORT } = config
   const isSet = BERTH_AGENT_PROXY_SOCKET || BERTH_AGENT_PROXY_URL || BERTH_AGENT_PROXY_PORT !== undefined
@@ -71,7 +71,7 @@ function findAgentProxy(config: Config): AgentProxyAddress {
   return loadAgentProxy(config)
 }
 
-/** The runtime of agents, or the reason why it is not known here. */
+/** The runtime of agents, or the reason why it is unknown here. */
 async function openContainers({ config, log, pool }: Database): Promise<SandboxRuntime | { why: string }> {
   if (!(await chosenDriver(config)))
     return { why: 'agents do not run here: back up where their worker does, or set BERTH_RUNTIME' }
@@ -102,12 +102,12 @@ function printReport(
     )
   for (const agentId of unsuspended)
     console.log(
-      `${styleText('yellow', '!')} ${agentId} was not suspended while its home was read: a file may be in it half`,
+      `${styleText('yellow', '!')} ${agentId} was not suspended while its home was read: a file in it may be incomplete`,
     )
   for (const [agentId, why] of Object.entries(homeless))
     console.log(`${styleText('red', '✘')} the home of ${agentId} is not in it: ${why}`)
   if (Object.keys(homeless).length > 0)
-    console.log('  Older backups stay: this one does not take their place.')
+    console.log('  Older backups are kept: this one does not replace them.')
   if (unreadable.length === 0) return
   console.log(
     `${styleText('red', '✘')} Berth itself has not got the content of ${count(unreadable.length, 'root')}:`,
@@ -125,7 +125,7 @@ function printKeys({ keys }: BackupReport, withKeys: boolean, config: Config): v
       console.log(`  ${setting}, ${place}: opens the ${opens}`)
     }
   }
-  console.log('Nor are settings, and uploads that have not ended.')
+  console.log('Settings and unfinished uploads are not in it either.')
 }
 
 export async function runVerify(target: string): Promise<void> {
@@ -137,7 +137,7 @@ export async function runVerify(target: string): Promise<void> {
   }).finally(() => line.end())
   if (problems.length > 0) {
     for (const problem of problems) console.log(`${styleText('red', '✘')} ${problem}`)
-    console.log('`berth backup --recheck` writes blocks again that Berth still has.')
+    console.log('`berth backup --recheck` rewrites blocks that Berth still has.')
     process.exitCode = 1
     return
   }
@@ -196,7 +196,7 @@ export async function runRestore(target: string, options: RestoreArguments): Pro
   )
 }
 
-/** Runs a restore of all or of a part, with a line that says how far it is. */
+/** Runs a full or partial restore, with a line that shows its progress. */
 function withProgress<T>(
   store: BackupStore,
   { config, log, pool, databaseUrl, storages, signal }: Parts,
@@ -237,13 +237,13 @@ function tellRestore(progress: RestoreProgress): string {
   return `  ${progress.network.padEnd(8)}  ${progress.roots} of ${count(progress.ofRoots, 'root')}`
 }
 
-/** A folder or a bucket of backups; the connections of a bucket end with the process. */
+/** A folder or a bucket of backups; a bucket's connections end with the process. */
 const open = (target: string): Promise<BackupStore> =>
   openStore(target, { pathStyle: loadConfig().BERTH_S3_PATH_STYLE })
 
 type Parts = Database & { databaseUrl: string; storages: Storages; signal: AbortSignal }
 
-/** The database and both IPFS nodes of the settings, while `work` runs. */
+/** Opens the configured database and both IPFS nodes while `work` runs. */
 async function withStorages(
   work: (parts: Parts) => Promise<void>,
   options: { schema?: 'any' } = {},
@@ -252,12 +252,12 @@ async function withStorages(
   await withDatabase(async (database) => {
     const parts = new Closers(database.log)
     try {
-      // The same network as `web`'s: that of the blocks that are there, and no more.
+      // Uses `web`'s node: it serves only the blocks that exist locally.
       const storages = await openStorages(database.config, 'web', database.log, parts)
       const databaseUrl = database.pool.options.connectionString ?? ''
       await work({ ...database, databaseUrl, storages, signal })
     } catch (error) {
-      if (signal.aborted) throw new BackupError('stopped; run it again, and it goes on', { cause: error })
+      if (signal.aborted) throw new BackupError('stopped; run it again to continue', { cause: error })
       if (error instanceof StorageError)
         throw new BackupError(`an IPFS node failed: ${error.message}`, { cause: error })
       throw error
@@ -267,7 +267,7 @@ async function withStorages(
   }, options)
 }
 
-/** Ctrl-C ends what is under way in order; a second one ends the process. */
+/** Ctrl-C ends the work in an orderly way; a second Ctrl-C ends the process. */
 function untilInterrupted(): AbortSignal {
   const controller = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort())
@@ -276,7 +276,7 @@ function untilInterrupted(): AbortSignal {
 
 const count = (n: number, what: string) => `${n.toLocaleString('en')} ${what}${n === 1 ? '' : 's'}`
 
-/** A line that changes on a terminal; elsewhere a line every few seconds. */
+/** A progress line that is rewritten on a terminal; elsewhere, one line every few seconds. */
 class ProgressLine {
   readonly #isTerminal = process.stdout.isTTY === true
   #shown = performance.now()

@@ -19,8 +19,8 @@ export interface Database {
 }
 
 /**
- * Runs `work` on the database that Berth uses: the one of DATABASE_URL, or the embedded one, which is
- * started for as long as it takes when Berth does not run.
+ * Runs `work` on Berth's database: the one at DATABASE_URL, or the embedded one, which is started for this call if
+ * Berth is not running.
  * @throws ConfigError
  */
 export async function withDatabase<T>(
@@ -36,7 +36,7 @@ export async function withDatabase<T>(
     try {
       await pool.query('SELECT 1').catch(explainOutage)
       if (options.schema !== 'any') {
-        // An embedded database that did not run is used by nobody else, so bringing it up to date is safe.
+        // If the embedded database was not running, nobody else uses it, so migrating it is safe.
         if (server?.own) await migrate(pool)
         await requireSchema(pool)
       }
@@ -49,7 +49,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** A command in the wrong folder would otherwise make another Berth there. @throws ConfigError */
+/** Otherwise a command in the wrong folder would create another Berth there. @throws ConfigError */
 async function requireEmbedded(dataDir: string): Promise<void> {
   if ((await postgresUrl(dataDir)) === null)
     throw new ConfigError(
@@ -57,7 +57,7 @@ async function requireEmbedded(dataDir: string): Promise<void> {
     )
 }
 
-/** The embedded server of a Berth that runs, or one of our own under the same lock. */
+/** The embedded server of a running Berth, or our own under the same lock. */
 async function reachEmbedded(config: Config, log: Logger) {
   const dataDir = config.BERTH_DATA_DIR
   await mkdir(dataDir, { recursive: true, mode: 0o711 })

@@ -19,9 +19,10 @@ export * as $Enums from './enums.ts'
 export * from './enums.ts';
 /**
  * Model Plan
- * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL is no limit.
+ * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL means no
+ * limit.
  * 
- * Each column says what a request gets beyond it, and which files see to that.
+ * Each column's comment names the status of a request beyond the limit, and the files that enforce the limit.
  */
 export type Plan = Prisma.PlanModel
 /**
@@ -31,7 +32,7 @@ export type Plan = Prisma.PlanModel
 export type Workspace = Prisma.WorkspaceModel
 /**
  * Model User
- * Somebody who works in one or more workspaces.
+ * A person who works in one or more workspaces.
  */
 export type User = Prisma.UserModel
 /**
@@ -41,195 +42,199 @@ export type User = Prisma.UserModel
 export type Membership = Prisma.MembershipModel
 /**
  * Model ApiKey
- * A key of the API: a JWT that names this row, so that it can be revoked.
+ * An API key: a JWT that names this row, so that it can be revoked.
  */
 export type ApiKey = Prisma.ApiKeyModel
 /**
  * Model Session
- * A session of the dashboard: a key that is shown to nobody, and that only the session's cookie carries.
+ * A dashboard session: a key that is never shown; only the session's cookie carries it.
  */
 export type Session = Prisma.SessionModel
 /**
  * Model LoginLink
- * A link that signs a member in, once. It goes when it is spent.
+ * A link that signs a member in, once. It is deleted when it is spent.
  */
 export type LoginLink = Prisma.LoginLinkModel
 /**
  * Model Passkey
- * A passkey of a user: the public half of a key that a device of theirs keeps.
+ * A passkey of a user: the public half of a key pair that the user's device keeps.
  */
 export type Passkey = Prisma.PasskeyModel
 /**
  * Model PasskeyChallenge
- * What a passkey is to sign, once, within minutes.
+ * The challenge that a passkey signs, once, within minutes.
  */
 export type PasskeyChallenge = Prisma.PasskeyChallengeModel
 /**
  * Model OidcIdentity
- * Who a user is at an OpenID provider, whose word signs them in.
+ * A user's identity at an OpenID provider, which can sign them in.
  */
 export type OidcIdentity = Prisma.OidcIdentityModel
 /**
  * Model OidcTransaction
- * A sign-in that is at the OpenID provider: what its end is checked against, once, within minutes.
+ * A sign-in in progress at the OpenID provider: the values that verify its end, once, within minutes.
  */
 export type OidcTransaction = Prisma.OidcTransactionModel
 /**
  * Model Invitation
- * An invitation to a workspace: whoever has its token becomes a member, once. Ended ones stay for 90 days, as who let whom
- * in.
+ * An invitation to a workspace: the holder of its token becomes a member, once. Ended invitations are kept for 90
+ * days, as a record of who let whom in.
  */
 export type Invitation = Prisma.InvitationModel
 /**
  * Model Feedback
- * What a user or an agent told the operator.
+ * A message from a user or an agent to the operator.
  */
 export type Feedback = Prisma.FeedbackModel
 /**
  * Model Audit
- * Who did what: one row for each write, sign-in and command at the terminal. A partition for each day, dropped whole after
- * BERTH_AUDIT_DAYS; triggers refuse to change a row, but for how it ended where it says `unknown`. Rows refer to nothing: they outlive what they tell of.
+ * Who did what: one row for each write, sign-in and terminal command. There is a partition for each day, dropped whole
+ * after BERTH_AUDIT_DAYS. Triggers reject changes to a row, except to the outcome while it is `unknown`. Rows refer to
+ * nothing, so they outlive their subjects.
  */
 export type Audit = Prisma.AuditModel
 /**
  * Model Webhook
- * An address that is told of a workspace's events. `due_at` is when the next of its deliveries that no operation has is to
- * be tried: null where none waits.
+ * A URL that receives a workspace's events. `due_at` is when the next delivery that no operation has claimed is due;
+ * null if no delivery waits.
  */
 export type Webhook = Prisma.WebhookModel
 /**
  * Model WebhookDelivery
- * An event for one webhook. It waits for its next attempt, or has ended.
+ * An event for one webhook. It either waits for its next attempt or has ended.
  * 
  * CHECK (((next_attempt_at IS NULL) = (ended_at IS NOT NULL)))
  */
 export type WebhookDelivery = Prisma.WebhookDeliveryModel
 /**
  * Model Operation
- * One long operation: the row is the truth and its own outbox, the queue only carries its id.
+ * A long-running operation. The row is the source of truth and its own outbox; the queue only carries its id.
  * 
- * Neither this table nor File has a foreign key to the workspace or the user: each would lock that one row in every
- * accepted request. Both come from the caller's key, which has them.
+ * Neither this table nor File has a foreign key to the workspace or the user: each foreign key would lock that one row
+ * in every accepted request. Both ids come from the caller's key, which has the foreign keys.
  * 
- * Indexes on expressions, which Prisma has no word for:
+ * Indexes on expressions, which Prisma cannot express:
  * CREATE INDEX operation_ready ON public.operation USING btree (queue, workspace_id, ((attempts > 0)), next_attempt_at, id) WHERE ((state = 'queued'::text) AND (dispatched_at IS NULL))
  * CREATE INDEX operation_unfinished ON public.operation USING btree (kind, state, ((attempts > 0)), id) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]))
  */
 export type Operation = Prisma.OperationModel
 /**
  * Model Repair
- * What a reconciler had to put right, and why: a steady trickle here is a bug somewhere else.
+ * What a reconciler had to fix, and why. A steady trickle here means a bug somewhere else.
  */
 export type Repair = Prisma.RepairModel
 /**
  * Model RepairTotal
- * Repairs since the beginning: their own rows are forgotten one day, and a counter must not go back.
+ * All-time repair counts. Rows of Repair are eventually deleted, and a counter must not go back.
  */
 export type RepairTotal = Prisma.RepairTotalModel
 /**
  * Model GarbageCollection
- * Garbage collection on a network: when something was released, when the last whole collection began, and sums.
+ * Garbage collection on a network: the last release, the start of the last whole collection, and sums.
  */
 export type GarbageCollection = Prisma.GarbageCollectionModel
 /**
  * Model Worker
- * A worker process and its parts as it sees them. Rows go stale when the process dies.
+ * A worker process, with the parts of the system as it sees them. Rows go stale when the process dies.
  */
 export type Worker = Prisma.WorkerModel
 /**
  * Model Installation
- * Which Berth this is: one row, which all of its workers read; what it makes in Docker is labelled with `instance`.
+ * This Berth's identity: one row, which all of its workers read. `instance` labels everything that Berth creates in
+ * Docker.
  */
 export type Installation = Prisma.InstallationModel
 /**
  * Model Event
- * What changed, as its followers read it, in the order of its ids. Partitions of a day each, which are dropped after
- * BERTH_EVENTS_DAYS; `src/events/event-types.ts` has the types.
+ * Published changes, in the order of their ids, as followers read them. There is a partition for each day, dropped
+ * after BERTH_EVENTS_DAYS; `src/events/event-types.ts` defines the types.
  */
 export type Event = Prisma.EventModel
 /**
  * Model FileGroup
- * A named set of files of one network.
+ * A named set of files on one network.
  */
 export type FileGroup = Prisma.FileGroupModel
 /**
  * Model File
  * A pin request and, once its status is `pinned`, the file: one row for its whole life.
  * 
- * Lists order by `removed_at`, which is NULL in all that they show, and `id`, an order that only their indexes have: by
- * `id` alone the planner takes the primary key, and walks through everybody's newer files to find the page.
+ * Lists order by `removed_at`, which is NULL in all rows that they show, and `id`: only the indexes for lists have
+ * this order. With `id` as the only key, the planner would use the primary key and scan every tenant's newer files to
+ * find the page.
  * 
- * More indexes are made by a worker: `src/db/late-indexes.ts`.
+ * A worker builds more indexes: `src/db/late-indexes.ts`.
  * 
- * Prisma takes the included column of an index for one of its own:
+ * Prisma reads the included column of an index as a key column:
  * CREATE INDEX file_size ON public.file USING btree (workspace_id) INCLUDE (size) WHERE ((status = 'pinned'::text) AND (removed_at IS NULL))
  */
 export type File = Prisma.FileModel
 /**
  * Model SignedUpload
- * A URL that lets its holder upload without a key. What it allows is here and not in the URL, so that it ends with the
- * key that signed it.
+ * A URL that lets its holder upload without a key. Its permissions are stored here, not in the URL, so that they end
+ * with the key that signed it.
  */
 export type SignedUpload = Prisma.SignedUploadModel
 /**
  * Model Upload
  * A resumable upload; its bytes so far are a file of the same name in BERTH_UPLOAD_DIR.
  * 
- * Prisma takes the included column of an index for one of its own:
+ * Prisma reads the included column of an index as a key column:
  * CREATE INDEX upload_unfinished ON public.upload USING btree (workspace_id) INCLUDE (length) WHERE ((file_id IS NULL) AND (refusal IS NULL))
  */
 export type Upload = Prisma.UploadModel
 /**
  * Model UploadReservation
- * Bytes that an upload under way may write, where the plan has a limit. Not logged: after a crash of PostgreSQL no upload
- * needs it. Written by the functions `reserve_upload` and `settle_upload` of the database.
+ * Bytes that an upload in progress may write, if the plan has a limit. The table is unlogged: after a crash of
+ * PostgreSQL no upload needs it. The database functions `reserve_upload` and `settle_upload` write it.
  */
 export type UploadReservation = Prisma.UploadReservationModel
 /**
  * Model KeptContent
- * Files that are kept on a network: a sum. Triggers note changes in `kept_content_change`, which has no key and so is not in
- * the client, and a loop of the worker adds them up.
+ * The number of files that are kept on a network. Triggers record changes in `kept_content_change`, which has no key
+ * and so is not in the client; a worker loop adds them up.
  */
 export type KeptContent = Prisma.KeptContentModel
 /**
  * Model StoredContent
- * Files that a workspace keeps on both networks: a sum, as KeptContent is of each network.
+ * The files that a workspace keeps on both networks: a sum per workspace, as KeptContent is per network.
  */
 export type StoredContent = Prisma.StoredContentModel
 /**
  * Model Gateway
- * A host name, `<domain>.<BERTH_GATEWAY_DOMAIN>`, under which a workspace serves what it keeps.
+ * A host name, `<domain>.<BERTH_GATEWAY_DOMAIN>`, on which a workspace serves the content that it keeps.
  */
 export type Gateway = Prisma.GatewayModel
 /**
  * Model GatewayRequestCount
- * What a gateway served on a day, in UTC. No row tells who read. BERTH_ANALYTICS_DAYS says how long it is kept.
+ * The requests that a gateway served on a day, in UTC. No row identifies a reader. BERTH_ANALYTICS_DAYS sets how long
+ * rows are kept.
  */
 export type GatewayRequestCount = Prisma.GatewayRequestCountModel
 /**
  * Model GatewayAccessToken
- * A token that reads a gateway. A gateway that has tokens is read with one of them only.
+ * A token that grants access to a gateway. A gateway with tokens requires one of them.
  */
 export type GatewayAccessToken = Prisma.GatewayAccessTokenModel
 /**
  * Model CidSignature
- * A signature that a workspace has given for content of its own; Berth does not check what it says.
+ * A signature that a workspace supplied for its own content; Berth does not verify it.
  */
 export type CidSignature = Prisma.CidSignatureModel
 /**
  * Model Swap
- * What a workspace had a CID swapped to, each change a row: the newest is in force.
+ * What a workspace swapped a CID to. Each change is a row; the newest is in force.
  */
 export type Swap = Prisma.SwapModel
 /**
  * Model Agent
- * An agent: what its owner wants, and how a worker saw it last. Rows of deleted agents stay.
+ * An agent: what its owner wants, and how a worker last saw it. Rows of deleted agents stay.
  */
 export type Agent = Prisma.AgentModel
 /**
  * Model AgentUsage
- * What an agent uses now, as a worker last read it: a list of agents does not ask every one. Not logged: it is read again
- * within seconds.
+ * An agent's current usage, as a worker last read it, so that listing agents does not query each of them. Unlogged: it
+ * is read again within seconds.
  */
 export type AgentUsage = Prisma.AgentUsageModel
 /**
@@ -239,7 +244,7 @@ export type AgentUsage = Prisma.AgentUsageModel
 export type Secret = Prisma.SecretModel
 /**
  * Model AgentSecret
- * A secret that an agent is given.
+ * A secret that is attached to an agent.
  */
 export type AgentSecret = Prisma.AgentSecretModel
 /**
@@ -249,24 +254,24 @@ export type AgentSecret = Prisma.AgentSecretModel
 export type AgentChannel = Prisma.AgentChannelModel
 /**
  * Model NotedTaskRun
- * The last runs of an agent's scheduled tasks of which events tell.
+ * The last runs of an agent's scheduled tasks that were reported as events.
  */
 export type NotedTaskRun = Prisma.NotedTaskRunModel
 /**
  * Model EngineVersion
- * A version of an engine that a worker has at hand, as an image or as a folder.
+ * A version of an engine that a worker has available, as an image or as a folder.
  */
 export type EngineVersion = Prisma.EngineVersionModel
 /**
  * Model Snapshot
- * A commit of an agent's workspace, whose tree is on IPFS. The rows of an agent are its history, by id: a reset adds the
- * commit to which it went once more, so the newest one is always how the workspace is.
+ * A commit of an agent's workspace, whose tree is on IPFS. An agent's rows are its history, ordered by id. A reset
+ * adds another row for the commit that it went to, so the newest row always matches the workspace.
  */
 export type Snapshot = Prisma.SnapshotModel
 /**
  * Model Skill
  * A skill in the library of a workspace. Its newest version is its highest release by Semantic Versioning
- * (`skill_version_rank`), and of equal ones the one with the highest id.
+ * (`skill_version_rank`); among equal ones, the version with the highest id.
  */
 export type Skill = Prisma.SkillModel
 /**
@@ -281,14 +286,14 @@ export type SkillVersion = Prisma.SkillVersionModel
 export type AgentSkill = Prisma.AgentSkillModel
 /**
  * Model Template
- * A template of agents that a workspace made out of a snapshot, for its own agents. Those that ship with Berth are
- * files. An archived one serves agents made before.
+ * An agent template that a workspace created from a snapshot, for its own agents. Templates that ship with Berth are
+ * files. An archived template serves only agents that already use it.
  */
 export type Template = Prisma.TemplateModel
 /**
  * Model Domain
- * A name that leads to a port of an agent, or to a gateway: one below the operator's domain, or its owner's own. Anybody
- * may claim a name; who proves it has it.
+ * A name that leads to a port of an agent, or to a gateway: a subdomain of the operator's domain, or a custom domain.
+ * Anyone may claim a custom domain; proof of ownership decides who gets it.
  * 
  * CHECK (((subdomain IS NULL) <> (custom_domain IS NULL)))
  * CHECK (((agent_id IS NULL) <> (gateway_id IS NULL)))
@@ -297,12 +302,12 @@ export type Template = Prisma.TemplateModel
 export type Domain = Prisma.DomainModel
 /**
  * Model SubdomainHolder
- * Which workspace a subdomain belongs to, also when no agent has it any more: browsers keep cookies and service workers of
- * whoever had a host, and another workspace's visitors would meet them.
+ * The workspace that a subdomain belongs to, even if no agent has it any longer. Browsers keep cookies and service
+ * workers of a host's previous owner, and another workspace's visitors would meet them.
  */
 export type SubdomainHolder = Prisma.SubdomainHolderModel
 /**
  * Model AgentRoute
- * A path of an agent's own host that leads to one of its ports.
+ * A path on an agent's own host that leads to one of its ports.
  */
 export type AgentRoute = Prisma.AgentRouteModel

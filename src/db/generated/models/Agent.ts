@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Agent
- * An agent: what its owner wants, and how a worker saw it last. Rows of deleted agents stay.
+ * An agent: what its owner wants, and how a worker last saw it. Rows of deleted agents stay.
  */
 export type AgentModel = runtime.Types.Result.DefaultSelection<Prisma.$AgentPayload>
 
@@ -2667,7 +2667,7 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
     /**
-     * Its name in paths, after which its container is named; never given out again.
+     * Its name in paths, also used in its container's name; never reused.
      * CHECK ((agent_id ~ '^x[a-z0-9]{7}$'::text))
      */
     agentId: string
@@ -2694,7 +2694,8 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     engine: string
     engineVersion: string
     /**
-     * Readable: clients get it in the record. Compared by an index over random values: no timing tells its parts.
+     * Stored in clear, because clients get it in the record. Looked up by an index on random values, so timing reveals
+     * no part of it.
      */
     gatewayToken: string
     /**
@@ -2702,23 +2703,23 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     status: string
     /**
-     * Why it does not run, for people.
+     * Why it does not run, as a readable text.
      */
     statusReason: string | null
     /**
-     * Where agentd answers, as the agent proxy reaches it: `address:port`.
+     * The address of agentd, as the agent proxy reaches it: `address:port`.
      */
     address: string | null
     /**
-     * Grows with every worker that takes the agent in hand; agentd refuses a lower one.
+     * Grows whenever a worker takes over the agent; agentd refuses a lower epoch.
      */
     epoch: number
     /**
-     * The gateway's run as a worker last started it: `{"<secret id>": <version>}` of the values it was given.
+     * The secret versions given to the gateway at its last start by a worker: `{"<secret id>": <version>}`.
      */
     appliedSecretVersions: runtime.JsonValue
     /**
-     * Skills that the agent does not have as its rows say, when they were last applied: `[{"name", "code", "message"}]`.
+     * Skills whose state in the agent differs from its rows, as of the last apply: `[{"name", "code", "message"}]`.
      */
     skillProblems: runtime.JsonValue
     /**
@@ -2728,32 +2729,32 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     createdAt: Date
     updatedAt: Date
     /**
-     * Deletion was accepted: gone for readers.
+     * Deletion was accepted: readers no longer see the agent.
      */
     deletedAt: Date | null
     /**
-     * Its container and volume are gone as well.
+     * Its container and volume are deleted as well.
      */
     purgedAt: Date | null
     /**
-     * The last time that its workspace was found the same as, or became, its newest snapshot.
+     * The last time that its workspace was found equal to its newest snapshot, or was saved as one.
      */
     syncedAt: Date | null
     /**
-     * The files of its newest snapshot, a line `<size> <path>` each; the first 64 KiB.
+     * The files of its newest snapshot, one `<size> <path>` line each; the first 64 KiB.
      */
     fileManifest: string | null
     /**
-     * The template that it was made from, of a workspace or one that ships with Berth.
+     * The template that it was created from, whether a workspace's or one that ships with Berth.
      * Refers to Template, without a foreign key.
      */
     templateId: string | null
     /**
-     * What was applied to it of manifests, as JSON: what the next one says otherwise is applied.
+     * The parts of manifests that were applied to it, as JSON. The next manifest is applied where it differs.
      */
     manifest: string | null
     /**
-     * No event tells of runs of its tasks that ended before.
+     * Task runs that ended before this time are not reported as events.
      */
     taskRunsSince: Date
   }, ExtArgs["result"]["agent"]>

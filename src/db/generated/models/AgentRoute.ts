@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model AgentRoute
- * A path of an agent's own host that leads to one of its ports.
+ * A path on an agent's own host that leads to one of its ports.
  */
 export type AgentRouteModel = runtime.Types.Result.DefaultSelection<Prisma.$AgentRoutePayload>
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model AgentSecret
- * A secret that an agent is given.
+ * A secret that is attached to an agent.
  */
 export type AgentSecretModel = runtime.Types.Result.DefaultSelection<Prisma.$AgentSecretPayload>
 

@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model AgentUsage
- * What an agent uses now, as a worker last read it: a list of agents does not ask every one. Not logged: it is read again
- * within seconds.
+ * An agent's current usage, as a worker last read it, so that listing agents does not query each of them. Unlogged: it
+ * is read again within seconds.
  */
 export type AgentUsageModel = runtime.Types.Result.DefaultSelection<Prisma.$AgentUsagePayload>
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model ApiKey
- * A key of the API: a JWT that names this row, so that it can be revoked.
+ * An API key: a JWT that names this row, so that it can be revoked.
  */
 export type ApiKeyModel = runtime.Types.Result.DefaultSelection<Prisma.$ApiKeyPayload>
 

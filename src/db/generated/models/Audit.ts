@@ -14,8 +14,9 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Audit
- * Who did what: one row for each write, sign-in and command at the terminal. A partition for each day, dropped whole after
- * BERTH_AUDIT_DAYS; triggers refuse to change a row, but for how it ended where it says `unknown`. Rows refer to nothing: they outlive what they tell of.
+ * Who did what: one row for each write, sign-in and terminal command. There is a partition for each day, dropped whole
+ * after BERTH_AUDIT_DAYS. Triggers reject changes to a row, except to the outcome while it is `unknown`. Rows refer to
+ * nothing, so they outlive their subjects.
  */
 export type AuditModel = runtime.Types.Result.DefaultSelection<Prisma.$AuditPayload>
 
@@ -682,12 +683,12 @@ export type $AuditPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     createdAt: Date
     /**
-     * Null where it is of no workspace. Refers to Workspace, without a foreign key.
+     * Null if the action belongs to no workspace. Refers to Workspace, without a foreign key.
      */
     workspaceId: string | null
     /**
-     * The credential: an API key, a session, an agent's gateway or platform token, a signed URL, a login link or the token of
-     * an upload, none, or the operator's terminal.
+     * The credential: an API key, a session, an agent's gateway or platform token, a link (signed URL, login link or
+     * upload token), none, or the operator's terminal.
      * One of: key, session, gateway, platform, link, nobody, terminal
      */
     via: string
@@ -700,11 +701,11 @@ export type $AuditPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     keyId: string | null
     /**
-     * The agent whose token it was, by the id in its paths.
+     * The agent that the token belonged to, by the id in its paths.
      */
     agentId: string | null
     /**
-     * The id of the route in the API's document, `signIn`, or the words of a command.
+     * The id of the route in the API's OpenAPI document, `signIn`, or the words of a command.
      */
     action: string
     method: string | null
@@ -713,21 +714,21 @@ export type $AuditPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     route: string | null
     /**
-     * Such as `agents/x1234567/secrets/<id>`: names and ids alone.
+     * Such as `agents/x1234567/secrets/<id>`: only names and ids.
      */
     resource: string
     /**
-     * Of HTTP; 499 where the client had gone. Null for a command.
+     * The HTTP status; 499 if the client had disconnected. Null for a command.
      */
     status: number | null
     /**
-     * Null where it was done; `unknown` until that is known, and for good where the process died meanwhile.
+     * Null if the action succeeded. `unknown` until the outcome is known, and forever if the process died before that.
      */
     errorCode: string | null
     requestId: string | null
     address: string | null
     /**
-     * Cut after 160 characters.
+     * Truncated to 160 characters.
      */
     userAgent: string | null
   }, ExtArgs["result"]["audit"]>

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model CidSignature
- * A signature that a workspace has given for content of its own; Berth does not check what it says.
+ * A signature that a workspace supplied for its own content; Berth does not verify it.
  */
 export type CidSignatureModel = runtime.Types.Result.DefaultSelection<Prisma.$CidSignaturePayload>
 

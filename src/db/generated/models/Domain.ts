@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Domain
- * A name that leads to a port of an agent, or to a gateway: one below the operator's domain, or its owner's own. Anybody
- * may claim a name; who proves it has it.
+ * A name that leads to a port of an agent, or to a gateway: a subdomain of the operator's domain, or a custom domain.
+ * Anyone may claim a custom domain; proof of ownership decides who gets it.
  * 
  * CHECK (((subdomain IS NULL) <> (custom_domain IS NULL)))
  * CHECK (((agent_id IS NULL) <> (gateway_id IS NULL)))
@@ -1077,7 +1077,7 @@ export type $DomainPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     updatedAt: Date
     gatewayId: string | null
     /**
-     * Why it is not proven, where that was told.
+     * Why ownership is not proven, if that was reported.
      * One of: unproven, taken
      */
     failure: string | null

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model EngineVersion
- * A version of an engine that a worker has at hand, as an image or as a folder.
+ * A version of an engine that a worker has available, as an image or as a folder.
  */
 export type EngineVersionModel = runtime.Types.Result.DefaultSelection<Prisma.$EngineVersionPayload>
 
@@ -333,7 +333,8 @@ export type $EngineVersionPayload<ExtArgs extends runtime.Types.Extensions.Inter
      */
     runtime: string
     /**
-     * Why no agent can run it there: it needs another Node; null if agents can, as far as Berth knows.
+     * Why no agent can run it there, such as a different Node version that it needs. Null if agents can run it, as far
+     * as Berth knows.
      */
     obstacle: string | null
   }, ExtArgs["result"]["engineVersion"]>

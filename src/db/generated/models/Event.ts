@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Event
- * What changed, as its followers read it, in the order of its ids. Partitions of a day each, which are dropped after
- * BERTH_EVENTS_DAYS; `src/events/event-types.ts` has the types.
+ * Published changes, in the order of their ids, as followers read them. There is a partition for each day, dropped
+ * after BERTH_EVENTS_DAYS; `src/events/event-types.ts` defines the types.
  */
 export type EventModel = runtime.Types.Result.DefaultSelection<Prisma.$EventPayload>
 
@@ -437,7 +437,7 @@ export type $EventPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   objects: {}
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     /**
-     * The millisecond at which it was published times 1024, and a count.
+     * The millisecond of publication times 1024, plus a counter.
      */
     id: bigint
     type: string
@@ -448,7 +448,7 @@ export type $EventPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     workspaceId: string
     resourceType: string
     /**
-     * By which clients name it.
+     * The id that clients use.
      */
     resourceId: string
     data: runtime.JsonValue

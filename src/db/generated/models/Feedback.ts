@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Feedback
- * What a user or an agent told the operator.
+ * A message from a user or an agent to the operator.
  */
 export type FeedbackModel = runtime.Types.Result.DefaultSelection<Prisma.$FeedbackPayload>
 
@@ -565,11 +565,11 @@ export type $FeedbackPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
      */
     userId: string
     /**
-     * Null where an agent's token was the caller's. Refers to ApiKey, without a foreign key.
+     * Null if the caller used an agent's token. Refers to ApiKey, without a foreign key.
      */
     keyId: string | null
     /**
-     * The agent whose token it was, by the id in its paths.
+     * The agent that the token belonged to, by the id in its paths.
      */
     agentId: string | null
     message: string

@@ -16,12 +16,13 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
  * Model File
  * A pin request and, once its status is `pinned`, the file: one row for its whole life.
  * 
- * Lists order by `removed_at`, which is NULL in all that they show, and `id`, an order that only their indexes have: by
- * `id` alone the planner takes the primary key, and walks through everybody's newer files to find the page.
+ * Lists order by `removed_at`, which is NULL in all rows that they show, and `id`: only the indexes for lists have
+ * this order. With `id` as the only key, the planner would use the primary key and scan every tenant's newer files to
+ * find the page.
  * 
- * More indexes are made by a worker: `src/db/late-indexes.ts`.
+ * A worker builds more indexes: `src/db/late-indexes.ts`.
  * 
- * Prisma takes the included column of an index for one of its own:
+ * Prisma reads the included column of an index as a key column:
  * CREATE INDEX file_size ON public.file USING btree (workspace_id) INCLUDE (size) WHERE ((status = 'pinned'::text) AND (removed_at IS NULL))
  */
 export type FileModel = runtime.Types.Result.DefaultSelection<Prisma.$FilePayload>
@@ -1027,7 +1028,7 @@ export type $FilePayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      */
     cid: string
     /**
-     * As CIDv1 in base32, by which it is compared and pinned.
+     * As CIDv1 in base32; used for comparing and pinning.
      */
     cidV1: string
     name: string | null
@@ -1044,15 +1045,15 @@ export type $FilePayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
     createdAt: Date
     pinnedAt: Date | null
     /**
-     * Deletion was accepted: gone for readers; the row goes when its content has been released.
+     * Deletion was accepted: readers no longer see the row, and it is deleted once its content has been released.
      */
     removedAt: Date | null
     /**
-     * A file may end by itself: it is removed at the first pass of a worker after this.
+     * When the file expires: the first worker pass after this time removes it.
      */
     expiresAt: Date | null
     /**
-     * A pin whose origins cannot be reached is searched for elsewhere, where one with host nodes fails.
+     * Whether the pin falls back to a search if its origins cannot be reached. A pin with host nodes fails instead.
      */
     hostNodesOptional: boolean
   }, ExtArgs["result"]["file"]>

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model FileGroup
- * A named set of files of one network.
+ * A named set of files on one network.
  */
 export type FileGroupModel = runtime.Types.Result.DefaultSelection<Prisma.$FileGroupPayload>
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model GarbageCollection
- * Garbage collection on a network: when something was released, when the last whole collection began, and sums.
+ * Garbage collection on a network: the last release, the start of the last whole collection, and sums.
  */
 export type GarbageCollectionModel = runtime.Types.Result.DefaultSelection<Prisma.$GarbageCollectionPayload>
 

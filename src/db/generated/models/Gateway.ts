@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Gateway
- * A host name, `<domain>.<BERTH_GATEWAY_DOMAIN>`, under which a workspace serves what it keeps.
+ * A host name, `<domain>.<BERTH_GATEWAY_DOMAIN>`, on which a workspace serves the content that it keeps.
  */
 export type GatewayModel = runtime.Types.Result.DefaultSelection<Prisma.$GatewayPayload>
 
@@ -947,19 +947,19 @@ export type $GatewayPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      */
     domain: string
     /**
-     * The hot swaps plugin: swapped CIDs are served from what they were swapped to.
+     * The hot swaps plugin: a swapped CID is served from its replacement.
      */
     hotSwaps: boolean
     /**
-     * Serves CIDs within the public files of its workspace by themselves, not only by the path from their file.
+     * Serves CIDs inside the workspace's public files directly, and not only by the path from their file.
      */
     innerCids: boolean
     /**
-     * Redirects public content from its path to the host of its CID.
+     * Redirects public content from its path to the CID's own host.
      */
     cidHosts: boolean
     /**
-     * The content addressable plugin: a header has the signature of the content.
+     * The content addressable plugin: a header carries the signature of the content.
      */
     showsSignatures: boolean
     createdAt: Date

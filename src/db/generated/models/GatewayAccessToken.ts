@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model GatewayAccessToken
- * A token that reads a gateway. A gateway that has tokens is read with one of them only.
+ * A token that grants access to a gateway. A gateway with tokens requires one of them.
  */
 export type GatewayAccessTokenModel = runtime.Types.Result.DefaultSelection<Prisma.$GatewayAccessTokenPayload>
 

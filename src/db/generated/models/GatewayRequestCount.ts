@@ -14,7 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model GatewayRequestCount
- * What a gateway served on a day, in UTC. No row tells who read. BERTH_ANALYTICS_DAYS says how long it is kept.
+ * The requests that a gateway served on a day, in UTC. No row identifies a reader. BERTH_ANALYTICS_DAYS sets how long
+ * rows are kept.
  */
 export type GatewayRequestCountModel = runtime.Types.Result.DefaultSelection<Prisma.$GatewayRequestCountPayload>
 
@@ -694,23 +695,24 @@ export type $GatewayRequestCountPayload<ExtArgs extends runtime.Types.Extensions
     gatewayId: string
     day: Date
     /**
-     * The CID that was asked for, in canonical form. `(other)` here and in the next three for what a day has no room for.
+     * The requested CID, in canonical form. Here and in the next three columns, `(other)` stands for values beyond the
+     * daily limit.
      */
     cid: string
     /**
-     * The last name of the path, or that of the file; empty where nothing was served.
+     * The last name of the path, or the file's name; empty if nothing was served.
      */
     fileName: string
     /**
-     * Cut after 160 characters.
+     * Truncated to 160 characters.
      */
     userAgent: string
     /**
-     * The origin alone.
+     * Only the origin.
      */
     referrer: string
     /**
-     * Of HTTP; 499 where the answer was cut short.
+     * The HTTP status; 499 if the response was cut short.
      */
     status: number
     requests: bigint

@@ -14,7 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Installation
- * Which Berth this is: one row, which all of its workers read; what it makes in Docker is labelled with `instance`.
+ * This Berth's identity: one row, which all of its workers read. `instance` labels everything that Berth creates in
+ * Docker.
  */
 export type InstallationModel = runtime.Types.Result.DefaultSelection<Prisma.$InstallationPayload>
 
@@ -328,7 +329,7 @@ export type $InstallationPayload<ExtArgs extends runtime.Types.Extensions.Intern
     id: boolean
     instance: string
     /**
-     * Labels of earlier versions. Several Berths may have had the same one.
+     * Labels of earlier versions. Several Berths may have used the same label.
      */
     former: string[]
     createdAt: Date

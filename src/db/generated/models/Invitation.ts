@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Invitation
- * An invitation to a workspace: whoever has its token becomes a member, once. Ended ones stay for 90 days, as who let whom
- * in.
+ * An invitation to a workspace: the holder of its token becomes a member, once. Ended invitations are kept for 90
+ * days, as a record of who let whom in.
  */
 export type InvitationModel = runtime.Types.Result.DefaultSelection<Prisma.$InvitationPayload>
 
@@ -698,7 +698,7 @@ export type $InvitationPayload<ExtArgs extends runtime.Types.Extensions.Internal
      */
     role: string
     /**
-     * For whom it is, in the words of the inviter; no mail is sent.
+     * The inviter's note of the recipient; no mail is sent.
      */
     email: string | null
     tokenHash: runtime.Bytes

@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model KeptContent
- * Files that are kept on a network: a sum. Triggers note changes in `kept_content_change`, which has no key and so is not in
- * the client, and a loop of the worker adds them up.
+ * The number of files that are kept on a network. Triggers record changes in `kept_content_change`, which has no key
+ * and so is not in the client; a worker loop adds them up.
  */
 export type KeptContentModel = runtime.Types.Result.DefaultSelection<Prisma.$KeptContentPayload>
 

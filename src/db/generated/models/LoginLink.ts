@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model LoginLink
- * A link that signs a member in, once. It goes when it is spent.
+ * A link that signs a member in, once. It is deleted when it is spent.
  */
 export type LoginLinkModel = runtime.Types.Result.DefaultSelection<Prisma.$LoginLinkPayload>
 

@@ -697,7 +697,7 @@ export type $MembershipPayload<ExtArgs extends runtime.Types.Extensions.Internal
      */
     role: string
     /**
-     * Of members from before 0.4.0: when that version was installed.
+     * For members from before 0.4.0: when that version was installed.
      */
     createdAt: Date
   }, ExtArgs["result"]["membership"]>

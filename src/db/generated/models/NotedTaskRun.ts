@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model NotedTaskRun
- * The last runs of an agent's scheduled tasks of which events tell.
+ * The last runs of an agent's scheduled tasks that were reported as events.
  */
 export type NotedTaskRunModel = runtime.Types.Result.DefaultSelection<Prisma.$NotedTaskRunPayload>
 
@@ -434,7 +434,7 @@ export type $NotedTaskRunPayload<ExtArgs extends runtime.Types.Extensions.Intern
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     agentId: string
     /**
-     * The engine's.
+     * The engine's id of the run.
      */
     runId: string
     endedAt: Date

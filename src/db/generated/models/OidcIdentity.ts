@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model OidcIdentity
- * Who a user is at an OpenID provider, whose word signs them in.
+ * A user's identity at an OpenID provider, which can sign them in.
  */
 export type OidcIdentityModel = runtime.Types.Result.DefaultSelection<Prisma.$OidcIdentityPayload>
 
@@ -601,17 +601,17 @@ export type $OidcIdentityPayload<ExtArgs extends runtime.Types.Extensions.Intern
     userId: string
     issuer: string
     /**
-     * The provider's id of them, which never becomes another one's.
+     * The provider's id of the user, which it never reassigns.
      */
     subject: string
     /**
-     * For people who look at it; as the provider said when it was linked.
+     * For display; as the provider reported it when the identity was linked.
      */
     email: string | null
     createdAt: Date
     lastUsedAt: Date | null
     /**
-     * Set: it signs nobody in, and stays so that BERTH_OIDC_JOIN does not let it in as another user.
+     * If set, the identity signs nobody in. The row stays so that BERTH_OIDC_JOIN does not admit it as another user.
      */
     unlinkedAt: Date | null
   }, ExtArgs["result"]["oidcIdentity"]>

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model OidcTransaction
- * A sign-in that is at the OpenID provider: what its end is checked against, once, within minutes.
+ * A sign-in in progress at the OpenID provider: the values that verify its end, once, within minutes.
  */
 export type OidcTransactionModel = runtime.Types.Result.DefaultSelection<Prisma.$OidcTransactionPayload>
 
@@ -428,7 +428,7 @@ export type $OidcTransactionPayload<ExtArgs extends runtime.Types.Extensions.Int
   objects: {}
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     /**
-     * Of the token in the browser's cookie.
+     * Hash of the token in the browser's cookie.
      */
     tokenHash: runtime.Bytes
     state: string
@@ -439,11 +439,11 @@ export type $OidcTransactionPayload<ExtArgs extends runtime.Types.Extensions.Int
      */
     workspaceId: string | null
     /**
-     * The invitation that it accepts, by the hash of its token.
+     * The invitation that it accepts, by the hash of the token.
      */
     invitationHash: runtime.Bytes | null
     /**
-     * Who links the identity; null for a sign-in. Refers to User, without a foreign key.
+     * The user who links the identity; null for a sign-in. Refers to User, without a foreign key.
      */
     userId: string | null
     expiresAt: Date

@@ -14,12 +14,12 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Operation
- * One long operation: the row is the truth and its own outbox, the queue only carries its id.
+ * A long-running operation. The row is the source of truth and its own outbox; the queue only carries its id.
  * 
- * Neither this table nor File has a foreign key to the workspace or the user: each would lock that one row in every
- * accepted request. Both come from the caller's key, which has them.
+ * Neither this table nor File has a foreign key to the workspace or the user: each foreign key would lock that one row
+ * in every accepted request. Both ids come from the caller's key, which has the foreign keys.
  * 
- * Indexes on expressions, which Prisma has no word for:
+ * Indexes on expressions, which Prisma cannot express:
  * CREATE INDEX operation_ready ON public.operation USING btree (queue, workspace_id, ((attempts > 0)), next_attempt_at, id) WHERE ((state = 'queued'::text) AND (dispatched_at IS NULL))
  * CREATE INDEX operation_unfinished ON public.operation USING btree (kind, state, ((attempts > 0)), id) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]))
  */
@@ -1066,7 +1066,7 @@ export type $OperationPayload<ExtArgs extends runtime.Types.Extensions.InternalA
     kind: string
     queue: string
     /**
-     * The row that it changes: which table, the kind says.
+     * The row that it changes; the kind determines the table.
      */
     targetId: string
     /**
@@ -1083,16 +1083,16 @@ export type $OperationPayload<ExtArgs extends runtime.Types.Extensions.InternalA
     errorCode: string | null
     errorCause: string | null
     /**
-     * Grows with every claim and fences the writes of the worker that held the claim before.
+     * Grows with every claim, and fences off writes of the worker that held the previous claim.
      */
     epoch: number
     /**
-     * Grows with every change that a reader can see; the event id of the SSE stream.
+     * Grows with every change that a reader can see; serves as the event id of the SSE stream.
      */
     version: number
     attempts: number
     /**
-     * Attempts that ended in an error nobody foresaw; bounded, unlike attempts that wait for the network.
+     * Attempts that ended in an unexpected error; bounded, unlike attempts that wait for the network.
      */
     errorCount: number
     /**
@@ -1113,15 +1113,15 @@ export type $OperationPayload<ExtArgs extends runtime.Types.Extensions.InternalA
     startedAt: Date | null
     finishedAt: Date | null
     /**
-     * The agent's name in paths (`agent_id` of Agent), where it is about one.
+     * The agent's name in paths (`agent_id` of Agent), if the operation is about an agent.
      */
     agentId: string | null
     /**
-     * What it was asked to do beside its target. No secrets.
+     * What it was asked to do, besides its target. No secrets.
      */
     input: runtime.JsonValue | null
     /**
-     * What came of it, for the one who waits. No secrets.
+     * The outcome, for the caller who waits. No secrets.
      */
     result: runtime.JsonValue | null
   }, ExtArgs["result"]["operation"]>

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Passkey
- * A passkey of a user: the public half of a key that a device of theirs keeps.
+ * A passkey of a user: the public half of a key pair that the user's device keeps.
  */
 export type PasskeyModel = runtime.Types.Result.DefaultSelection<Prisma.$PasskeyPayload>
 
@@ -749,13 +749,13 @@ export type $PasskeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
     userId: string
     name: string
     /**
-     * The host name for which it was made: it is good for no other.
+     * The host name for which it was created; it works for no other.
      */
     rpId: string
     credentialId: string
     publicKey: runtime.Bytes
     /**
-     * How often the device says that it was used; 0 for ever where it does not count.
+     * The device's use counter; always 0 if the device does not count.
      */
     counter: bigint
     /**
@@ -763,7 +763,7 @@ export type $PasskeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      */
     transports: string[]
     /**
-     * Whether the device shares it with others of its owner.
+     * Whether the device syncs it to the owner's other devices.
      */
     synced: boolean
     createdAt: Date

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model PasskeyChallenge
- * What a passkey is to sign, once, within minutes.
+ * The challenge that a passkey signs, once, within minutes.
  */
 export type PasskeyChallengeModel = runtime.Types.Result.DefaultSelection<Prisma.$PasskeyChallengePayload>
 
@@ -462,7 +462,7 @@ export type $PasskeyChallengePayload<ExtArgs extends runtime.Types.Extensions.In
     challengeHash: runtime.Bytes
     rpId: string
     /**
-     * Who registers a passkey; null for a sign-in.
+     * The user who registers a passkey; null for a sign-in.
      */
     userId: string | null
     expiresAt: Date

@@ -14,9 +14,10 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Plan
- * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL is no limit.
+ * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL means no
+ * limit.
  * 
- * Each column says what a request gets beyond it, and which files see to that.
+ * Each column's comment names the status of a request beyond the limit, and the files that enforce the limit.
  */
 export type PlanModel = runtime.Types.Result.DefaultSelection<Prisma.$PlanPayload>
 
@@ -748,7 +749,7 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      */
     secretLimit: number | null
     /**
-     * 403: `agents/channels/channel-service.ts`, a problem of the operation for a manifest
+     * 403: `agents/channels/channel-service.ts`; a manifest's operation reports a problem instead
      */
     channels: boolean
     /**
@@ -756,18 +757,18 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      */
     customDomains: boolean
     /**
-     * 403, in `/psa` 409: `files/pins/pin-routes.ts`, `files/retrieve.ts`, `files/uploads/grant.ts` for CARs,
+     * 403 (409 under `/psa`): `files/pins/pin-routes.ts`, `files/retrieve.ts`, `files/uploads/grant.ts` for CARs,
      * `files/psa/psa-routes.ts`
      */
     pinByCid: boolean
     /**
-     * 413, of a pin by CID the failure `over_max_size`: of a form `files/uploads/receive.ts` by `Content-Length`,
-     * `allowance.ts` as bytes come, `keep.ts` at the end; of a resumable upload `tus-uploads.ts` at its creation;
+     * 413; pins by CID fail with `over_max_size`. Forms: `files/uploads/receive.ts` by `Content-Length`, `allowance.ts`
+     * as bytes arrive, `keep.ts` at the end. Resumable uploads: `tus-uploads.ts` at creation. Pins:
      * `workers/handlers/pin.ts`
      */
     maxFileBytes: bigint | null
     /**
-     * 403, of a pin by CID the failure `over_free_limit`: the same, and `tus-room.ts` for each piece
+     * 403; pins by CID fail with `over_free_limit`. The same files, and `tus-room.ts` for each piece
      */
     storageBytes: bigint | null
     /**
@@ -779,7 +780,7 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      */
     hotSwaps: boolean
     /**
-     * Its agents get `ENOSPC` or `EDQUOT`, or are stopped: `workers/agents/disk.ts`, at each start of one. NULL is
+     * Agents get `ENOSPC` or `EDQUOT`, or are stopped: `workers/agents/disk.ts`, at each agent start. NULL means
      * BERTH_AGENT_DISK_MB.
      * CHECK (((agent_disk_mb >= 64) AND (agent_disk_mb <= 1048576)))
      */

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Repair
- * What a reconciler had to put right, and why: a steady trickle here is a bug somewhere else.
+ * What a reconciler had to fix, and why. A steady trickle here means a bug somewhere else.
  */
 export type RepairModel = runtime.Types.Result.DefaultSelection<Prisma.$RepairPayload>
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model RepairTotal
- * Repairs since the beginning: their own rows are forgotten one day, and a counter must not go back.
+ * All-time repair counts. Rows of Repair are eventually deleted, and a counter must not go back.
  */
 export type RepairTotalModel = runtime.Types.Result.DefaultSelection<Prisma.$RepairTotalPayload>
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Session
- * A session of the dashboard: a key that is shown to nobody, and that only the session's cookie carries.
+ * A dashboard session: a key that is never shown; only the session's cookie carries it.
  */
 export type SessionModel = runtime.Types.Result.DefaultSelection<Prisma.$SessionPayload>
 
@@ -385,7 +385,7 @@ export type $SessionPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
     keyId: string
     userAgent: string | null
     /**
-     * The id that the cookie has, where that is not the key's: the session began in another workspace, with another key.
+     * The id in the cookie, if it differs from the key's: the session began in another workspace, with another key.
      */
     cookieId: string | null
   }, ExtArgs["result"]["session"]>

@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model SignedUpload
- * A URL that lets its holder upload without a key. What it allows is here and not in the URL, so that it ends with the
- * key that signed it.
+ * A URL that lets its holder upload without a key. Its permissions are stored here, not in the URL, so that they end
+ * with the key that signed it.
  */
 export type SignedUploadModel = runtime.Types.Result.DefaultSelection<Prisma.$SignedUploadPayload>
 
@@ -457,7 +457,7 @@ export type $SignedUploadPayload<ExtArgs extends runtime.Types.Extensions.Intern
     id: string
     keyId: string
     /**
-     * What is fixed for every file that comes by it (`UploadGrant`).
+     * The fixed properties of every file uploaded through it (`UploadGrant`).
      */
     fixed: runtime.JsonValue
     expiresAt: Date

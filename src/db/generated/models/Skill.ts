@@ -15,7 +15,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 /**
  * Model Skill
  * A skill in the library of a workspace. Its newest version is its highest release by Semantic Versioning
- * (`skill_version_rank`), and of equal ones the one with the highest id.
+ * (`skill_version_rank`); among equal ones, the version with the highest id.
  */
 export type SkillModel = runtime.Types.Result.DefaultSelection<Prisma.$SkillPayload>
 
@@ -696,7 +696,7 @@ export type $SkillPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     name: string
     description: string | null
     /**
-     * `@owner/name` where it came from the hub.
+     * `@owner/name` if it came from the hub.
      */
     slug: string | null
     envVars: runtime.JsonValue

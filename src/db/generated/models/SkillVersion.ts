@@ -733,12 +733,11 @@ export type $SkillVersionPayload<ExtArgs extends runtime.Types.Extensions.Intern
     network: string
     cid: string
     /**
-     * Semantic version where the skill names one.
+     * The semantic version, if the skill names one.
      */
     version: string | null
     /**
-     * The file of the workspace with the same content, where there is one.
-     * Refers to File, without a foreign key.
+     * The file of the workspace with the same content, if there is one. Refers to File, without a foreign key.
      */
     fileId: string | null
     createdAt: Date

@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Snapshot
- * A commit of an agent's workspace, whose tree is on IPFS. The rows of an agent are its history, by id: a reset adds the
- * commit to which it went once more, so the newest one is always how the workspace is.
+ * A commit of an agent's workspace, whose tree is on IPFS. An agent's rows are its history, ordered by id. A reset
+ * adds another row for the commit that it went to, so the newest row always matches the workspace.
  */
 export type SnapshotModel = runtime.Types.Result.DefaultSelection<Prisma.$SnapshotPayload>
 
@@ -804,12 +804,12 @@ export type $SnapshotPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
     cid: string
     commitSha: string
     /**
-     * The git commit as it is stored, without its header: with it and the tree, the commit can be made again.
+     * The git commit object without its header. Together with the tree, it is enough to recreate the commit.
      */
     commitObject: runtime.Bytes
     treeSha: string
     /**
-     * Paths of the tree that are executable: UnixFS keeps no mode here, as CIDs would depend on it.
+     * Executable paths of the tree. UnixFS stores no mode here, because CIDs would depend on it.
      */
     executables: string[]
     /**

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model StoredContent
- * Files that a workspace keeps on both networks: a sum, as KeptContent is of each network.
+ * The files that a workspace keeps on both networks: a sum per workspace, as KeptContent is per network.
  */
 export type StoredContentModel = runtime.Types.Result.DefaultSelection<Prisma.$StoredContentPayload>
 

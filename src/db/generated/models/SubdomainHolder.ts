@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model SubdomainHolder
- * Which workspace a subdomain belongs to, also when no agent has it any more: browsers keep cookies and service workers of
- * whoever had a host, and another workspace's visitors would meet them.
+ * The workspace that a subdomain belongs to, even if no agent has it any longer. Browsers keep cookies and service
+ * workers of a host's previous owner, and another workspace's visitors would meet them.
  */
 export type SubdomainHolderModel = runtime.Types.Result.DefaultSelection<Prisma.$SubdomainHolderPayload>
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Swap
- * What a workspace had a CID swapped to, each change a row: the newest is in force.
+ * What a workspace swapped a CID to. Each change is a row; the newest is in force.
  */
 export type SwapModel = runtime.Types.Result.DefaultSelection<Prisma.$SwapPayload>
 
@@ -603,7 +603,7 @@ export type $SwapPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     /**
-     * The order of swaps, whatever the clock does.
+     * The order of swaps, independent of the clock.
      */
     id: bigint
     workspaceId: string
@@ -612,11 +612,11 @@ export type $SwapPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      */
     network: string
     /**
-     * The original in canonical form.
+     * The original CID in canonical form.
      */
     cidV1: string
     /**
-     * The new one as the client spelled it. NULL where the swap was removed.
+     * The new CID as the client spelled it. NULL if the swap was removed.
      */
     mappedCid: string | null
     mappedCidV1: string | null

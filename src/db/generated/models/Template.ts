@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Template
- * A template of agents that a workspace made out of a snapshot, for its own agents. Those that ship with Berth are
- * files. An archived one serves agents made before.
+ * An agent template that a workspace created from a snapshot, for its own agents. Templates that ship with Berth are
+ * files. An archived template serves only agents that already use it.
  */
 export type TemplateModel = runtime.Types.Result.DefaultSelection<Prisma.$TemplatePayload>
 
@@ -544,13 +544,13 @@ export type $TemplatePayload<ExtArgs extends runtime.Types.Extensions.InternalAr
      */
     userId: string
     /**
-     * Lists go by it, byte by byte.
+     * Lists are ordered by it, byte by byte.
      * COLLATE "C"
      */
     slug: string
     name: string
     /**
-     * What else clients read of it; see src/agents/templates/template-schema.ts.
+     * Its other public fields; see src/agents/templates/template-schema.ts.
      */
     details: runtime.JsonValue
     /**

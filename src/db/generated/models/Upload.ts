@@ -16,7 +16,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
  * Model Upload
  * A resumable upload; its bytes so far are a file of the same name in BERTH_UPLOAD_DIR.
  * 
- * Prisma takes the included column of an index for one of its own:
+ * Prisma reads the included column of an index as a key column:
  * CREATE INDEX upload_unfinished ON public.upload USING btree (workspace_id) INCLUDE (length) WHERE ((file_id IS NULL) AND (refusal IS NULL))
  */
 export type UploadModel = runtime.Types.Result.DefaultSelection<Prisma.$UploadPayload>
@@ -905,11 +905,11 @@ export type $UploadPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      */
     workspaceId: string
     /**
-     * What its bytes are uploaded by: when the key ends, so does the upload.
+     * The key that uploads its bytes. If the key ends, so does the upload.
      */
     keyId: string
     /**
-     * SHA-256 of the last segment of its address, which lets its holder send bytes.
+     * SHA-256 of the last segment of its URL, which lets the holder send bytes.
      */
     tokenHash: runtime.Bytes
     /**
@@ -921,21 +921,21 @@ export type $UploadPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      */
     metadata: string
     /**
-     * What Berth took from the metadata and from the signed URL.
+     * Details that Berth read from the metadata and the signed URL.
      */
     details: runtime.JsonValue
     /**
-     * How it ended: the file that has the content (an older one where the workspace had it).
+     * The outcome: the file with the content (an older one if the workspace already had it).
      * Refers to File, without a foreign key.
      */
     fileId: string | null
     cid: string | null
     /**
-     * How it ended: the answer that refused it.
+     * The outcome: the error response that refused it.
      */
     refusal: runtime.JsonValue | null
     /**
-     * One request at a time reads or writes its bytes; another one may ask it to make way.
+     * One request at a time reads or writes its bytes; another request may ask it to yield.
      */
     leaseId: string | null
     leaseUntil: Date | null
@@ -943,7 +943,7 @@ export type $UploadPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     createdAt: Date
     expiresAt: Date
     /**
-     * Bytes that stay on the disk between its requests. Only kept where the plan has a limit.
+     * Bytes that stay on disk between its requests. Only kept if the plan has a limit.
      */
     received: bigint
   }, ExtArgs["result"]["upload"]>

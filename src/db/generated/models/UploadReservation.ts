@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model UploadReservation
- * Bytes that an upload under way may write, where the plan has a limit. Not logged: after a crash of PostgreSQL no upload
- * needs it. Written by the functions `reserve_upload` and `settle_upload` of the database.
+ * Bytes that an upload in progress may write, if the plan has a limit. The table is unlogged: after a crash of
+ * PostgreSQL no upload needs it. The database functions `reserve_upload` and `settle_upload` write it.
  */
 export type UploadReservationModel = runtime.Types.Result.DefaultSelection<Prisma.$UploadReservationPayload>
 

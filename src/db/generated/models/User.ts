@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model User
- * Somebody who works in one or more workspaces.
+ * A person who works in one or more workspaces.
  */
 export type UserModel = runtime.Types.Result.DefaultSelection<Prisma.$UserPayload>
 
@@ -829,7 +829,7 @@ export type $UserPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
     name: string
     createdAt: Date
     /**
-     * Whether they may see to the whole instance, with a key that has a scope for it.
+     * Whether they may administer the whole instance, with a key that has a scope for it.
      */
     isAdmin: boolean
   }, ExtArgs["result"]["user"]>

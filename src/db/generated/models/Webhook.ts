@@ -14,8 +14,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Webhook
- * An address that is told of a workspace's events. `due_at` is when the next of its deliveries that no operation has is to
- * be tried: null where none waits.
+ * A URL that receives a workspace's events. `due_at` is when the next delivery that no operation has claimed is due;
+ * null if no delivery waits.
  */
 export type WebhookModel = runtime.Types.Result.DefaultSelection<Prisma.$WebhookPayload>
 
@@ -907,7 +907,7 @@ export type $WebhookPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
     workspaceId: string
     url: string
     /**
-     * Types of events; `*` at the end stands for any rest.
+     * Event types; a `*` at the end matches any rest.
      */
     events: string[]
     /**
@@ -923,27 +923,27 @@ export type $WebhookPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      */
     secret: runtime.Bytes
     /**
-     * The one before, which signs as well until `former_until`.
+     * The previous secret, which also signs until `former_until`.
      */
     formerSecret: runtime.Bytes | null
     formerUntil: Date | null
     createdAt: Date
     updatedAt: Date
     /**
-     * Why it is told of nothing; null while it is.
+     * Why it is disabled; null while it is enabled.
      * One of: client, failing, gone, behind
      */
     disabledReason: string | null
     /**
-     * When the first attempt failed of those since the last one that did not.
+     * When the first of the failed attempts since the last success failed.
      */
     failingSince: Date | null
     /**
-     * Attempts in a row that got no answer, or one that says that the target is not well.
+     * Consecutive attempts without a response, or with one that says that the target is unhealthy.
      */
     silences: number
     /**
-     * Until then nothing is sent, after such an attempt.
+     * Nothing is sent until then, after such an attempt.
      */
     pausedUntil: Date | null
     dueAt: Date | null

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model WebhookDelivery
- * An event for one webhook. It waits for its next attempt, or has ended.
+ * An event for one webhook. It either waits for its next attempt or has ended.
  * 
  * CHECK (((next_attempt_at IS NULL) = (ended_at IS NOT NULL)))
  */
@@ -589,7 +589,7 @@ export type $WebhookDeliveryPayload<ExtArgs extends runtime.Types.Extensions.Int
     webhookId: string
     type: string
     /**
-     * What is sent, byte for byte in every attempt.
+     * The body, identical in every attempt.
      */
     body: string
     createdAt: Date
@@ -598,15 +598,15 @@ export type $WebhookDeliveryPayload<ExtArgs extends runtime.Types.Extensions.Int
     lastAttemptAt: Date | null
     endedAt: Date | null
     /**
-     * Of the last answer; null where there was none.
+     * The status of the last response; null if there was none.
      */
     status: number | null
     /**
-     * The beginning of the last answer.
+     * The beginning of the last response.
      */
     response: string | null
     /**
-     * Why the last attempt failed; null where it did not.
+     * Why the last attempt failed; null if it did not.
      */
     error: string | null
   }, ExtArgs["result"]["webhookDelivery"]>

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Worker
- * A worker process and its parts as it sees them. Rows go stale when the process dies.
+ * A worker process, with the parts of the system as it sees them. Rows go stale when the process dies.
  */
 export type WorkerModel = runtime.Types.Result.DefaultSelection<Prisma.$WorkerPayload>
 
@@ -401,22 +401,22 @@ export type $WorkerPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
     /**
-     * Operations of each of its queues that it runs side by side.
+     * How many operations of each of its queues it runs at a time.
      */
     concurrency: runtime.JsonValue
     ipfs: runtime.JsonValue
     startedAt: Date
     seenAt: Date
     /**
-     * The node of the private network, as `ipfs` is that of the public one. Null from a worker of an older version.
+     * The state of the private network's node, as `ipfs` is for the public one. Null from a worker of an older version.
      */
     ipfsPrivate: runtime.JsonValue | null
     /**
-     * Parts by name, as its /readyz has them. Null from a worker of an older version.
+     * Parts by name, as in the worker's /readyz. Null from a worker of an older version.
      */
     parts: runtime.JsonValue | null
     /**
-     * Of Berth. Null from a worker of an older version.
+     * The version of Berth. Null from a worker of an older version.
      */
     version: string | null
   }, ExtArgs["result"]["worker"]>
