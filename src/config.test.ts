@@ -7,7 +7,7 @@ import { loadAgentProxyKey, loadConfig } from './config.ts'
 import { ConfigError } from './errors.ts'
 
 describe('configuration', () => {
-  it('configuration needs no setting', () => {
+  it('configuration needs no settings', () => {
     const config = loadConfig({})
     assert.equal(config.PORT, 3000)
     assert.equal(config.HOST, '127.0.0.1')
@@ -34,7 +34,7 @@ describe('configuration', () => {
     BERTH_OIDC_JOIN: 'example.com:owner:default',
   }
   for (const [name, value] of Object.entries(wrong)) {
-    it(`configuration names ${name} when it is wrong`, () => {
+    it(`configuration reports an invalid ${name}`, () => {
       assert.throws(
         () => loadConfig({ [name]: value }),
         (error) => error instanceof ConfigError && error.message.startsWith(`${name}: `),
@@ -42,7 +42,7 @@ describe('configuration', () => {
     })
   }
 
-  it('configuration refuses each former name that the changelog lists, and says the present one', () => {
+  it('configuration rejects former setting names from the changelog and names the current ones', () => {
     const changelog = readFileSync(new URL('../CHANGELOG.md', import.meta.url), 'utf8')
     const renamed = [...changelog.matchAll(/^ {2}\| `(\w+)` \| `(\w+)` \|$/gm)]
     assert.equal(renamed.length, 6)
@@ -50,7 +50,7 @@ describe('configuration', () => {
       assert.throws(() => loadConfig({ [was]: 'x' }), new ConfigError(`${was}: is called ${is} now`))
   })
 
-  it('configuration refuses the former name of a setting, and says its present one', () => {
+  it('configuration rejects a former setting name and names the current one', () => {
     const env = { HOST_KEY_FILE: '/run/secrets/host_key', BERTH_HOST_PORT: '3130', BERTH_HOST_URL: '' }
     assert.throws(
       () => loadConfig(env),
@@ -60,7 +60,7 @@ describe('configuration', () => {
     )
   })
 
-  it('configuration takes over the key of the agent proxy that 0.2.0 made', (t) => {
+  it('configuration takes over the agent proxy key that 0.2.0 created', (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
     t.after(() => rmSync(dir, { recursive: true }))
     const config = loadConfig({ BERTH_DATA_DIR: dir })
@@ -70,7 +70,7 @@ describe('configuration', () => {
     assert.equal(loadAgentProxyKey(config), 'made-by-0.2.0')
   })
 
-  it('configuration makes a key of the agent proxy where there is none', (t) => {
+  it('configuration creates an agent proxy key if there is none', (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
     t.after(() => rmSync(dir, { recursive: true }))
     const config = loadConfig({ BERTH_DATA_DIR: dir })
@@ -79,24 +79,24 @@ describe('configuration', () => {
     assert.equal(loadAgentProxyKey(config), key)
   })
 
-  it('configuration names every setting that is wrong, not only the first', () => {
+  it('configuration reports every invalid setting, not only the first', () => {
     assert.throws(() => loadConfig({ PORT: 'x', LOG_LEVEL: 'y' }), /PORT: [\s\S]*LOG_LEVEL: /)
   })
 
-  it('configuration takes a setting that is empty for one that is not set', () => {
+  it('configuration treats an empty setting as not set', () => {
     const config = loadConfig({ DATABASE_URL: '', HOST: '', PORT: '', BERTH_PIN_CONCURRENCY: '' })
     assert.deepEqual(config, loadConfig({}))
     assert.equal(loadConfig({ BERTH_IPFS_ROUTING_URL: '' }).BERTH_IPFS_ROUTING_URL, '')
   })
 
-  it('configuration names a setting that does not exist', () => {
+  it('configuration reports a setting that does not exist', () => {
     assert.throws(
       () => loadConfig({ BERTH_PIN_CONCURENCY: '4', PORT: 'x' }),
       /^ConfigError: BERTH_PIN_CONCURENCY: [\s\S]*PORT: /,
     )
   })
 
-  it('configuration leaves alone a variable that only looks like a setting', () => {
+  it('configuration ignores a variable that only looks like a setting', () => {
     const others = [
       'BERTH_KEY',
       'BERTH_TEST_STACK',

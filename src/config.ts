@@ -1,6 +1,6 @@
 /**
- * Every setting of Berth, read from the environment once, at boot. No other module reads a setting from `process.env`.
- * A setting that is wrong ends the process with a message that names the variable.
+ * Every setting of Berth, read from the environment once, at startup. No other module reads a setting from
+ * `process.env`. An invalid setting ends the process with a message that names the variable.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,14 +12,14 @@ import { SECRETS, settings } from './settings.ts'
 
 export type Config = Readonly<z.infer<typeof settings>>
 
-/** Settings in which empty has a meaning; all others count as not set then. */
+/** Settings for which empty has a meaning; all other empty settings count as not set. */
 export const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGRAM_URL', 'SECRETS_KEY'])
 
-/** Names like ours that are no settings: those of tests, of examples, and of Kubernetes' service links. */
+/** Names that look like settings but are not: those of tests, of examples, and of Kubernetes' service links. */
 const NO_SETTINGS =
   /^BERTH_(KEY|CRASH_AT|(TEST|CI|TORTURE|FUZZ)(_.*)?|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_.*)?)$/
 
-/** Settings of 0.2.0 by the names that they have now. */
+/** Settings of 0.2.0 with their current names. */
 const RENAMED: Record<string, string> = {
   HOST_KEY: 'AGENT_PROXY_KEY',
   HOST_KEY_FILE: 'AGENT_PROXY_KEY_FILE',
@@ -30,8 +30,8 @@ const RENAMED: Record<string, string> = {
 }
 
 /**
- * Reads and checks all settings.
- * @throws ConfigError with one line for each setting that is wrong.
+ * Reads and validates all settings.
+ * @throws ConfigError with one line for each invalid setting.
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const set = Object.entries({ ...env, ...readSecretFiles(env) }).filter(
@@ -50,7 +50,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   throw new ConfigError(lines.join('\n'))
 }
 
-/** A setting that is misspelt would be ignored without a word. */
+/** Otherwise a misspelt setting would be ignored silently. */
 function isUnknown(name: string): boolean {
   const isFile = SECRETS.some((secret) => name === `${secret}_FILE`)
   return name.startsWith('BERTH_') && !(name in settings.shape) && !isFile && !NO_SETTINGS.test(name)
@@ -76,14 +76,17 @@ export const secretFiles = (env: NodeJS.ProcessEnv = process.env): string[] =>
   SECRETS.flatMap((name) => env[`${name}_FILE`] || [])
 
 /**
- * The key of the agent proxy; made under the data folder where none is set. Up to 0.2.0 its file was `host.key`: agents
- * that were started with that key take no other.
+ * The key of the agent proxy; if none is set, it is created under the data folder. Up to 0.2.0 its file was `host.key`:
+ * agents that were started with that key accept no other.
  */
 export function loadAgentProxyKey(config: Config): string {
   return config.AGENT_PROXY_KEY ?? readOrCreateSecret(config.BERTH_DATA_DIR, 'agent-proxy.key', 'host.key')
 }
 
-/** The socket of the agent proxy that `npm start` takes where no place is set; undefined where its path is too long for a socket. */
+/**
+ * The agent proxy's socket under `npm start` if no address is configured; undefined if the path is too long for a
+ * socket.
+ */
 export function startedSocket({ BERTH_DATA_DIR }: Config): string | undefined {
   const path = join(BERTH_DATA_DIR, 'agent-proxy.sock')
   return Buffer.byteLength(path) <= SOCKET_PATH_BYTES ? path : undefined

@@ -1,15 +1,15 @@
 /**
- * The one error class of the API, and the contract's message strings. An {@link ApiError} is an
- * answer; everything else that is thrown is a bug or an outage, and leaves as a plain 500 or 503.
+ * The single error class of the API, and the contract's message strings. An {@link ApiError} is a response; anything
+ * else that is thrown is a bug or an outage, and becomes a plain 500 or 503.
  */
 
 export class ApiError extends Error {
   readonly status: number
-  /** For machines, in the `Error-Code` header: the body carries only `error` (contract 2.3). */
+  /** Machine-readable, sent in the `Error-Code` header: the body only carries `error` (contract 2.3). */
   readonly code: string
   readonly headers: Record<string, string>
 
-  /** @param message what the client reads; the cause stays in the log. */
+  /** @param message the text for the client; the cause is only logged. */
   constructor(
     status: number,
     code: string,
@@ -31,13 +31,13 @@ export const forbidden = (message: string, code = 'forbidden') => new ApiError(4
 export const notFound = (message: string) => new ApiError(404, 'not_found', message)
 export const unavailable = (message: string, cause?: unknown) =>
   new ApiError(503, 'unavailable', message, { cause, headers: { 'retry-after': '5' } })
-/** A part that runs by itself has no room on its disk. @param message which one; it says so to anybody. */
+/** A component has no room on its disk. @param message names the component; it is shown to every client. */
 export const full = (message: string, cause?: unknown) =>
   new ApiError(503, 'no_space', message, { cause, headers: { 'retry-after': '60' } })
 
 /**
- * An answer whose string the contract fixes: what is wrong in particular travels in the `Error-Detail` header
- * (ASCII, at most 500 characters).
+ * A response whose message is fixed by the contract: details go into the `Error-Detail` header (ASCII, at most 500
+ * characters).
  */
 export function contractError(
   status: number,
@@ -58,8 +58,8 @@ const headerText = (text: string) =>
     .slice(0, 500)
 
 /**
- * Strings of contract 7.2, and those that it leaves open, each in one place. Messages that name a field or a number, such as
- * `An agent can have at most 5 domains`, stand where they are thrown.
+ * Strings of contract 7.2, and strings that the contract leaves open, each in one place. Messages that name a field or
+ * a number, such as `An agent can have at most 5 domains`, are defined where they are thrown.
  */
 export const messages = {
   missingUserId: 'Missing userId',
@@ -114,7 +114,7 @@ export const messages = {
   channelsPlan: 'Channels are not part of the free plan',
 } as const
 
-/** A setting is wrong; the message names it and says how. */
+/** A setting is invalid; the message names it and the problem. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }

@@ -1,4 +1,4 @@
-/** `berth doctor`: asks each part how it is, and says what to do about those that are not well. */
+/** `berth doctor`: checks the health of each component, and advises on unhealthy ones. */
 
 import { stat } from 'node:fs/promises'
 import { styleText } from 'node:util'
@@ -27,13 +27,13 @@ const WEB_MS = 3000
 interface Finding {
   part: string
   ok: boolean
-  /** Berth works, and somebody should look at it: does not count for the exit code. */
+  /** Berth works, but someone should look at this: it does not affect the exit code. */
   warning?: boolean
   said: string
   advice?: string | undefined
 }
 
-/** Prints a line for each part; the exit code is 1 when any of them is not well. */
+/** Prints a line for each component; the exit code is 1 if any is unhealthy. */
 export async function doctor(): Promise<void> {
   const config = loadConfig()
   const findings = [
@@ -55,7 +55,7 @@ export async function doctor(): Promise<void> {
   if (findings.some(({ ok, warning }) => !ok && !warning)) process.exitCode = 1
 }
 
-/** @param otherwise what is said of a part that is well and has nothing to tell. */
+/** @param otherwise text for a healthy component without details. */
 function toFinding(part: string, { status, detail, cause, advice }: Health, otherwise = 'answers'): Finding {
   const said = [detail ?? (status === 'ok' ? otherwise : status), status === 'ok' ? undefined : cause]
   return {
@@ -93,7 +93,7 @@ async function checkDatabase(): Promise<Finding[]> {
           new WorkerStatus(pool),
         )
         if (workers) found.push(toFinding('Workers', workers))
-        // An embedded node is asked through the workers, who have it open.
+        // Workers have an embedded node open, so its health comes from them.
         if (ipfs?.detail?.startsWith('embedded')) found.push(toFinding('IPFS', ipfs))
         if (ipfs_private?.detail?.startsWith('embedded')) found.push(toFinding('IPFS private', ipfs_private))
         if (docker) found.push(toFinding('Docker', docker, 'answers the workers'))
@@ -116,9 +116,9 @@ async function checkIndexes(pool: Pool): Promise<Finding> {
     ok: missing.length === 0,
     warning: true,
     said:
-      missing.length === 0 ? 'all there' : `without ${missing.join(', ')} some lists of many files are slow`,
+      missing.length === 0 ? 'all there' : `without ${missing.join(', ')}, some lists of many files are slow`,
     advice:
-      'A worker makes them. For file_name_part PostgreSQL has to offer pg_trgm, and allow CREATE EXTENSION to the user.',
+      'A worker builds them. For file_name_part, PostgreSQL must provide pg_trgm and allow the user to CREATE EXTENSION.',
   }
 }
 
@@ -145,7 +145,7 @@ async function checkIpfs({ IPFS_API_URL, IPFS_PRIVATE_API_URL }: Config): Promis
   return (await Promise.all(checks)).flat()
 }
 
-/** Findings about the runtime of agents; none before the first start, which chooses it. */
+/** Findings about the runtime of agents; none before the first start, which chooses the runtime. */
 async function checkAgents(config: Config): Promise<Finding[]> {
   const { chosenDriver, openRuntime } = await import('../sandboxes/open.ts')
   const { NOBODY } = await import('../sandboxes/owner.ts')
@@ -156,7 +156,7 @@ async function checkAgents(config: Config): Promise<Finding[]> {
     ok: true,
     said: 'processes of this machine: no container isolates them',
   }
-  // Another user would look at folders and users of their own.
+  // Another system user would look in its own folders and see its own processes.
   if (driver === 'process' && !(await isOwner(config.BERTH_DATA_DIR))) return [asProcesses]
   const runtime = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY).catch(
     (error: Error) => error,
@@ -183,8 +183,8 @@ const isOwner = (dir: string): Promise<boolean> =>
   )
 
 /**
- * Lines about images and containers of this Berth in Docker; none where Docker or the database is away, which is told
- * already.
+ * Lines about this Berth's images and containers in Docker; none if Docker or the database is unavailable, which is
+ * reported elsewhere.
  */
 async function measureDocker(config: Config): Promise<Finding[]> {
   const { readOwner } = await import('../sandboxes/owner.ts')
@@ -196,20 +196,20 @@ async function measureDocker(config: Config): Promise<Finding[]> {
   return [{ part: 'Docker', ok: true, said: formatUsage(usage) }]
 }
 
-/** Checks the agent proxy. Without a setting only `npm start` knows where it is, and `web` tells of it. */
+/** Checks the agent proxy. Without a setting, only `npm start` knows its address, and `web` reports on it. */
 async function checkTunnels(config: Config): Promise<Finding[]> {
   if (!config.BERTH_AGENT_PROXY_URL && !config.BERTH_AGENT_PROXY_SOCKET && !config.BERTH_AGENT_PROXY_PORT)
     return []
   return [toFinding('Host', await look(() => checkAgentProxy(loadAgentProxy(config))))]
 }
 
-/** Asks the web process, which alone knows its dispatcher; it may be on another machine than this one. */
+/** Queries the web process, which alone knows its dispatcher; it may run on another machine. */
 async function checkWeb(config: Config): Promise<Finding> {
   const url = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`
   try {
     const answer = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(WEB_MS) })
     const { status, parts } = (await answer.json()) as { status: string; parts: Record<string, Health> }
-    // In the container of a worker, `localhost` is that worker.
+    // In a worker's container, `localhost` is that worker.
     if (!parts.dispatcher) return elsewhere(`another role answers at ${url}`, 'Run this where `web` runs.')
     const bad = Object.entries(parts).filter((part) => part[1].status !== 'ok')
     const said = bad.map(([name, part]) => `${name}: ${part.detail ?? part.status}`).join('; ')

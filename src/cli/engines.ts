@@ -1,4 +1,4 @@
-/** `berth engines`: the versions of OpenClaw that agents can run, as images or as folders. */
+/** `berth engines`: manages the versions of OpenClaw that agents can run, as images or folders. */
 import { join } from 'node:path'
 import { styleText } from 'node:util'
 import { loadConfig } from '../config.ts'
@@ -47,15 +47,15 @@ export function listEngines({ json }: { json?: boolean }): Promise<void> {
 }
 
 export interface BuildFlags {
-  /** Into the registry of BERTH_ENGINE_IMAGE. */
+  /** Pushes to the registry of BERTH_ENGINE_IMAGE. */
   push?: boolean
-  /** Into an archive. */
+  /** Writes an archive. */
   output?: string
-  /** `linux/amd64`, what an image for clusters is for. */
+  /** Target platform of an image for clusters, such as `linux/amd64`. */
   platform: string
 }
 
-/** Builds the image of a version, or installs it; what is done is shown as it happens. */
+/** Builds the image of a version, or installs it, and shows the progress. */
 export async function buildEngine(version: string, flags: BuildFlags): Promise<void> {
   requireEngineVersion(version)
   const began = performance.now()
@@ -71,7 +71,7 @@ export async function buildEngine(version: string, flags: BuildFlags): Promise<v
   console.log(`${styleText('green', '✔')} ${version} is ready: ${place}`)
 }
 
-/** @returns the image's name, with its digest. */
+/** @returns the image's name with its digest. */
 async function buildForCluster(
   version: string,
   { output, platform }: BuildFlags,
@@ -93,7 +93,7 @@ async function buildForCluster(
   return `${name}@${digest}`
 }
 
-/** @throws EngineError while agents run it. */
+/** @throws EngineError while agents run the version. */
 export function removeEngine(version: string): Promise<void> {
   requireEngineVersion(version)
   return withDatabase(({ prisma }) =>
@@ -106,7 +106,7 @@ export function removeEngine(version: string): Promise<void> {
         )
       const there = (await runtime.engineVersions()).some((one) => one.version === version)
       await runtime.removeEngine(version)
-      console.log(there ? `${version} is removed` : `${version} was not there`)
+      console.log(there ? `${version} is removed` : `${version} was not installed`)
     }),
   )
 }
@@ -130,7 +130,7 @@ async function countAgents(prisma: PrismaClient): Promise<Map<string, number>> {
   return new Map(counts.map(({ engineVersion, _count }) => [engineVersion, _count]))
 }
 
-/** A step of a Dockerfile may be as long as a screen. */
+/** A step of a Dockerfile may fill a whole screen. */
 function shorten(line: string): string {
   const width = (process.stdout.columns ?? 120) - 11
   return line.length > width ? `${line.slice(0, width - 1)}…` : line

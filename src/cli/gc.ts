@@ -1,4 +1,4 @@
-/** `berth gc`: collects garbage on both networks, or says what that would free. */
+/** `berth gc`: collects garbage on both networks, or reports what that would free. */
 import { styleText } from 'node:util'
 import { addCollection, readDue } from '../db/statements/garbage.ts'
 import { formatBytes } from '../lib/disk.ts'
@@ -14,7 +14,7 @@ interface Options {
   dryRun?: boolean
 }
 
-/** Prints a line for each network; the exit code is 1 where one could not be collected. */
+/** Prints a line for each network; the exit code is 1 if a network could not be collected. */
 export function collectGarbage(options: Options): Promise<void> {
   return withDatabase(async (database) => {
     for (const network of NETWORKS) {
@@ -52,7 +52,7 @@ async function collectOn(
   }
 }
 
-/** The report as `freed 1.2 GiB: 1,204 blocks that nothing keeps; 53,000 stay`. */
+/** Formats the report as `freed 1.2 GiB: 1,204 blocks that nothing keeps; 53,000 stay`. */
 function describe({ removedBlocks, removedBytes, keptBlocks }: GcReport, dryRun: boolean): string {
   const stay = keptBlocks === null ? '' : `; ${count(keptBlocks)} stay`
   if (removedBlocks === 0) return `nothing to free${stay}`

@@ -1,4 +1,4 @@
-/** `npx berth`: what an operator does at a terminal, beside a running Berth or without one. */
+/** `npx berth`: terminal commands for operators, with or without a running Berth. */
 import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { BackupError } from '../backup/store.ts'
@@ -24,7 +24,7 @@ import {
 } from './accounts.ts'
 import { runMigrate } from './migrate.ts'
 
-// A module that only one command needs, and that is slow to load, is loaded by that command.
+// Each command loads the slow modules that only it needs.
 const doctor = async () => (await import('./doctor.ts')).doctor()
 const engineCommands = () => import('./engines.ts')
 const feedbackCommands = () => import('./feedback.ts')
@@ -36,35 +36,35 @@ const berth = new Command('berth').description(packageJson.description).version(
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
 const asJson = () => new Option('--json', 'print JSON')
 
-const keys = berth.command('keys').description('API keys, the key of secrets, and tokens of agents')
+const keys = berth.command('keys').description('API keys, the secrets key, and tokens of agents')
 keys
   .command('create')
-  .description('make a key and print its token, once')
+  .description('create a key and print its token, once')
   .addOption(inWorkspace())
-  .option('-n, --name <name>', 'what the key is for', parseName, 'cli')
+  .option('-n, --name <name>', 'the purpose of the key', parseName, 'cli')
   .option('-s, --scopes <list>', `comma separated, of: ${SCOPES.join(', ')}`, parseScopes, ['admin'])
   .option('-e, --expires <when>', 'a date (2027-01-31), or a time from now (90d, 12h, 30m)', parseExpiry)
-  .option('-u, --user <name>', 'the user it acts for; the workspace’s owner unless told')
+  .option('-u, --user <name>', 'the user it acts for; default: the workspace’s owner')
   .addOption(asJson())
   .action(createKey)
 keys.command('list').description('list keys').addOption(inWorkspace()).addOption(asJson()).action(listKeys)
 keys.command('revoke').description('revoke a key').argument('<id>', 'its id').action(revokeKey)
 keys
   .command('rotate-secrets')
-  .description('encrypt with SECRETS_KEY what SECRETS_KEY_PREVIOUS encrypted')
+  .description('re-encrypt secrets from SECRETS_KEY_PREVIOUS with SECRETS_KEY')
   .action(async () => (await import('./rotate.ts')).runRotateSecrets())
 keys
   .command('rotate-agent-tokens')
-  .description('give agents new gateway tokens, and restart them; the old ones end at once')
-  .option('-w, --workspace <name|id>', 'only those of a workspace')
+  .description('give agents new gateway tokens and restart them; old tokens stop working at once')
+  .option('-w, --workspace <name|id>', 'only agents of this workspace')
   .option('-a, --agent <id>', 'only this one')
-  .option('--resume <time>', 'go on with the rotation that was begun then', parseTime)
+  .option('--resume <time>', 'resume the rotation that began at this time', parseTime)
   .action(async (options) => (await import('./rotate.ts')).rotateAgentTokens(options))
 
 const workspaces = berth.command('workspaces').description('workspaces')
 workspaces
   .command('create')
-  .description('make a workspace')
+  .description('create a workspace')
   .argument('<name>', undefined, parseName)
   .option('-p, --plan <plan>', 'free, pro or unlimited', 'free')
   .option('-o, --owner <user>', 'the user who owns it', parseName, 'owner')
@@ -81,7 +81,7 @@ workspaces
 const users = berth.command('users').description('users of a workspace')
 users
   .command('add')
-  .description('add a user, or change the role of one')
+  .description('add a user, or change a user’s role')
   .argument('<name>', undefined, parseName)
   .addOption(inWorkspace())
   .addOption(new Option('-r, --role <role>').choices(['owner', 'member', 'viewer']).default('member'))
@@ -91,34 +91,34 @@ users
   .command('list')
   .description('list users')
   .addOption(inWorkspace())
-  .addOption(new Option('--admins', 'the admins of the instance instead').conflicts('workspace'))
+  .addOption(new Option('--admins', 'list the admins of the instance instead').conflicts('workspace'))
   .addOption(asJson())
   .action(listUsers)
 users
   .command('remove')
-  .description('take a user out of a workspace; their keys of it stop working')
+  .description('remove a user from a workspace; their keys for it stop working')
   .argument('<name>')
   .addOption(inWorkspace())
   .action(removeUser)
 users
   .command('admin')
-  .description('make a user an admin of the instance; their keys need a scope of it as well')
+  .description('make a user an admin of the instance; their keys also need an instance scope')
   .argument('<name>')
-  .option('--remove', 'take it from them')
+  .option('--remove', 'revoke the user’s admin rights')
   .action(setAdmin)
 
 berth
   .command('login-link')
   .description('print a link that signs a member in to the dashboard once, within 15 minutes')
   .addOption(inWorkspace())
-  .option('-u, --user <name>', 'who; the workspace’s owner unless told')
+  .option('-u, --user <name>', 'the member to sign in; default: the workspace’s owner')
   .action(loginLink)
 
-const feedback = berth.command('feedback').description('what users and agents tell the operator')
+const feedback = berth.command('feedback').description('feedback from users and agents')
 feedback
   .command('list', { isDefault: true })
-  .description('list it, the newest first')
-  .option('-w, --workspace <name|id>', 'only that of a workspace')
+  .description('list feedback, newest first')
+  .option('-w, --workspace <name|id>', 'only from this workspace')
   .option('-n, --limit <count>', 'how many', parseCount, 100)
   .addOption(asJson())
   .action(async (options) => (await feedbackCommands()).listFeedbackCommand(options))
@@ -130,18 +130,20 @@ feedback
 
 berth
   .command('audit')
-  .description('list who did what, the newest first')
-  .option('-w, --workspace <name|id>', 'only in a workspace')
-  .option('-u, --user <name>', 'only what a user did')
-  .option('-k, --key <id>', 'only what was done with an API key')
-  .option('-a, --agent <id>', 'only what an agent did with its tokens')
+  .description('list who did what, newest first')
+  .option('-w, --workspace <name|id>', 'only in this workspace')
+  .option('-u, --user <name>', 'only actions of this user')
+  .option('-k, --key <id>', 'only actions with this API key')
+  .option('-a, --agent <id>', 'only actions of this agent with its own tokens')
   .option('--action <name>', 'only this action: createKey, signIn, "users add"')
   .option('-r, --resource <path>', 'only this resource and its parts: agents/x7f3k2ab')
-  .addOption(new Option('--result <result>', 'only what ended so').choices(['done', 'refused', 'unknown']))
-  .option('--from <time>', 'only from this time on', parseTime)
+  .addOption(
+    new Option('--result <result>', 'only actions with this result').choices(['done', 'refused', 'unknown']),
+  )
+  .option('--from <time>', 'only at or after this time', parseTime)
   .option('--to <time>', 'only before this time', parseTime)
-  .option('-n, --limit <count>', 'how many lines of the table', parseCount, 100)
-  .option('--json', 'print all that fit as JSON lines')
+  .option('-n, --limit <count>', 'number of lines in the table', parseCount, 100)
+  .option('--json', 'print all matching entries as JSON lines')
   .action(async (options) => (await import('./audit.ts')).printAudit(options))
 
 const engines = berth.command('engines').description('versions of OpenClaw that agents can run')
@@ -152,12 +154,12 @@ engines
   .action(async (options) => (await engineCommands()).listEngines(options))
 engines
   .command('build')
-  .description('build the image of a version, or install it, ahead of the first agent that needs it')
+  .description('build the image of a version, or install it, before the first agent needs it')
   .argument('<version>', 'for example 2026.9.6')
-  .option('--push', 'for clusters, without Docker: write the image BERTH_ENGINE_IMAGE into its registry')
-  .addOption(new Option('--output <file>', 'the same, into an archive').conflicts('push'))
+  .option('--push', 'for clusters, without Docker: push the image BERTH_ENGINE_IMAGE to its registry')
+  .addOption(new Option('--output <file>', 'the same, but write an archive').conflicts('push'))
   .addOption(
-    new Option('--platform <platform>', 'what the image of --push or --output is for')
+    new Option('--platform <platform>', 'platform of the image for --push or --output')
       .choices(['linux/amd64', 'linux/arm64'])
       .default(process.arch === 'arm64' ? 'linux/arm64' : 'linux/amd64'),
   )
@@ -170,19 +172,19 @@ engines
 
 const backups = berth
   .command('backup')
-  .description('copy all of Berth into a folder or a bucket, while it runs')
-  .argument('<target>', 'a folder of backups, made where there is none, or s3://bucket/prefix')
-  .option('--with-keys', 'put the keys into it, encrypted with BERTH_BACKUP_PASSPHRASE')
+  .description('copy all of Berth to a folder or a bucket while it runs')
+  .argument('<target>', 'a folder of backups (created if missing), or s3://bucket/prefix')
+  .option('--with-keys', 'include the keys, encrypted with BERTH_BACKUP_PASSPHRASE')
   .option(
     '--keep <list>',
-    'then remove all backups but the last of so many days, weeks and months: 7d,4w,12m',
+    'then keep only the last backup of so many days, weeks and months: 7d,4w,12m',
     parseKept,
   )
-  .option('--recheck', 'read what is there once more, and repair it')
+  .option('--recheck', 're-read every block in the backup and repair bad ones')
   .action(async (target, options) => (await backupCommands()).runBackup(target, options))
 backups
   .command('verify')
-  .description('look whether backups have all that they should; exit code 1 when they do not')
+  .description('check that backups are complete and undamaged; exit code 1 if not')
   .argument('<target>')
   .action(async (target) => (await backupCommands()).runVerify(target))
 backups
@@ -193,33 +195,34 @@ backups
   .action(async (target, options) => (await backupCommands()).runList(target, options))
 berth
   .command('restore')
-  .description('bring a backup into a Berth that is empty, or a part of it into any; Berth must not run')
+  .description('restore a backup into an empty Berth, or a part of it into any; Berth must not run')
   .argument('<target>', 'the folder of backups, or s3://bucket/prefix')
-  .option('--backup <name>', 'one of `berth backup list`; the newest unless told')
+  .option('--backup <name>', 'one of `berth backup list`; default: the newest')
   .addOption(
-    new Option('--workspace <name>', 'only this workspace, by its name or id, where it is not').conflicts(
-      'agent',
-    ),
+    new Option(
+      '--workspace <name>',
+      'restore only this workspace, by name or id; it must not exist here',
+    ).conflicts('agent'),
   )
-  .option('--agent <id>', 'only this agent, where it is not, or was deleted')
-  .option('--without-keys', 'go on where the keys of the backup are missing: what they open is lost')
-  .option('--without-homes', 'leave the homes of agents as they are here')
+  .option('--agent <id>', 'restore only this agent; it must not exist here, or must be deleted')
+  .option('--without-keys', 'continue if the keys of the backup are missing: what they encrypt is lost')
+  .option('--without-homes', 'leave the homes of agents here unchanged')
   .action(async (target, options) => (await backupCommands()).runRestore(target, options))
 berth
   .command('gc')
-  .description('free the space of what nothing keeps any more, on both IPFS networks')
-  .option('--dry-run', 'only say how much that would be')
+  .description('free the space of unreferenced content on both IPFS networks')
+  .option('--dry-run', 'only report how much that would free')
   .action(collectGarbage)
 berth
   .command('migrate')
   .description('bring the database schema up to date')
-  .option('--check', 'only say what that changes and locks; exit code 1 when there is something to do')
+  .option('--check', 'only report what that changes and locks; exit code 1 if migrations are pending')
   .action(runMigrate)
 berth
   .command('health')
-  .description('ask the process of this machine or container how it is; exit code 1 when it cannot work')
-  .argument('[parts...]', 'parts that have to be ok, for example docker')
-berth.command('doctor').description('check each part and say what to do').action(doctor)
+  .description('check the process on this machine or in this container; exit code 1 if it cannot work')
+  .argument('[parts...]', 'parts that must be ok, for example docker')
+berth.command('doctor').description('check each component and advise on problems').action(doctor)
 
 try {
   await berth.parseAsync()
@@ -243,7 +246,7 @@ function parseScopes(text: string): string[] {
   return scopes
 }
 
-/** By the rules of the API. */
+/** By the same rules as the API. */
 function parseName(text: string): string {
   const { data, error } = visibleText(255).safeParse(text)
   if (error) throw new InvalidArgumentError(error.issues[0]?.message ?? '')

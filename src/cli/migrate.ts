@@ -1,10 +1,10 @@
-/** `berth migrate`: brings the schema up to date, or says what that would do. */
+/** `berth migrate`: brings the schema up to date, or reports what that would do. */
 import { migrate } from '../db/migrate.ts'
 import { type LockMode, planMigrations, type TableLock } from '../db/migrate-plan.ts'
 import { formatBytes } from '../lib/disk.ts'
 import { withDatabase } from './database.ts'
 
-/** @param options.check only says what there is to do; the exit code is 1 where there is something. */
+/** @param options.check only reports pending migrations; the exit code is 1 if there are any. */
 export function runMigrate(options: { check?: boolean }): Promise<void> {
   return withDatabase(
     async ({ pool }) => {

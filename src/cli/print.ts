@@ -1,4 +1,4 @@
-/** Prints rows as JSON, or as a table with the keys as its head. */
+/** Prints rows as JSON, or as a table with the keys as column headers. */
 export function printRows(rows: Record<string, unknown>[], json: boolean | undefined): void {
   if (json) {
     console.log(JSON.stringify(rows, null, 2))
@@ -23,6 +23,6 @@ export function printRows(rows: Record<string, unknown>[], json: boolean | undef
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (value instanceof Date) return value.toISOString()
-  // Text of tenants must not move the cursor, or begin a new line.
+  // Tenants' text must not move the cursor or begin a new line.
   return (Array.isArray(value) ? value.join(',') : String(value)).replace(/\p{Cc}+/gu, ' ')
 }

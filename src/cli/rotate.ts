@@ -9,23 +9,24 @@ import { loadEncryption } from '../lib/encryption.ts'
 import { audited } from './audited.ts'
 
 /**
- * Encrypts with the SECRETS_KEY that is set what is encrypted with the previous one. The exit code is 1 where a value decrypts with neither key.
+ * Re-encrypts with SECRETS_KEY everything that is encrypted with the previous key. The exit code is 1 if neither key
+ * decrypts a value.
  */
 export function runRotateSecrets(): Promise<void> {
   return audited('keys rotate-secrets', async ({ prisma, config }) => {
     if (!config.SECRETS_KEY_PREVIOUS)
       throw new ConfigError('SECRETS_KEY_PREVIOUS: set it to the key that secrets were encrypted with so far')
     const encryption = loadEncryption(config)
-    if (!encryption.configured) throw new ConfigError('SECRETS_KEY: set it to the key that is to be used')
+    if (!encryption.configured) throw new ConfigError('SECRETS_KEY: set it to the new key')
     const { renewed, readable, unreadable } = await rotateSecrets(prisma, encryption)
     for (const name of unreadable) console.log(`${styleText('red', '✘')} ${name}: neither key decrypts it`)
     console.log(`${renewed} encrypted anew, ${readable} have SECRETS_KEY now`)
     if (unreadable.length > 0) process.exitCode = 1
-    else console.log('SECRETS_KEY_PREVIOUS is needed no longer, except for backups that were made before')
+    else console.log('SECRETS_KEY_PREVIOUS is no longer needed, except for earlier backups')
   })
 }
 
-/** Agents between two lines of progress. */
+/** Number of agents between two progress lines. */
 const STEP = 100
 
 interface Options {
@@ -34,7 +35,7 @@ interface Options {
   resume?: Date
 }
 
-/** Rotates tokens of agents. It prints none: clients read theirs from the API. */
+/** Rotates gateway tokens of agents. It prints none: clients read theirs from the API. */
 export function rotateAgentTokens({ workspace, agent, resume }: Options): Promise<void> {
   return audited('keys rotate-agent-tokens', async ({ prisma }, about) => {
     const begun = resume ?? new Date()
@@ -46,7 +47,7 @@ export function rotateAgentTokens({ workspace, agent, resume }: Options): Promis
     const rotation = { begun, workspaceId, agentId: agent }
     const of = await countAgents(prisma, rotation)
     if (of === 0) return console.log('there are no such agents')
-    console.log(`to go on after an interruption, add --resume ${begun.toISOString()}`)
+    console.log(`to resume after an interruption, add --resume ${begun.toISOString()}`)
     const done = await rotateGatewayTokens(prisma, rotation, (done) => {
       if (done % STEP === 0 && done < of) console.log(`${done} of ${of}`)
     })

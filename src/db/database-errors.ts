@@ -2,43 +2,45 @@ interface DatabaseError {
   code?: string
   message?: string
   constraint?: string
-  /** Prisma's place for PostgreSQL's code, or for what happened to the connection. */
+  /** Where Prisma puts PostgreSQL's code, or what happened to the connection. */
   meta?: { driverAdapterError?: { cause?: { originalCode?: string; kind?: string } } }
 }
 
-/** Prisma's words for a connection that is lost, or not to be had: of raw statements it says so here alone. */
+/** Prisma's names for a lost or unavailable connection; for raw statements, this is the only indication. */
 const LOST = ['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout']
 
-/** PostgreSQL's code of an error of pg or of Prisma; where it is not PostgreSQL's, that of Node or of Prisma. */
+/** PostgreSQL's code of an error from pg or Prisma; for other errors, the code from Node or Prisma. */
 function codeOf(error: unknown): string {
   const { code, meta } = (error ?? {}) as DatabaseError
   return meta?.driverAdapterError?.cause?.originalCode ?? code ?? ''
 }
 
-/** True for an error that names the index or the reference. Prisma 7 has the name in one place or another, by version. */
+/** True if the error names the index or the reference. The place of the name in Prisma 7 depends on the version. */
 function isAbout(error: unknown, constraint: string): boolean {
   const { constraint: named, meta } = error as DatabaseError
   return (named ?? JSON.stringify(meta ?? {})).includes(constraint)
 }
 
-/** True for a write that a unique index refused; `constraint` narrows it to one index. */
+/** True for a write that a unique index rejected; `constraint` narrows it to one index. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   return codeOf(error) === '23505' && (!constraint || isAbout(error, constraint))
 }
 
-/** True for a write that refers to a row which is not (any more) there; `constraint` is the reference's name. */
+/**
+ * True for a write that refers to a row that does not exist (any longer); `constraint` is the name of the reference.
+ */
 export function isForeignKeyViolation(error: unknown, constraint: string): boolean {
   return codeOf(error) === '23503' && isAbout(error, constraint)
 }
 
-/** True for a statement that was refused for a value that it was given: nothing of it was written. */
+/** True for a statement that was rejected because of a value in it: nothing was written. */
 export const isRefusedValue = (error: unknown): boolean => /^(22|23|54)/.test(codeOf(error))
 
 /** True for a row whose day has no partition. */
 export const isWithoutPartition = (error: unknown): boolean =>
   codeOf(error) === '23514' && ((error as DatabaseError).message ?? '').includes('no partition')
 
-/** True for a transaction that others held up for too long: they have its lock, or all the connections of the pool. */
+/** True if other sessions held up a transaction for too long: they hold its lock, or all of the pool's connections. */
 export function isHeldUp(error: unknown): boolean {
   const { message } = error as DatabaseError
   return codeOf(error) === '55P03' || message === 'timeout exceeded when trying to connect'
@@ -47,13 +49,13 @@ export function isHeldUp(error: unknown): boolean {
 /** True for a statement that took longer than its limit, or was cancelled. */
 export const isCanceled = (error: unknown): boolean => codeOf(error) === '57014'
 
-/** True where the server does not have an extension, or does not let this user make it. */
+/** True if the server lacks an extension, or does not let this user create it. */
 export const isNotOffered = (error: unknown): boolean => ['0A000', '58P01', '42501'].includes(codeOf(error))
 
-/** True where PostgreSQL had no room on its disk for what a statement writes. */
+/** True if PostgreSQL's disk had no room for a statement's writes. */
 export const isDatabaseFull = (error: unknown): boolean => codeOf(error) === '53100'
 
-/** True where the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
+/** True if the database itself is unreachable: not started, restarting, full, or disconnected during a query. */
 export function isDatabaseDown(error: unknown): boolean {
   const { meta } = (error ?? {}) as DatabaseError
   if (LOST.includes(meta?.driverAdapterError?.cause?.kind ?? '')) return true
@@ -65,23 +67,23 @@ export function isDatabaseDown(error: unknown): boolean {
 }
 
 /**
- * True where the same statement may do better later: the database is down, or it gave up waiting for a lock (55P03), in a
- * deadlock (40P01), over a conflict (40001), or after the statement's time (57014).
+ * True if the same statement may succeed later: the database is down, or the statement failed waiting for a lock
+ * (55P03), in a deadlock (40P01), in a conflict (40001), or by exceeding its time limit (57014).
  */
 export function isTransient(error: unknown): boolean {
   return isDatabaseDown(error) || ['55P03', '40P01', '40001', '57014'].includes(codeOf(error))
 }
 
-/** PostgreSQL cannot be reached, or lets us not in: starting again later may help. The message is one line. */
+/** PostgreSQL cannot be reached or rejects the login: a later start may succeed. The message is one line. */
 export class DatabaseAwayError extends Error {
   override name = 'DatabaseAwayError'
 }
 
-/** For the first statement of a process. @throws DatabaseAwayError for an outage; any other error as it is. */
+/** For the first statement of a process. @throws DatabaseAwayError for an outage; any other error unchanged. */
 export function explainOutage(error: { code?: string; message?: string; errors?: Error[] }): never {
-  // 28: the password is refused; 3D: there is no such database (yet).
+  // 28: the password is wrong; 3D: the database does not exist (yet).
   if (!isDatabaseDown(error) && !/^(28|3D)/.test(error.code ?? '')) throw error
-  // A name with several addresses fails once for each, and has no message of its own.
+  // A name with several addresses fails once per address, without a message of its own.
   const reason = error.message || error.errors?.[0]?.message || error.code
   throw new DatabaseAwayError(`DATABASE_URL: PostgreSQL cannot be reached: ${reason}`)
 }

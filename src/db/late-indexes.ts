@@ -1,26 +1,30 @@
 /**
- * Indexes of tables that may be large, by which lists find what is rare. No migration makes them, which would keep writers
- * from the table all the while, but a worker, beside everything else. Without them the same lists read all files of a
- * workspace. One needs the extension pg_trgm, which an operator's PostgreSQL may lack or not allow.
+ * Indexes on potentially large tables, which lists use to find rare rows. No migration creates them, because it would
+ * block writers of the table all the while. A worker builds them concurrently instead. Without them, the same lists
+ * read all files of a workspace. One index needs the extension pg_trgm, which an operator's PostgreSQL may lack or not
+ * allow.
  */
 import { tryLockSession } from './advisory-locks.ts'
 import { isNotOffered } from './database-errors.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
 import { withSession } from './session.ts'
 
-/** Indexes that accepting a pin does not write to: a file gets into them when its status changes. */
+/** Indexes that accepting a pin does not write to: a file enters them when its status changes. */
 const INDEXES = {
-  /** Pin requests of one status. */
+  /** Pin requests with one status. */
   file_queue_status: `(workspace_id, network, status, removed_at, id) WHERE status NOT IN ('pinned', 'prechecking')`,
-  /** Files of one type. */
+  /** Files with one type. */
   file_type: `(workspace_id, network, mime_type, removed_at, id) WHERE status = 'pinned'`,
-  /** Files whose names begin with some text. */
+  /** Files whose names begin with a text. */
   file_name_start: `(workspace_id, network, lower(name) text_pattern_ops) WHERE status = 'pinned'`,
-  /** Files with some text in their names. */
+  /** Files whose names contain a text. */
   file_name_part: `USING gin (name gin_trgm_ops) WHERE status = 'pinned'`,
 }
 const NAMES = Object.keys(INDEXES)
-/** Time for one index: minutes for ten million files, behind whatever reads the table before it, such as a backup. */
+/**
+ * Time limit for one index: it takes minutes for ten million files, after waiting for everything that was already
+ * reading the table, such as a backup.
+ */
 const BUILD_MS = 3 * 3_600_000
 
 /** The names of indexes that are missing or incomplete. */
@@ -34,9 +38,9 @@ export async function missingIndexes(db: Queryable): Promise<string[]> {
 }
 
 /**
- * Makes the missing indexes, unless another process does. Writers of files do not wait for that. An index that was broken
- * off, by a crash or `signal`, is begun anew by the next call.
- * @returns why one cannot be made here; undefined otherwise.
+ * Builds the missing indexes, unless another process is doing so. Writers of files do not wait for it. If a crash or
+ * `signal` interrupts an index, the next call starts it again.
+ * @returns why an index cannot be built here; otherwise undefined.
  */
 export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<string | undefined> {
   const missing = await missingIndexes(pool)
@@ -51,7 +55,7 @@ export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<stri
         if (schema instanceof Error) return schema.message
         definition = definition.replace('gin_trgm_ops', `${schema}.gin_trgm_ops`)
       }
-      // An index whose making was broken off has the name of the new one, and costs each write without being used.
+      // An interrupted index keeps its name, and costs every write without being used.
       await session.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`)
       await session.query(`CREATE INDEX CONCURRENTLY ${name} ON file ${definition}`)
     }
@@ -59,7 +63,7 @@ export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<stri
   })
 }
 
-/** @returns the schema that has pg_trgm, which the operator may have chosen; the error where it is not to be had. */
+/** @returns the schema that has pg_trgm, which the operator may have chosen; the error if it is unavailable. */
 async function makeTrigrams(session: Queryable): Promise<string | Error> {
   try {
     await session.query('CREATE EXTENSION IF NOT EXISTS pg_trgm')

@@ -1,6 +1,6 @@
 /**
- * The plan of `migrate`: what it would do to this database, and which tables it would lock. Nothing of Berth's is
- * touched: the migrations run on empty tables in a schema of their own, and PostgreSQL says which locks they took.
+ * The plan of `migrate`: what it would do to this database, and which tables it would lock. It touches nothing of
+ * Berth's: the migrations run on empty tables in a separate schema, and PostgreSQL reports the locks that they took.
  */
 import { lockSession } from './advisory-locks.ts'
 import { type Migration, readMigrations } from './migrations.ts'
@@ -8,10 +8,10 @@ import type { Pool, Queryable } from './pool.ts'
 import { pendingMigrations } from './schema-state.ts'
 import { withSession } from './session.ts'
 
-/** A schema that is made anew each time, over the remains of a process that died. */
+/** A schema that is recreated each time, replacing the remains of a process that died. */
 const SCRATCH = 'berth_migrate_plan'
 
-/** Modes that others notice, the strongest first. */
+/** Lock modes that others notice, strongest first. */
 const MODES = [
   ['AccessExclusiveLock', 'ACCESS EXCLUSIVE'],
   ['ExclusiveLock', 'EXCLUSIVE'],
@@ -25,26 +25,26 @@ export type LockMode = (typeof MODES)[number][1]
 
 export interface TableLock {
   table: string
-  /** The strongest one, held until the migration ends. */
+  /** The strongest mode, held until the migration ends. */
   mode: LockMode
   /** PostgreSQL's estimate. */
   rows: number
-  /** With indexes. */
+  /** Including indexes. */
   bytes: number
-  /** The migration looks at every row: it checks them, or builds an index. */
+  /** The migration reads every row: it checks them, or builds an index. */
   isRead: boolean
-  /** The migration writes every row anew. */
+  /** The migration rewrites every row. */
   isRewritten: boolean
 }
 
 export interface PlannedMigration extends Pick<Migration, 'name' | 'title' | 'needs'> {
-  /** On tables that are there now. */
+  /** On tables that exist now. */
   locks: TableLock[]
 }
 
 /**
- * The migrations that this database lacks, of this version's unless told, in order.
- * @throws when an applied migration's file has changed since.
+ * The migrations that this database lacks, in order; by default those of this version.
+ * @throws if the file of an applied migration has changed since.
  */
 export async function planMigrations(pool: Pool, migrations?: Migration[]): Promise<PlannedMigration[]> {
   const all = migrations ?? (await readMigrations())
@@ -94,7 +94,7 @@ async function tryOut(
   await session.query('COMMIT')
   const locks = before.flatMap(({ oid, table, file, scans }): TableLock[] => {
     const size = sizes.get(table)
-    // A table that is dropped has no row any more.
+    // A dropped table no longer has a row.
     const now: Pick<Table, 'modes' | 'scans' | 'file'> = after.find((row) => row.oid === oid) ?? {
       modes: [MODES[0][0]],
       scans,
@@ -112,9 +112,9 @@ interface Table {
   oid: number
   table: string
   file: number
-  /** Modes of the lock that this transaction has. */
+  /** Lock modes that this transaction holds. */
   modes: readonly string[]
-  /** How often this session has read all of it; PostgreSQL resets it between transactions alone. */
+  /** How often this session has read the whole table; PostgreSQL resets it only between transactions. */
   scans: number
 }
 

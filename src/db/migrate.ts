@@ -1,6 +1,6 @@
 /**
- * Applies `prisma/migrations/<name>/migration.sql` in order and records them in `_prisma_migrations`,
- * the table of Prisma's own `migrate` command, so that both agree on what has been applied.
+ * Applies `prisma/migrations/<name>/migration.sql` in order and records them in `_prisma_migrations`, the table of
+ * Prisma's own `migrate` command, so that both agree on which migrations have been applied.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,36 +14,37 @@ import type { Pool, Queryable } from './pool.ts'
 import { pendingMigrations, refuseHalfRestored } from './schema-state.ts'
 
 /**
- * The longest wait for a lock. All who come later wait behind it: so it is no longer than requests can bear, and less
- * than deadlock_timeout (1 s), after which PostgreSQL would have one of those fail.
+ * The longest wait for a lock. All later statements queue behind it, so it must be short enough for requests. It is
+ * also below deadlock_timeout (1 s), after which PostgreSQL would fail one of them.
  */
 const LOCK_MS = 500
-/** The pause between two attempts, in which those who waited go on. */
+/** The pause between two attempts, in which waiting sessions continue. */
 const PAUSE_MS = 1000
 const GIVE_UP_MS = 10 * 60_000
 
 export interface MigrateOptions {
-  /** All of this version unless told: the restore of a backup first makes an earlier version's schema. */
+  /** Default: all of this version's. The restore of a backup first creates an earlier version's schema. */
   migrations?: Migration[]
-  /** Another schema of the database, which is there, in place of Berth's own. */
+  /** Another, existing schema of the database, instead of Berth's own. */
   schema?: string
-  /** Goes on while a restore has not ended. */
+  /** Continues even if a restore has not ended. */
   isRestoring?: boolean
-  /** Told once of each migration that others hold up. */
+  /** Called once for each migration that other sessions hold up. */
   onHeldUp?: (name: string) => void
-  /** How long others may hold up a migration. */
+  /** How long other sessions may hold up a migration. */
   giveUpMs?: number
 }
 
 /**
- * Brings the schema up to date, BullMQ's own schema included. Safe to run from several processes at once, and while
- * others use the tables: a migration that does not get a lock within half a second is begun again. Returns the names of the
- * migrations that were applied.
- * @throws when an applied migration's file has changed since; ConfigError while a restore has not ended, and where a
+ * Brings the schema up to date, including BullMQ's own schema. Several processes may run it at once, and while others
+ * use the tables: a migration that does not get a lock within half a second is retried. Returns the names of the
+ * applied migrations.
+ * @throws if the file of an applied migration has changed since; ConfigError while a restore has not ended, or if a
  *   table stays locked.
  */
 export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise<string[]> {
-  // A connection of its own: a migration, or the wait for another's, may take longer than any other statement.
+  // A separate connection: a migration, or the wait for another process's migration, may take longer than any other
+  // statement.
   const client = new pg.Client({
     connectionString: pool.options.connectionString,
     application_name: 'berth-migrate',
@@ -60,12 +61,12 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
     const pending = await pendingMigrations(client as Queryable, options.migrations)
     for (const migration of pending) await applyBetweenOthers(client, migration, options)
     await makePartitions(client as Queryable)
-    // Loaded for this alone: who only looks at the schema has no use for BullMQ.
+    // Loaded only here: checking the schema does not need BullMQ.
     const { runMigrations } = await import('bullmq')
     await runMigrations(client, 'bullmq')
     return pending.map(({ name }) => name)
   } finally {
-    // Closing the connection releases the lock, whatever happened before.
+    // Closing the connection always releases the lock.
     await client.end()
   }
 }

@@ -1,15 +1,15 @@
 /**
- * LISTEN on one dedicated connection. Delivery is best effort: whoever waits for a notification also
- * polls, and whoever caches because of them asks `connected` first.
+ * LISTEN on one dedicated connection. Delivery is best effort: anything that waits for a notification also polls, and
+ * anything that caches because of notifications checks `connected` first.
  */
 import { EventEmitter } from 'node:events'
 import pg from 'pg'
 import type { Logger } from '../log.ts'
 
 /**
- * `berth_operation` carries an operation's id, `berth_agent` the agentId of an agent whose gateway token, domains or
- * routes changed, or that was deleted; `berth_api_key` says that keys or their users changed, and what it carries is for
- * nobody; `berth_event` says that events were published.
+ * `berth_operation` carries an operation's id. `berth_agent` carries the agentId of an agent that was deleted, or whose
+ * gateway token, domains or routes changed. `berth_api_key` reports that keys or their users changed; its payload is
+ * ignored. `berth_event` reports that events were published.
  */
 export type Channel = 'berth_operation' | 'berth_api_key' | 'berth_agent' | 'berth_event'
 const CHANNELS: Channel[] = ['berth_operation', 'berth_api_key', 'berth_agent', 'berth_event']
@@ -28,12 +28,12 @@ export class Notifications {
     this.#log = log
   }
 
-  /** True while every notification that is sent also arrives. */
+  /** True while every sent notification also arrives. */
   get connected(): boolean {
     return this.#client !== undefined
   }
 
-  /** Connects, and reconnects for as long as it takes whenever the connection drops. */
+  /** Connects, and reconnects whenever the connection drops, however long that takes. */
   async start(): Promise<void> {
     if (this.#stopped) return
     const client = new pg.Client({
@@ -44,7 +44,8 @@ export class Notifications {
     })
     let isLost = false
     const lost = (error?: Error) => {
-      // A connection that is refused ends and fails: two attempts in place of it would double with each refusal.
+      // A refused connection emits both `end` and `error`: reacting to both would double the attempts with each
+      // refusal.
       if (isLost) return
       isLost = true
       client.removeAllListeners()
@@ -68,7 +69,10 @@ export class Notifications {
     }
   }
 
-  /** Calls `listener` with each payload on `channel`; `lost` fires when some may have been missed. Returns its end. */
+  /**
+   * Calls `listener` with each payload on `channel`; `lost` fires when notifications may have been missed. Returns a
+   * function that removes the listener.
+   */
   on(channel: Channel | 'lost', listener: (payload: string) => void): () => void {
     this.#events.on(channel, listener)
     return () => this.#events.off(channel, listener)

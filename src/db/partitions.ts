@@ -1,24 +1,24 @@
 /**
- * Tables that are partitioned by day (UTC): what is old goes as a whole table, which costs the same for any number of rows.
- * Partitions are made a week ahead by each migration and by every `web` and `worker`, so that a write always finds its own.
+ * Tables partitioned by day (UTC): old rows are dropped as a whole table, which costs the same for any number of rows.
+ * Each migration and every `web` and `worker` create partitions a week ahead, so that every write finds its partition.
  */
 import { isHeldUp, isWithoutPartition } from './database-errors.ts'
 import { type Queryable, queryOne } from './pool.ts'
 
-/** Partitioned tables, with the type of the key: a UUID of version 7 begins with its time. */
+/** Partitioned tables, with the type of the key: a version 7 UUID begins with its time. */
 const TABLES = { audit: 'uuid' } as const
 export type Partitioned = keyof typeof TABLES
 
 export const isPartitioned = (table: string): table is Partitioned => Object.hasOwn(TABLES, table)
 
-/** Days from today on. Yesterday's is for clocks that differ. */
+/** Days relative to today. Yesterday's partition is for clocks that differ. */
 const FIRST_DAY = -1
 const LAST_DAY = 7
 const DAY_MS = 86_400_000
-/** The longest wait for a lock: all who come later wait behind it. */
+/** The longest wait for a lock: all later statements queue behind it. */
 const LOCK_MS = 500
 
-/** Makes the partitions that are missing from yesterday to next week, of tables that are there. */
+/** Creates the missing partitions from yesterday to next week, for tables that exist. */
 export async function makePartitions(db: Queryable): Promise<void> {
   const { rows } = await db.query<{ table: Partitioned; day: string }>(
     `SELECT t AS table, to_char(day, 'YYYYMMDD') AS day
@@ -31,9 +31,9 @@ export async function makePartitions(db: Queryable): Promise<void> {
 }
 
 /**
- * Writes rows of now. A process that was asleep for longer than a week, or whose clock was set, is ahead of the loop that
- * makes partitions: it makes them itself.
- * @param write one statement, outside of any transaction of its caller.
+ * Writes rows with the current time. A process that slept for longer than a week, or whose clock was set, may be ahead
+ * of the loop that creates partitions, so it creates them itself.
+ * @param write one statement, outside any transaction of its caller.
  */
 export async function inPartition<T>(db: Queryable, write: () => Promise<T>): Promise<T> {
   try {
@@ -46,8 +46,8 @@ export async function inPartition<T>(db: Queryable, write: () => Promise<T>): Pr
 }
 
 /**
- * Makes the partition of a day, in a way that keeps nobody from reading or writing the others. Triggers that refuse TRUNCATE
- * are its own, which PostgreSQL does not give it.
+ * Creates the partition of a day without blocking reads or writes of the others. PostgreSQL does not copy the triggers
+ * that reject TRUNCATE, so they are created here.
  * @param day as `YYYYMMDD`.
  */
 export async function makePartition(db: Queryable, table: Partitioned, day: string): Promise<void> {
@@ -70,7 +70,7 @@ export async function makePartition(db: Queryable, table: Partitioned, day: stri
     END $make$`)
 }
 
-/** The names of a table's partitions, the oldest first. */
+/** The names of a table's partitions, oldest first. */
 export async function partitionsOf(db: Queryable, table: Partitioned): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = to_regclass($1) ORDER BY name`,
@@ -79,7 +79,10 @@ export async function partitionsOf(db: Queryable, table: Partitioned): Promise<s
   return rows.map(({ name }) => name)
 }
 
-/** The time so many days ago, by the database's clock: that of one process may be far ahead, and what is dropped is gone. */
+/**
+ * The time so many days ago, by the database's clock: a single process's clock may be far ahead, and dropped partitions
+ * are gone for good.
+ */
 export async function daysAgo(db: Queryable, days: number): Promise<Date> {
   const { time } = await queryOne<{ time: Date }>(db, `SELECT now() - $1 * interval '24 hours' AS time`, [
     days,
@@ -87,7 +90,10 @@ export async function daysAgo(db: Queryable, days: number): Promise<Date> {
   return time
 }
 
-/** Drops the partitions of days that are more than so many days past; those that somebody reads, at a later call. */
+/**
+ * Drops the partitions of days that ended more than this many days ago; a partition that is being read waits for a
+ * later call.
+ */
 export async function dropPartitions(db: Queryable, table: Partitioned, days: number): Promise<void> {
   const past = (await daysAgo(db, days)).toISOString().slice(0, 10).replaceAll('-', '')
   for (const name of await partitionsOf(db, table))
@@ -103,15 +109,15 @@ async function dropPartition(db: Queryable, name: string): Promise<void> {
   })
 }
 
-/** The least key of a moment. */
+/** The smallest key for a moment. */
 const keyAt = (table: Partitioned, ms: number): string =>
   TABLES[table] === 'uuid' ? leastUuid(ms) : new Date(ms).toISOString()
 
-/** The time in a UUID of version 7, which begins with its milliseconds (RFC 9562, 5.7). */
+/** The time in a version 7 UUID, which begins with its milliseconds (RFC 9562, 5.7). */
 export const timeOfUuid = (id: string): Date =>
   new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
 
-/** The least UUID of a time; times before 1970 have none of their own. */
+/** The smallest UUID for a time; times before 1970 count as 1970. */
 export function leastUuid(ms: number): string {
   const hex = Math.max(0, ms).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`

@@ -9,8 +9,8 @@ export type { Prisma, PrismaClient } from './generated/client.ts'
 const require = createRequire(import.meta.url)
 
 /**
- * Prisma over the process's own pool, so that both draw on one budget of connections. It is loaded at its first use: a
- * role is ready some tenths of a second sooner without.
+ * Prisma on the process's own pool, so that both share one connection budget. It is loaded on first use: without it, a
+ * role is ready some tenths of a second sooner.
  */
 export function createPrisma(pool: Pool): PrismaClient {
   let client: PrismaClient | undefined
@@ -27,49 +27,50 @@ function openPrisma(pool: Pool): PrismaClient {
   const { PrismaClient } = require('./generated/client.ts') as typeof import('./generated/client.ts')
   return new PrismaClient({
     adapter: new PrismaPg(showingConnections(pool), { disposeExternalPool: false }),
-    // The limits of the pool: Prisma's own would end a transaction that waits its turn behind another. `maxWait` is longer
-    // than the pool's, whose error says that it is the database that does not answer.
+    // The pool's limits apply: Prisma's own would end a transaction that waits its turn behind another. `maxWait` is
+    // longer than the pool's wait, whose error tells that the database is not responding.
     transactionOptions: { maxWait: 12_000, timeout: 35_000 },
   })
 }
 
-/** A transaction of Prisma's, in which `query` runs statements by hand on the same connection. */
+/** A Prisma transaction in which `query` runs hand-written statements on the same connection. */
 export type Transaction = Prisma.TransactionClient & Queryable
 
-/** The bound of a transaction that waits for something without a bound of its own; calls to IPFS nodes have theirs. */
+/** The limit for a transaction that waits for something without a limit of its own; calls to IPFS nodes have theirs. */
 const TRANSACTION_MS = 3_600_000
 
 /**
- * Runs `work` in one transaction of Prisma's and commits when it resolves.
+ * Runs `work` in one Prisma transaction and commits when it resolves.
  *
- * Beginning and committing by Prisma costs 0.3 ms more than by the pool, a statement through its model 0.6 ms more than
- * one by hand: the end of `pin.add`, 16 in parallel, takes 0.3 of the speed with all statements through Prisma, and 0.7
- * with all of them by hand on its connection. So what has to be fast in a transaction is by hand.
+ * Beginning and committing through Prisma costs 0.3 ms more than through the pool, and a statement through a model 0.6
+ * ms more than a hand-written one. The end of `pin.add`, 16 in parallel, reaches 0.3 of the speed with all statements
+ * through Prisma, and 0.7 with all of them hand-written on its connection. So time-critical statements in transactions
+ * are hand-written.
  * @throws what `work` throws, after a rollback.
  */
 export function inTransaction<T>(prisma: PrismaClient, work: (tx: Transaction) => Promise<T>): Promise<T> {
   const begun: Begun = {}
   const run = (tx: Prisma.TransactionClient): Promise<T> => {
     const query: Queryable['query'] = async (...statement) => {
-      // The connection may belong to somebody else by now.
+      // The connection may belong to another caller by now.
       if (!begun.connection) throw new Error('the transaction has ended')
       return begun.connection.query(...statement)
     }
-    // Transactions that begin in `work` are others.
+    // Transactions that begin inside `work` are separate.
     return beginning.run({}, () => work(Object.create(tx, { query: { value: query } })))
   }
   return beginning.run(begun, () => prisma.$transaction(run, { timeout: TRANSACTION_MS }))
 }
 
 interface Begun {
-  /** From the beginning of the transaction to its end. */
+  /** Set from the beginning of the transaction to its end. */
   connection?: Connection | undefined
 }
 
-/** The transaction that begins in this call, as Prisma does not say on which connection. */
+/** The transaction that begins in this call, because Prisma does not reveal its connection. */
 const beginning = new AsyncLocalStorage<Begun>()
 
-/** The pool as Prisma gets it. */
+/** The pool that Prisma receives, which records connections. */
 function showingConnections(pool: Pool): pg.Pool {
   const connect = async (): Promise<Connection> => {
     const begun = beginning.getStore()
@@ -77,7 +78,7 @@ function showingConnections(pool: Pool): pg.Pool {
     const { release } = connection
     connection.release = (broken) => {
       if (begun) begun.connection = undefined
-      // Prisma gives back a connection that does not answer as if it were well.
+      // Prisma returns a connection that does not respond as if it were healthy.
       release(broken ?? (connection as pg.PoolClient).getTransactionStatus() !== 'I')
     }
     if (begun) begun.connection = connection
@@ -92,7 +93,7 @@ interface PageOfRows {
   take: number
 }
 
-/** All rows of a table in the order of their ids, a page at a time. @param read finds the rows of a page. */
+/** All rows of a table in the order of their ids, one page at a time. @param read finds the rows of a page. */
 export async function* eachRow<Row extends { id: string }>(
   read: (page: PageOfRows) => Promise<Row[]>,
   take = 500,

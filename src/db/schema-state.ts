@@ -1,4 +1,4 @@
-/** How the schema of the database stands to this version of Berth. */
+/** Compares the schema of the database with this version of Berth. */
 import { gt } from 'semver'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ConfigError } from '../errors.ts'
@@ -6,29 +6,29 @@ import { type Migration, migrationNames, readMigrations } from './migrations.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
 
 /**
- * `older` lacks migrations of this version. `newer` has others, and leaves what this version uses; `unusable` has one
- * that says it does not.
+ * `older` lacks migrations of this version. `newer` has others that leave everything this version uses; `unusable` has
+ * a migration that declares otherwise.
  */
 export type SchemaState = 'current' | 'older' | 'newer' | 'unusable'
 
 /**
- * The mark of a restore: made before its first change, dropped with its last. Its row says which backup it restores and
- * how far it is.
+ * The mark of a restore: created before its first change, dropped with its last. Its row names the backup and the
+ * progress.
  */
 export const RESTORE_MARK = 'restore_under_way'
 
 interface Applied {
   name: string
   checksum: string
-  /** The version of Berth that the migration asked for. */
+  /** The version of Berth that the migration requires. */
   needs: string | null
 }
 
-/** Compares names only, unlike {@link requireSchema}: cheap enough to be asked all the time. */
+/** Compares only names, unlike {@link requireSchema}: cheap enough to call all the time. */
 export async function schemaState(pool: Pool): Promise<SchemaState> {
   const [rows, names] = await Promise.all([
     readApplied(pool).catch((error) => {
-      // 42P01: there is no such table yet.
+      // 42P01: the table does not exist yet.
       if (error.code === '42P01') return [] as Applied[]
       throw error
     }),
@@ -41,9 +41,9 @@ export async function schemaState(pool: Pool): Promise<SchemaState> {
 }
 
 /**
- * For whoever is about to use the database.
- * @returns the migrations that it has and this version does not know; they leave what this version uses.
- * @throws ConfigError while a restore has not ended, on an older schema, and on one that needs a newer version.
+ * Checks the schema before a process uses the database.
+ * @returns the applied migrations that this version does not know; they leave everything that this version uses.
+ * @throws ConfigError while a restore has not ended, if the schema is older, or if it needs a newer version.
  */
 export async function requireSchema(pool: Pool): Promise<string[]> {
   await refuseHalfRestored(pool)
@@ -76,8 +76,8 @@ export async function refuseHalfRestored(db: Queryable): Promise<void> {
 }
 
 /**
- * The migrations that the database lacks, of this version's unless told, in order.
- * @throws when the file of one that it has was changed.
+ * The migrations that the database lacks, in order; by default those of this version.
+ * @throws if the file of an applied migration was changed.
  */
 export async function pendingMigrations(db: Queryable, migrations?: Migration[]): Promise<Migration[]> {
   const applied = new Map((await readApplied(db)).map((row) => [row.name, row.checksum]))
@@ -91,7 +91,7 @@ export async function pendingMigrations(db: Queryable, migrations?: Migration[])
 }
 
 async function readApplied(db: Queryable): Promise<Applied[]> {
-  // Prisma's tools write `logs` of migrations that failed, which are none of these.
+  // Prisma's tools write `logs` for failed migrations, which this query excludes.
   const { rows } = await db.query<Applied>(
     `SELECT migration_name AS name, checksum, substring(logs FROM '^needs (.*)') AS needs FROM _prisma_migrations
      WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL ORDER BY migration_name`,

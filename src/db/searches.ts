@@ -1,6 +1,7 @@
 /**
- * Searches: statements whose cost their caller chooses, by a part of a name, by key-value pairs, or in the audit. Each may
- * read every row of a workspace. So a workspace has few at a time, they end soon, and the statement of a client that has gone is cancelled.
+ * Searches: statements whose cost the caller controls, by a part of a name, by key-value pairs, or in the audit. Each
+ * may read every row of a workspace. So a workspace may run only a few at a time, each has a short time limit, and the
+ * statement of a disconnected client is cancelled.
  */
 import { ApiError } from '../errors.ts'
 import type { Bounds } from '../lib/bounds.ts'
@@ -20,8 +21,8 @@ export class Searches {
 
   /**
    * Runs a search in a transaction of its own.
-   * @param signal fires when the client has gone.
-   * @throws ApiError 429 while the workspace has too many searches, 503 for one that takes longer than 1.5 s.
+   * @param signal fires when the client has disconnected.
+   * @throws ApiError 429 while the workspace has too many searches, 503 if it takes longer than 1.5 s.
    */
   async run<T>(
     { workspaceId }: { workspaceId: string },
@@ -47,7 +48,7 @@ export class Searches {
           throw isCanceled(error) ? tooSlow() : error
         } finally {
           signal.removeEventListener('abort', cancel)
-          // Or it would cancel whatever the connection does next.
+          // Otherwise the cancellation could hit the connection's next statement.
           await canceled
         }
       }),
@@ -56,6 +57,6 @@ export class Searches {
 }
 
 function tooSlow(): ApiError {
-  const message = `The search took longer than ${LIMIT_MS / 1000} seconds: ask for a longer part of the name, or for less by another filter`
+  const message = `The search took longer than ${LIMIT_MS / 1000} seconds: search for a longer part of the name, or add a filter`
   return new ApiError(503, 'search_too_slow', message, { headers: { 'retry-after': `${RETRY_AFTER_S}` } })
 }

@@ -5,21 +5,21 @@ import type { Queryable } from './pool.ts'
 const GOODBYE_MS = 10_000
 
 export interface SessionOptions {
-  /** Name of the session, as PostgreSQL shows it. */
+  /** Name of the session, as shown by PostgreSQL. */
   name?: string
-  /** Time for connecting; without it, any. */
+  /** Time limit for connecting; default: none. */
   connectMs?: number
-  /** Time after which this side gives up a statement; without it, never. */
+  /** Time after which the client abandons a statement; default: never. */
   queryMs?: number
-  /** Time after which the server ends a statement; without it, never. */
+  /** Time after which the server ends a statement; default: never. */
   statementMs?: number
-  /** Ends the connection; a statement under way may go on in the server. */
+  /** Ends the connection; a running statement may continue in the server. */
   signal?: AbortSignal
 }
 
 /**
- * Runs `work` on a connection of its own beside the pool: for what takes longer than a statement of the pool may, for
- * locks and temporary tables of a session, and before there is a pool.
+ * Runs `work` on a separate connection outside the pool: for work that takes longer than the pool's statements may, for
+ * session locks and temporary tables, and before a pool exists.
  */
 export async function withSession<T>(
   url: string | undefined,
@@ -34,7 +34,7 @@ export async function withSession<T>(
     keepAlive: true,
     application_name: name,
   })
-  // A connection that drops is found by the next statement; without a listener it would end the process.
+  // The next statement notices a dropped connection; without a listener it would end the process.
   client.on('error', () => {})
   const end = () => void client.end().catch(() => {})
   try {
@@ -44,7 +44,7 @@ export async function withSession<T>(
     return await work(client as Queryable)
   } finally {
     signal?.removeEventListener('abort', end)
-    // On a connection that is dead without a word the goodbye would wait for minutes.
+    // On a silently dead connection, the goodbye would wait for minutes.
     await Promise.race([client.end().catch(() => {}), delay(GOODBYE_MS, undefined, { ref: false })])
   }
 }

@@ -8,7 +8,7 @@ type Name = Parameters<typeof isAwaited>[1]
 
 const SESSION = { name: 'berth-shared-lock', connectMs: 10_000 }
 
-/** The one session by which this process shares the lock, for all its holders. */
+/** The single session with which this process shares the lock, for all its holders. */
 interface LockSession {
   holders: number
   /** Resolves once the lock is taken. */
@@ -19,8 +19,9 @@ interface LockSession {
 }
 
 /**
- * A shared and exclusive lock over all processes on one database: any number of holders share it, or one has it
- * exclusively. An exclusive one that waits goes before sharers that come later. A process that dies releases it.
+ * A shared and exclusive lock over all processes on one database: any number of holders share it, or one holds it
+ * exclusively. A waiting exclusive holder goes before sharers that arrive later. If a process dies, its lock is
+ * released.
  */
 export class SharedLock {
   readonly #url: string
@@ -28,14 +29,17 @@ export class SharedLock {
   readonly #shareMs: number
   #shared: LockSession | undefined
 
-  /** @param shareMs how long `share` waits for an exclusive holder, or for one that waits before it. */
+  /** @param shareMs how long `share` waits for an exclusive holder, or for an exclusive waiter ahead of it. */
   constructor(url: string, name: Name, shareMs = 60_000) {
     this.#url = url
     this.#name = name
     this.#shareMs = shareMs
   }
 
-  /** Runs `work` beside others who share. @throws what `isHeldUp` tells after `shareMs`, the signal's reason. */
+  /**
+   * Runs `work` together with other sharers. @throws an error that `isHeldUp` recognises after `shareMs`; the signal's
+   * reason.
+   */
   async share<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const shared = await this.#enter(signal)
     try {
@@ -46,8 +50,8 @@ export class SharedLock {
   }
 
   /**
-   * Runs `work` while nobody else holds the lock; sharers that come meanwhile wait.
-   * @returns what it gives; undefined where others still held the lock after `waitMs`, and it was not run.
+   * Runs `work` while no other process holds the lock; sharers that arrive in the meantime wait.
+   * @returns the result of `work`; undefined if others still held the lock after `waitMs`, and `work` did not run.
    */
   exclusively<T>(waitMs: number, work: () => Promise<T>): Promise<T | undefined> {
     return withSession(this.#url, SESSION, async (session) => {
@@ -71,10 +75,10 @@ export class SharedLock {
       shared.holders++
       try {
         const session = await orAborted(shared.session, signal)
-        // This process has the lock already, so PostgreSQL would not have it wait behind an exclusive one.
+        // This process already has the lock, so PostgreSQL would not make it wait behind an exclusive waiter.
         if (isNew || late.aborted || !(await isAwaited(session, this.#name))) return shared
       } catch (error) {
-        // New holders do not join a session that is lost; its other holders go on.
+        // New holders do not join a lost session; its other holders continue.
         if (!signal.aborted && this.#shared === shared) this.#shared = undefined
         this.#leave(shared)
         if (isNew || signal.aborted) throw error

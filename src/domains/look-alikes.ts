@@ -1,6 +1,6 @@
 /**
- * Look-alikes of the letters in brands, for names that would pass for the operator's own. A table for these letters only:
- * no kept library has the confusables of Unicode (UTS 39).
+ * Look-alikes of the letters in brands, to detect names that would pass for the operator's own. A table for these
+ * letters only: no maintained library has Unicode's confusables (UTS 39).
  */
 
 /** Letters of other alphabets, and other Latin letters, that UTS 39 calls confusable or that differ by a stroke. */
@@ -16,10 +16,13 @@ const CLOSE = lookAlikes({
   t: 'ŧᴛƭţ',
 })
 
-/** Letters that look alike only next to Latin ones: Russian words such as «конвертный» have them in the order of a brand. */
+/**
+ * Letters that look alike only next to Latin ones: Russian words such as «конвертный» contain them in the order of a
+ * brand.
+ */
 const LOOSE = lookAlikes({ b: 'вβß', h: 'н', n: 'пη', t: 'тτ' })
 
-/** A label of a domain in the letters that a reader takes it for: without accents, and look-alikes replaced. */
+/** A domain label in the letters that a reader sees: without accents, and with look-alikes replaced. */
 export function readAsLatin(label: string): string {
   const isMixed = /[a-z]/.test(label)
   const letters = label.normalize('NFKD').replace(/\p{M}/gu, '')

@@ -10,7 +10,7 @@ const config = {
 }
 
 describe('a subdomain', () => {
-  it('a subdomain is one label, in one spelling', () => {
+  it('a subdomain is a single label with one canonical spelling', () => {
     for (const [input, name] of [
       ['shop', 'shop'],
       ['My-Shop-42', 'my-shop-42'],
@@ -39,7 +39,7 @@ describe('a subdomain', () => {
     for (const name of ['123', '0', '0x7f', '1e3', '1-2']) assert.deepEqual(checkSubdomain(name), { name })
     assert.deepEqual(checkSubdomain('１２３'), { name: '123' })
   })
-  it('a subdomain that no parser of URLs decodes is refused [report: domain names]', () => {
+  it('a subdomain that no URL parser decodes is rejected [report: domain names]', () => {
     for (const input of [
       'xn--a',
       'XN--A',
@@ -54,7 +54,7 @@ describe('a subdomain', () => {
     for (const name of ['xn--bcher-kva', 'xn--ls8h', 'xn--fa-hia'])
       assert.deepEqual(checkSubdomain(name), { name })
   })
-  it('a subdomain that looks like the brand is refused, in any alphabet [report: domain names]', () => {
+  it('a subdomain that looks like the brand is rejected, in any alphabet [report: domain names]', () => {
     for (const input of [
       'bеrth',
       'my-bеrth-shop',
@@ -75,7 +75,7 @@ describe('a subdomain', () => {
     for (const input of ['конвертный', 'почта', 'вертолет', 'ναυτης', 'birth', 'pianta', 'bücher'])
       assert.equal(checkSubdomain(input).fault, undefined, input)
   })
-  it('a subdomain has not the brand in it, in any spelling, and is not reserved', () => {
+  it('a subdomain must not contain the brand in any spelling or be reserved', () => {
     for (const input of ['berth', 'myBerth1', 'pinata-shop', 'ｐinata'])
       assert.match(checkSubdomain(input).fault ?? '', /^must not contain/, input)
     for (const input of ['www', 'API', 'x1234567', 'xabcdefg'])
@@ -85,7 +85,7 @@ describe('a subdomain', () => {
 })
 
 describe('a custom domain', () => {
-  it('a custom domain is a name with dots, in one spelling', () => {
+  it('a custom domain is a name with dots and one canonical spelling', () => {
     for (const [input, name] of [
       ['Shop.Example.TEST.', 'shop.example.test'],
       ['bücher.example', 'xn--bcher-kva.example'],
@@ -94,7 +94,7 @@ describe('a custom domain', () => {
     ] as const)
       assert.equal(checkCustomDomain(input, config).name, name)
   })
-  it('a custom domain is refused if no parser decodes it, or if it looks like the brand [report: domain names]', () => {
+  it('a custom domain is rejected if no parser decodes it or it looks like the brand [report: domain names]', () => {
     for (const input of [
       'xn--a.example.com',
       'shop.xn--0',
@@ -106,7 +106,7 @@ describe('a custom domain', () => {
     for (const name of ['123.example.com', '1.2.3.example.com', 'xn--bcher-kva.example'])
       assert.equal(checkCustomDomain(name, config).name, name)
   })
-  it('a custom domain is neither an address nor a name of this machine or of Berth', () => {
+  it('a custom domain must not be an address or a name of this machine or of Berth', () => {
     for (const input of [
       '',
       'localhost',

@@ -1,4 +1,4 @@
-/** Names that lead to an agent's ports or to a gateway: one label below the operator's domain, or a domain of the owner's own. */
+/** Names that lead to an agent's ports or to a gateway: one label below the operator's domain, or a custom domain. */
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import type { Config } from '../config.ts'
@@ -6,15 +6,15 @@ import { badRequest } from '../errors.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { readAsLatin } from './look-alikes.ts'
 
-/** Words that no name may contain (contract 7.1): the name would pass for the operator's own. */
+/** Words that no name may contain (contract 7.1), because the name would pass for the operator's own. */
 const BRANDS = ['berth', 'pinata']
-/** RFC 1035, 2.3.4, with letters as RFC 5890 writes those of other scripts. */
+/** RFC 1035, 2.3.4; letters of other scripts are encoded as in RFC 5890. */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** The TXT record's name is longer by `_service-verify.`, and a name has 253 characters at most. */
 const MAX_CUSTOM = 253 - '_service-verify.'.length
-/** No name has them, though parsers of URLs read them as something. */
+/** No name contains these characters, although URL parsers accept and interpret them. */
 const NEVER_IN_NAMES = /[\s%/\\?#@:[\]*,"'<>]/
-/** Names that an operator may want, and those that people take for the operator's. */
+/** Names that an operator may want, and names that people associate with the operator. */
 const RESERVED = new Set([
   'abuse',
   'account',
@@ -58,10 +58,10 @@ const RESERVED = new Set([
   'www',
 ])
 
-/** A name in the one spelling that is stored, or what is wrong with it. */
+/** A name in its canonical spelling, or what is wrong with it. */
 export type Checked = { name: string; fault?: undefined } | { name?: undefined; fault: string }
 
-/** Any domain above a subdomain: without one, a label of digits would be an IPv4 address. */
+/** An arbitrary domain above a subdomain: without it, a label of digits would be parsed as an IPv4 address. */
 const ABOVE = '.example'
 
 /** The name of a subdomain: one label. */
@@ -71,19 +71,19 @@ export function checkSubdomain(input: string): Checked {
     return { fault: 'must be one label of a domain: 1 to 63 letters, digits and hyphens' }
   const fault = brandFault(name)
   if (fault) return { fault }
-  // Ids lead to the path routes of their agents.
+  // Ids belong to the path routes of their agents.
   if (RESERVED.has(name) || AGENT_ID.test(name)) return { fault: 'is reserved' }
   return { name }
 }
 
-/** True for a host that may be a custom domain. An address or a name of this machine or its network needs no query. */
+/** True if a host may be a custom domain. Addresses and names of this machine or its network need no query. */
 export const mayBeCustom = (host: string): boolean =>
   /^[a-z0-9.-]*\.[a-z][a-z0-9-]*$/.test(host) &&
   !isIP(host) &&
   !host.endsWith('.localhost') &&
   host.length <= 253
 
-/** The name that was checked. @throws ApiError 400 naming the field. */
+/** Returns the checked name. @throws ApiError 400 naming the field. */
 export function orFault(field: string, checked: Checked): string {
   if (checked.name !== undefined) return checked.name
   throw badRequest(`${field}: ${checked.fault}`)
@@ -94,7 +94,7 @@ export type OwnDomains = Pick<
   'PUBLIC_URL' | 'BERTH_APP_DOMAIN' | 'BERTH_AGENT_DOMAIN' | 'BERTH_GATEWAY_DOMAIN'
 >
 
-/** The name of a custom domain: none of this machine, and none of Berth's. */
+/** The name of a custom domain, which must not be a name of this machine or of Berth. */
 export function checkCustomDomain(input: string, config: OwnDomains): Checked {
   const name = toAscii(input)
   if (!name) return { fault: 'must be a domain name' }
@@ -115,7 +115,7 @@ function ownDomains({ PUBLIC_URL, BERTH_APP_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_GA
   return PUBLIC_URL ? [...domains, new URL(PUBLIC_URL).hostname] : domains
 }
 
-/** The fault of a name that contains a brand, or letters that look like one. */
+/** The fault of a name that contains a brand, or letters that look like a brand. */
 function brandFault(name: string): string | undefined {
   const brand = BRANDS.find((word) => name.includes(word))
   if (brand) return `must not contain "${brand}"`
@@ -124,7 +124,7 @@ function brandFault(name: string): string | undefined {
   return imitated && `must not contain letters that look like "${imitated}"`
 }
 
-/** In lower case, without the dot at the end, other scripts in punycode (UTS 46); empty for what is no name. */
+/** Lower case, without the trailing dot, other scripts in punycode (UTS 46); empty if the input is not a name. */
 function toAscii(input: string): string {
   if (NEVER_IN_NAMES.test(input)) return ''
   const name = domainToASCII(input).toLowerCase().replace(/\.$/, '')
@@ -132,8 +132,8 @@ function toAscii(input: string): string {
 }
 
 /**
- * True for a label that parsers of URLs accept. Node takes any ASCII for a name, but browsers and other parsers decode
- * punycode and refuse a label that does not decode, or that another text encodes.
+ * True for a label that URL parsers accept. Node accepts any ASCII as a name, but browsers and other parsers decode
+ * punycode. They reject a label that cannot be decoded, or whose decoded text has another encoding.
  */
 function isDecodable(label: string): boolean {
   if (!label.startsWith('xn--')) return true

@@ -1,7 +1,7 @@
 /**
- * Proof that a workspace owns a domain: a TXT record that only who rules its zone can set (contract 3). The value
- * follows from the workspace and the name alone, so that it can be known, and set, before the domain is added. It need
- * not be a secret: nobody but the zone's owner can set it, and it speaks for no other workspace.
+ * Proves that a workspace owns a domain: a TXT record that only whoever controls the zone can set (contract 3). Its
+ * value depends only on the workspace and the name, so it can be known and set before the domain is added. It need not
+ * be a secret: only the zone's owner can set it, and it is valid for no other workspace.
  */
 import { createHash } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
@@ -9,14 +9,14 @@ import type { Config } from '../config.ts'
 import { ConfigError } from '../errors.ts'
 
 const PREFIX = '_service-verify.'
-/** Timeout of one DNS query to one server. All queries together take {@link CHECK_MS} at most. */
+/** Timeout of one DNS query to one server. All queries together take at most {@link CHECK_MS}. */
 const TIMEOUT_MS = 2000
 const TRIES = 2
 const CHECK_MS = 5000
-/** Codes of DNS that say that the record does not exist; any other failure says nothing about it. */
+/** DNS codes that mean that the record does not exist; other failures say nothing about it. */
 const ABSENT = ['ENOTFOUND', 'ENODATA']
 
-/** No DNS server said whether there is such a record. */
+/** No DNS server reported whether the record exists. */
 export class DnsAwayError extends Error {
   override name = 'DnsAwayError'
 }
@@ -30,23 +30,23 @@ export interface Challenge {
 export class Ownership {
   readonly #server: string | undefined
 
-  /** @throws ConfigError for a DNS server that is none. */
+  /** @throws ConfigError if the DNS server is invalid. */
   constructor({ BERTH_DNS_SERVER }: Pick<Config, 'BERTH_DNS_SERVER'>) {
     this.#server = BERTH_DNS_SERVER
     try {
       this.#resolver()
     } catch {
-      throw new ConfigError('BERTH_DNS_SERVER: must be an IP address, with a port where it is not 53')
+      throw new ConfigError('BERTH_DNS_SERVER: must be an IP address, with a port if it is not 53')
     }
   }
 
-  /** The record by which a workspace proves that a domain is its own. */
+  /** The record with which a workspace proves that it owns a domain. */
   challenge(workspaceId: string, domain: string): Challenge {
     const mark = createHash('sha256').update(`domain ownership\0${workspaceId}\0${domain}`)
     return { name: `${PREFIX}${domain}`, value: `berth-verify=${mark.digest('base64url')}` }
   }
 
-  /** True when the domain's TXT record is there now. @throws DnsAwayError when no DNS server can tell within five seconds. */
+  /** True if the domain's TXT record exists now. @throws DnsAwayError if no DNS server can tell within five seconds. */
   async isProven(workspaceId: string, domain: string): Promise<boolean> {
     const { name, value } = this.challenge(workspaceId, domain)
     const resolver = this.#resolver()
@@ -63,7 +63,7 @@ export class Ownership {
     }
   }
 
-  /** A resolver for one lookup: cancelling ends all lookups of a resolver. */
+  /** A resolver for a single lookup: cancelling ends all lookups of a resolver. */
   #resolver(): Resolver {
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
     if (this.#server) resolver.setServers([this.#server])

@@ -1,4 +1,4 @@
-/** Custom domains, whatever they lead to: who proves a name first has it. */
+/** Custom domains of agents and gateways: the first to prove a name gets it. */
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
@@ -8,7 +8,7 @@ import type { Bounds } from '../lib/bounds.ts'
 import type { Logger } from '../log.ts'
 import { DnsAwayError, type Ownership } from './ownership.ts'
 
-/** Domains that one pass of the loop looks at. */
+/** Domains that one pass of the loop checks. */
 const DUE_AT_ONCE = 20
 const GIVEN_UP_AT_ONCE = 500
 
@@ -20,7 +20,7 @@ export interface ClaimedDomain {
   id: string
   workspaceId: string
   customDomain: string
-  /** The agent whose domain it is; null for a gateway's. */
+  /** The agent that the domain belongs to; null for a gateway's. */
   agentId: string | null
 }
 
@@ -40,16 +40,17 @@ export function requirePlan({ plan }: { plan: { customDomains: boolean } }): voi
   if (!plan.customDomains) throw forbidden(messages.domainsPlan, 'plan')
 }
 
-/** True for a custom domain that is verified, whatever it leads to. */
+/** True if a custom domain is verified, for an agent or a gateway. */
 export async function isVerified(db: Prisma.TransactionClient, customDomain: string): Promise<boolean> {
   return (await db.domain.count({ where: { customDomain, status: 'verified' } })) > 0
 }
 
 /**
- * Looks for the TXT record of a domain that is not verified yet, and writes down that it is there. A domain that was deleted
- * meanwhile stays away.
- * @returns whether the record is there.
- * @throws ApiError 409 when another one has proven it before; 429 beside too many others; 503 when DNS cannot be asked.
+ * Checks the TXT record of an unverified domain, and records that it exists. A domain that was deleted during the check
+ * stays deleted.
+ * @returns whether the record exists.
+ * @throws ApiError 409 if another claim has proven the domain before; 429 if too many checks are running; 503 if DNS
+ *   cannot be reached.
  */
 export async function lookForProof(
   { pool, prisma, ownership, bounds }: DomainServices,
@@ -67,9 +68,9 @@ export async function lookForProof(
 }
 
 /**
- * Looks for the TXT record of a domain that was just added. While DNS cannot be asked it is pending.
- * @param remove takes it away where another one was faster.
- * @throws ApiError 409 when another one has it.
+ * Checks the TXT record of a newly added domain. While DNS cannot be reached, the domain stays pending.
+ * @param remove deletes the domain if another claim was faster.
+ * @throws ApiError 409 if another claim has the domain.
  */
 export async function lookAtNew(
   services: DomainServices,
@@ -79,7 +80,7 @@ export async function lookAtNew(
   try {
     await lookForProof(services, domain)
   } catch (error) {
-    // DNS is asked again later.
+    // DNS is checked again later.
     if (error instanceof ApiError && [429, 503].includes(error.status)) return
     if (error instanceof ApiError && error.status === 409) await remove()
     throw error
@@ -87,8 +88,8 @@ export async function lookAtNew(
 }
 
 /**
- * Looks again for the TXT records of pending domains, and gives up those that nobody has proven in two weeks. A verified one is
- * never asked about again.
+ * Checks the TXT records of pending domains again, and expires domains that nobody has proven in two weeks. A verified
+ * domain is never checked again.
  */
 export async function verifyPendingDomains(
   { pool, ownership }: RecheckServices,
@@ -97,25 +98,28 @@ export async function verifyPendingDomains(
 ): Promise<void> {
   await giveUpDomains.run(pool, GIVEN_UP_AT_ONCE)
   const { rows: due } = await takeDueDomains.run(pool, DUE_AT_ONCE)
-  // Side by side: a name server that does not answer for one domain says nothing of the others.
+  // In parallel: a name server that fails for one domain says nothing about the others.
   await Promise.all(
     due.map(async (domain) => {
       try {
         const isProven = await ownership.isProven(domain.workspaceId, domain.customDomain)
         if (isProven && !signal.aborted) await markVerified(pool, domain)
       } catch (error) {
-        // The domain is due again soon.
+        // The domain will be due again soon.
         if (error instanceof DnsAwayError)
           return log.info({ err: error, domain: domain.customDomain }, 'cannot check a domain')
         if (!(error instanceof ApiError)) throw error
-        // Another one has the domain.
+        // Another claim has the domain.
         await noteTakenDomain.run(pool, domain.id)
       }
     }),
   )
 }
 
-/** Verifies the domain, for one of those who prove it at once; a verified row stays as it is. @throws ApiError 409 */
+/**
+ * Verifies the domain; if several claims prove it at the same time, one of them wins. A row that is verified already
+ * stays verified. @throws ApiError 409
+ */
 async function markVerified(db: Queryable, { id, agentId }: ClaimedDomain): Promise<void> {
   try {
     await verifyDomainRow.run(db, id, agentId)

@@ -1,4 +1,4 @@
-/** `GET /v0/events`: the events of a workspace, as they come or from an id on. */
+/** `GET /v0/events`: the events of a workspace, live or starting after an id. */
 import type { Response } from 'express'
 import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
@@ -12,10 +12,10 @@ import { idAt } from './partitions.ts'
 import { type EventTail, type StreamedEvent, toStreamed } from './tail.ts'
 import { matchesType, maySee, typePattern, type Viewer } from './visibility.ts'
 
-/** Events that wait for a reader who is slow; one who has more of them reads them from the table. */
+/** Maximum number of events held for a slow reader; beyond that, it reads from the table. */
 const MOST_WAITING = 1000
 const PAGE = 500
-/** The greatest id that PostgreSQL holds. */
+/** PostgreSQL's largest bigint. */
 const MOST = 2n ** 63n - 1n
 const NO_ID = 'must be the id of an event'
 
@@ -32,17 +32,19 @@ const query = z.object({
     .pipe(z.array(typePattern))
     .optional()
     .meta({ format: 'event-types' })
-    .describe('Only events of these types, comma separated; `file.*` is all of files.'),
+    .describe('Only events of these types, comma separated; `file.*` matches all file events.'),
   resource: z
     .string()
     .regex(/^[a-z]{1,20}:[\w/-]{1,100}$/, 'must be a type and an id, such as agent:x1a2b3c4')
     .optional()
-    .describe('Only events of this resource; `agent:<id>` has those of what belongs to the agent as well.'),
-  after: eventId.optional().describe('As `Last-Event-ID`, for clients that cannot send it.'),
+    .describe(
+      'Only events of this resource; `agent:<id>` includes events of everything that belongs to the agent.',
+    ),
+  after: eventId.optional().describe('Same as `Last-Event-ID`, for clients that cannot send the header.'),
   from: time
     .optional()
     .describe(
-      'First what was published from this time on, as far as it is kept. `Last-Event-ID` and `after` win over it.',
+      'Begin with events published at or after this time, as far as they are kept. `Last-Event-ID` and `after` take precedence.',
     ),
 })
 type Filter = Pick<z.output<typeof query>, 'type' | 'resource'>
@@ -56,16 +58,16 @@ export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Ro
       callers: ['gateway', 'platform'],
       bound: 'eventStreams',
       tag: 'Events',
-      summary: 'Follow what changes, as server-sent events',
+      summary: 'Stream changes as server-sent events',
       description:
-        'From now on; with `from` from that time on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of ' +
-        'Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from ' +
-        'falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.',
+        'The stream begins now, at the time in `from`, or after the event in `Last-Event-ID`, even if another process or an earlier run of' +
+        'Berth sent it. It contains only events that the key may read. Lines with only an id keep a quiet stream from' +
+        'falling behind. 410 if events after that id are no longer kept: read the resources that you follow, then start again without an id.',
       scope: ['org:files:read', 'org:groups:read', 'org:gateways:read', 'org:agents:read'],
       query,
       success: {
         status: 200,
-        description: 'Events, each under the name of its type.',
+        description: 'Events, each named after its type.',
         mediaType: 'text/event-stream',
       },
       errors: [410],
@@ -89,7 +91,7 @@ function lastEventId(header: string | undefined): string | undefined {
   return parsed.data
 }
 
-/** @throws ApiError 410 where events behind an id are gone, or the id is of a Berth before a restore. */
+/** @throws ApiError 410 if events after an id are gone, or the id belongs to a Berth before a restore. */
 async function refuseGone(pool: Pool, id: string): Promise<void> {
   const { first, last } = await readEventSpan.one(pool)
   if (BigInt(id) >= BigInt(first) - 1n && BigInt(id) <= BigInt(last)) return
@@ -100,7 +102,7 @@ async function refuseGone(pool: Pool, id: string): Promise<void> {
   )
 }
 
-/** The id behind which events from a time on are: one that is kept, and that was given. */
+/** The id after which events since a given time come, limited to the range of kept and assigned ids. */
 async function idBefore(pool: Pool, ms: number): Promise<string> {
   const { first, last } = await readEventSpan.one(pool)
   const [asked, least, most] = [idAt(ms) - 1n, BigInt(first) - 1n, BigInt(last)]
@@ -111,13 +113,13 @@ async function idBefore(pool: Pool, ms: number): Promise<string> {
 interface Reader {
   viewer: Viewer
   filter: Filter
-  /** The id behind which it begins; undefined for now. */
+  /** The id to begin after; undefined to begin now. */
   from: string | undefined
 }
 
 /**
- * Sends events until `until` fires: from the table what is behind, then from the tail. A reader too slow for that goes
- * back to the table, so nothing is held for it.
+ * Sends events until `until` fires: first the earlier ones from the table, then those from the tail. A reader that is
+ * too slow goes back to the table, so only a bounded number of events is held for it.
  */
 async function stream(
   { pool, tail }: { pool: Pool; tail: EventTail },
@@ -139,7 +141,7 @@ async function stream(
     wake()
   })
   let sent = from ?? end
-  // A reader of little that comes back later has an id that is still kept.
+  // Advances the id on a quiet stream, so that a reader that comes back later has an id that is still kept.
   const position = () => {
     if (isQuiet && tail.position !== undefined) sent = tail.position
     return `id: ${sent}\n`

@@ -26,7 +26,7 @@ function table(): string {
 }
 
 describe('the types of events', () => {
-  it('the types of events are those of the documentation', async () => {
+  it('the types of events match the documentation', async () => {
     const page = await readFile(PAGE, 'utf8')
     const right = page.replace(PLACE, (_, before, after) => `${before}${table()}${after}`)
     if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, right)
@@ -34,14 +34,14 @@ describe('the types of events', () => {
     assert.match(page, PLACE)
   })
 
-  it('the types of events have examples of their own shape', () => {
+  it('the types of events have examples that match their schema', () => {
     for (const type of EVENT_TYPES) {
       const { data, example } = eventTypes[type]
       assert.deepEqual(data.strict().parse(example), example, type)
     }
   })
 
-  it('an event is shown with all that it is', () => {
+  it('the view of an event contains all of its fields', () => {
     const createdAt = new Date(0)
     const resource = { type: 'file', id: 'a' }
     const event = {

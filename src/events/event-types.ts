@@ -1,16 +1,16 @@
 /**
- * Every type of event, declared once: what it tells, the shape of its `data`, and who may see it. `docs/events.md` has the
- * table (`npm run docs:events`). The rows are written by triggers (migrations 0032 to 0042) and, of
- * what is no change of a row, by `noteQuotaReached`, `noteLowDisk` and `noteTaskRuns`; a test has
- * each of them write, and compares.
+ * Every type of event, declared once: its meaning, the shape of its `data`, and who may see it. `docs/events.md` has
+ * the table (`npm run docs:events`). Triggers write the rows (migrations 0032 to 0042). For events that are not row
+ * changes, `noteQuotaReached`, `noteLowDisk` and `noteTaskRuns` do. A test makes each of them write an event, and
+ * compares.
  */
 import { z } from 'zod'
 import { OPERATION_KINDS, OPERATION_STATES } from '../operations/catalog.ts'
 
 /**
- * Readers of an event in its workspace: those of files, of groups or of agents; for `operation`, readers of what the
- * operation is about; for `domain`, readers of agents or of gateways, by what it leads to; owners whose key has `admin` for
- * `owner`; for `key`, these and the user whose key it is.
+ * Who in its workspace may read an event. `files`, `groups` and `agents`: readers of those. `operation`: readers of the
+ * operation's subject. `domain`: readers of agents or of gateways, depending on what it leads to. `owner`: owners whose
+ * key has `admin`. `key`: these and the key's user.
  */
 export type Audience = 'files' | 'groups' | 'agents' | 'operation' | 'domain' | 'key' | 'owner'
 
@@ -23,7 +23,7 @@ interface Declaration {
   /** The meaning of `resource.id`. */
   resourceId: string
   data: z.ZodObject
-  /** The `data` of one. */
+  /** An example of `data`. */
   example: Record<string, unknown>
 }
 
@@ -34,7 +34,7 @@ const file = z.object({
   network,
   cid: z.string(),
   name: z.string().nullable(),
-  /** As in lists of pin requests, and `pinned` of a file. */
+  /** Same values as in lists of pin requests, and `pinned` for a file. */
   status: z.string(),
   /** Bytes; null until it is pinned. */
   size: z.number().nullable(),
@@ -68,7 +68,10 @@ const ofGroup = {
   example: { network: 'public', name: 'invoices', isPublic: false },
 } as const
 
-/** Events of an agent's things have `agentId`: `resource=agent:<id>` selects by it, and it lets the agent's own token see them. */
+/**
+ * Events of things that belong to an agent have `agentId`: `resource=agent:<id>` selects by it, and the agent's own
+ * token may see them because of it.
+ */
 const agentId = z.string()
 const agent = z.object({
   agentId,
@@ -122,28 +125,28 @@ const ofInvitation = {
 } as const
 
 const types = {
-  'file.created': { summary: 'A file was uploaded, or a pin of a CID accepted.', ...ofFile },
+  'file.created': { summary: 'A file was uploaded, or a pin by CID was accepted.', ...ofFile },
   'file.updated': {
-    summary: 'The name, the metadata or the group of a file was changed; `changed` names which.',
+    summary: 'A file’s name, metadata or group was changed; `changed` lists which.',
     ...ofFile,
     data: file.extend({ changed: z.array(z.enum(['name', 'keyvalues', 'groupId'])) }),
     example: { ...aFile, changed: ['name'] },
   },
-  'file.deleted': { summary: 'A file was deleted, or a pin request withdrawn.', ...ofFile },
+  'file.deleted': { summary: 'A file was deleted, or a pin request was withdrawn.', ...ofFile },
   'pin.retrieving': {
-    summary: 'The first block of the content of a pin arrived.',
+    summary: 'The first block of a pin’s content arrived.',
     ...ofFile,
     example: asked,
   },
-  'pin.pinned': { summary: 'All content of a pin is kept.', ...ofFile },
+  'pin.pinned': { summary: 'All of a pin’s content is stored.', ...ofFile },
   'pin.failed': {
-    summary: 'A pin failed for good; `status` says why.',
+    summary: 'A pin failed permanently; `status` gives the reason.',
     ...ofFile,
     example: { ...asked, status: 'expired' },
   },
   'quota.reached': {
     summary:
-      'A pin failed, or an upload was refused, since it would go over what the plan lets the workspace keep. Of uploads, one event tells of five minutes.',
+      'A pin failed or an upload was rejected, because it would exceed the plan’s storage limit. For uploads, there is at most one event every five minutes.',
     audience: 'files',
     resource: 'workspace',
     resourceId: 'the workspace',
@@ -151,35 +154,36 @@ const types = {
     example: { by: 'upload', fileId: null },
   },
   'swap.created': {
-    summary: 'A CID is served from another one on, or again from itself: `mappedCid` is null.',
+    summary:
+      'A CID was swapped for another one, or (`mappedCid` is null) is served from its own content again.',
     audience: 'files',
     resource: 'swap',
     resourceId: 'this entry of the history',
     data: z.object({ network, cid: z.string(), mappedCid: z.string().nullable() }),
     example: { network: 'public', cid: aFile.cid, mappedCid: null },
   },
-  'group.created': { summary: 'A group was made.', ...ofGroup },
+  'group.created': { summary: 'A group was created.', ...ofGroup },
   'group.updated': { summary: 'A group was changed.', ...ofGroup },
   'group.deleted': { summary: 'A group was deleted; its files stay.', ...ofGroup },
   'agent.created': {
-    summary: 'An agent was made; it is being started.',
+    summary: 'An agent was created and is starting.',
     ...ofAgent,
     example: { ...anAgent, status: 'starting' },
   },
-  'agent.running': { summary: 'An agent runs.', ...ofAgent },
+  'agent.running': { summary: 'An agent is running.', ...ofAgent },
   'agent.error': {
-    summary: 'An agent does not run, and is not started again by itself; `statusReason` says why.',
+    summary: 'An agent has stopped and will not restart by itself; `statusReason` gives the reason.',
     ...ofAgent,
     example: { ...anAgent, status: 'not_running', statusReason: 'the gateway was not ready in time' },
   },
   'agent.stopped': {
-    summary: 'An agent that ran does not run any more, and is being started again; `statusReason` says why.',
+    summary: 'A running agent has stopped and is being restarted; `statusReason` gives the reason.',
     ...ofAgent,
     example: { ...anAgent, status: 'starting', statusReason: 'its container is paused' },
   },
   'agent.deleted': { summary: 'An agent was deleted.', ...ofAgent },
   'snapshot.created': {
-    summary: "An agent's workspace was stored on IPFS.",
+    summary: "An agent's workspace was saved to IPFS.",
     audience: 'agents',
     resource: 'snapshot',
     resourceId: 'the snapshot',
@@ -199,12 +203,12 @@ const types = {
     },
   },
   'domain.verified': {
-    summary: 'A custom domain was proven, and is served.',
+    summary: 'A custom domain was verified and is being served.',
     audience: 'domain',
     resource: 'domain',
     resourceId: 'the domain',
     data: z.object({
-      /** Null where it leads to a gateway. */
+      /** Null if it leads to a gateway. */
       agentId: agentId.nullable(),
       customDomain: z.string(),
     }),
@@ -212,7 +216,7 @@ const types = {
   },
   'domain.failed': {
     summary:
-      'A custom domain was not proven within two weeks, and is not looked up any more (`unproven`), or another one has proven it (`taken`).',
+      'A custom domain was not proven within two weeks and is no longer checked (`unproven`), or someone else has proven it (`taken`).',
     audience: 'domain',
     resource: 'domain',
     resourceId: 'the domain',
@@ -225,16 +229,16 @@ const types = {
   },
   'channel.created': { summary: 'A channel was connected to an agent.', ...ofChannel },
   'channel.updated': { summary: 'The settings or tokens of a channel were changed.', ...ofChannel },
-  'channel.deleted': { summary: 'A channel was taken from an agent.', ...ofChannel },
+  'channel.deleted': { summary: 'A channel was disconnected from an agent.', ...ofChannel },
   'task.ran': {
-    summary: 'A run of a scheduled task has ended, by its schedule or by hand.',
+    summary: 'A run of a scheduled task has ended, whether scheduled or started manually.',
     audience: 'agents',
     resource: 'task',
     resourceId: 'the agent and the task, with `/` between them',
     data: z.object({
       agentId,
       taskId: z.string(),
-      /** Null for a task that is gone, as one that runs once is after its run. */
+      /** Null for a deleted task, such as a one-time task after its run. */
       name: z.string().nullable(),
       runId: z.string(),
       status: z.enum(['ok', 'error', 'skipped']),
@@ -254,13 +258,13 @@ const types = {
     },
   },
   'operation.progress': {
-    summary: 'An operation got further, or ended. Of a pin, progress is told twice a second at most.',
+    summary: 'An operation made progress or ended. A pin’s progress is reported at most twice a second.',
     audience: 'operation',
     resource: 'operation',
     resourceId: 'the operation',
     data: z.object({
       kind: z.enum(OPERATION_KINDS),
-      /** The agent that it is about, where it is about one. */
+      /** The agent that it is about, if any. */
       agentId: agentId.nullable(),
       /** The id of its file, agent or webhook, as in `/v0/operations`. */
       target: z.string(),
@@ -279,21 +283,21 @@ const types = {
       errorCode: null,
     },
   },
-  'key.created': { summary: 'An API key was made.', ...ofKey },
+  'key.created': { summary: 'An API key was created.', ...ofKey },
   'key.revoked': { summary: 'An API key was revoked.', ...ofKey },
   'member.added': { summary: 'A user became a member of the workspace.', ...ofMember },
-  'member.updated': { summary: 'A member got another role.', ...ofMember },
-  'member.removed': { summary: 'A user is not a member any more.', ...ofMember },
-  'invitation.created': { summary: 'Somebody was invited.', ...ofInvitation },
+  'member.updated': { summary: 'A member’s role was changed.', ...ofMember },
+  'member.removed': { summary: 'A user is no longer a member.', ...ofMember },
+  'invitation.created': { summary: 'Someone was invited.', ...ofInvitation },
   'invitation.accepted': {
     summary: 'An invitation was accepted.',
     ...ofInvitation,
     example: { ...ofInvitation.example, acceptedBy: '01936a2f-11aa-7bb2-8c3d-4e5f60718293' },
   },
-  'invitation.revoked': { summary: 'An invitation was taken back.', ...ofInvitation },
+  'invitation.revoked': { summary: 'An invitation was revoked.', ...ofInvitation },
   'disk.low': {
     summary:
-      'A disk of the instance has little room, or (`down`) is at its reserve and takes nothing new. In the workspaces that admins of the instance own; once a day.',
+      'A disk of the instance is low on space, or (`down`) is at its reserve and accepts nothing new. Sent to the workspaces that admins of the instance own, once a day.',
     audience: 'owner',
     resource: 'disk',
     resourceId: 'the machine and the first of Berth’s folders on the disk',
@@ -313,7 +317,7 @@ const types = {
     },
   },
   'webhook.disabled': {
-    summary: 'A webhook is told of nothing more; `reason` says whether a request or its target is why.',
+    summary: 'A webhook was disabled; `reason` tells whether by a request or because of its target.',
     audience: 'owner',
     resource: 'webhook',
     resourceId: 'the webhook',

@@ -1,18 +1,18 @@
-/** The shape of an event: as it is stored, and as clients and webhooks get it. */
+/** The shape of an event: as stored, and as sent to clients and webhooks. */
 import { z } from 'zod'
 import type { Connection } from '../db/pool.ts'
 import type { EventRow } from '../db/statements/events.ts'
 
-/** An event as it is stored: a row of the table `event`. */
+/** A stored event: a row of the table `event`. */
 export interface StoredEvent {
-  /** A whole number in decimal. The ids of one database grow in the order in which readers see them. */
+  /** A decimal integer. In a database, ids increase in the order in which readers see events. */
   id: string
-  /** A name of `EVENT_TYPES`, or one that a newer process has written. */
+  /** A name in `EVENT_TYPES`, or one that a newer process wrote. */
   type: string
-  /** When the change was made; the id grows with the time at which the event was published. */
+  /** When the change was made; the id, however, grows with the time of publication. */
   createdAt: Date
   workspaceId: string
-  /** The thing that changed, by the id that clients know. */
+  /** The changed resource, by the id that clients know. */
   resource: { type: string; id: string }
   /** Fields as the event's type declares them; never secrets. */
   data: Record<string, unknown>
@@ -24,12 +24,12 @@ export const toEvent = ({ resourceType, resourceId, ...event }: EventRow): Store
 })
 
 /**
- * Called in the transaction that publishes events, in the order of their ids: its rows are committed with the events or not
- * at all. An error keeps all of the events from being published, until a later call succeeds.
+ * Called in the transaction that publishes events, in the order of their ids: its rows are committed together with the
+ * events or not at all. An error delays the publication of all of the events until a later call succeeds.
  */
 export type FanOut = (tx: Connection, events: StoredEvent[]) => Promise<void>
 
-/** An event as clients read it: in the stream, in pages and in webhooks. */
+/** An event in the form that clients read: in the stream, in pages and in webhooks. */
 export const eventView = z.object({
   id: z.string(),
   type: z.string(),

@@ -1,4 +1,4 @@
-/** The partitions of events: one for each day, made ahead of time and dropped when its time is over. */
+/** The partitions of events: one for each day, created ahead of time and dropped when it expires. */
 import { lock, tryLockSession } from '../db/advisory-locks.ts'
 import { daysAgo } from '../db/partitions.ts'
 import { type Pool, type Queryable, transaction } from '../db/pool.ts'
@@ -6,19 +6,19 @@ import { withSession } from '../db/session.ts'
 import { readEventPartitions } from '../db/statements/events.ts'
 
 const DAY_MS = 86_400_000
-/** Days ahead that have a partition: a worker adds them once an hour. */
+/** Days ahead that have a partition: a worker adds partitions once an hour. */
 const AHEAD = 2
-/** Ids that a millisecond has. */
+/** Number of ids per millisecond. */
 const PER_MS = 1024n
-/** Detaching a partition waits for all who read events, such as a dump of the database. */
+/** Detaching a partition waits for everything that reads events, such as a database dump. */
 const DETACH_MS = 3_600_000
 
-/** The first id that an event of this time may have. */
+/** The first id that an event published at this time may have. */
 export const idAt = (ms: number): bigint => BigInt(ms) * PER_MS
 
 /**
- * Makes the partitions of the next days, each beginning where the one before ends. The first one begins now, as no event
- * is older. Readers and writers of events are not locked out.
+ * Creates the partitions of the next days, each beginning where the previous one ends. The first begins now, because no
+ * event is older. Readers and writers of events are not blocked.
  */
 export async function addPartitions(pool: Pool, ahead = AHEAD): Promise<void> {
   await transaction(pool, async (tx) => {
@@ -28,11 +28,11 @@ export async function addPartitions(pool: Pool, ahead = AHEAD): Promise<void> {
     let from = rows.at(-1) ? BigInt((rows.at(-1) as { upper: string }).upper) : idAt(now)
     const last = startOfDay(now) + ahead * DAY_MS
     while (from < idAt(last)) {
-      // Where Berth stood still for days, one partition has all of them.
+      // If Berth was stopped for days, one partition covers all of them.
       const day = Math.max(startOfDay(Number(from / PER_MS)), startOfDay(now))
       const to = idAt(day + DAY_MS)
       const name = `event_${new Date(day).toISOString().slice(0, 10).replaceAll('-', '')}`
-      // CREATE TABLE … PARTITION OF would lock out everybody who reads or writes events; ATTACH does not.
+      // CREATE TABLE … PARTITION OF would block all readers and writers of events; ATTACH does not.
       await tx.query(`CREATE TABLE ${name} (LIKE event INCLUDING ALL)`)
       await tx.query(`ALTER TABLE event ATTACH PARTITION ${name} FOR VALUES FROM (${from}) TO (${to})`)
       from = to
@@ -42,7 +42,9 @@ export async function addPartitions(pool: Pool, ahead = AHEAD): Promise<void> {
 
 const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
 
-/** Drops the partitions whose events are all older than `days`, unless another process does. @returns how many. */
+/**
+ * Drops the partitions whose events are all older than `days`, unless another process is doing so. @returns how many.
+ */
 export async function dropOldPartitions(pool: Pool, days: number, signal: AbortSignal): Promise<number> {
   const options = { name: 'berth-events', statementMs: DETACH_MS, signal }
   return withSession(pool.options.connectionString, options, async (session) => {
@@ -52,7 +54,7 @@ export async function dropOldPartitions(pool: Pool, days: number, signal: AbortS
     let dropped = 0
     for (const { name, upper, isLeaving } of rows) {
       if (!isLeaving && BigInt(upper) > end) continue
-      // A detachment that was interrupted is finished first: PostgreSQL allows no second one beside it.
+      // An interrupted detachment is finished first: PostgreSQL does not allow two at the same time.
       await session.query(
         `ALTER TABLE event DETACH PARTITION ${name} ${isLeaving ? 'FINALIZE' : 'CONCURRENTLY'}`,
       )
@@ -63,7 +65,7 @@ export async function dropOldPartitions(pool: Pool, days: number, signal: AbortS
   })
 }
 
-/** Drops detached partitions: those of this call, and those that a killed process has left. */
+/** Drops detached partitions: those of this call, and those left by a killed process. */
 async function dropDetached(session: Queryable): Promise<void> {
   const { rows } = await session.query<{ name: string }>(
     `SELECT relname::text AS name FROM pg_class

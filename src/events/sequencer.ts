@@ -1,7 +1,7 @@
 /**
- * Gives events their ids. Triggers write events into `event_pending`, in the transaction of the change; one process at a
- * time, the one that has the lock, moves committed ones into `event`. So an event that commits late gets a late id, and a
- * reader that goes on from the last id that it saw misses none. A process that is killed leaves a batch published or not.
+ * Assigns ids to events. Triggers write events into `event_pending`, in the transaction of the change. The process that
+ * holds the lock moves committed events into `event`. So an event that commits late gets a late id, and a reader that
+ * continues after the last id that it saw misses none. If the process is killed, a batch is either published or not.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { tryLock } from '../db/advisory-locks.ts'
@@ -14,15 +14,15 @@ import type { Logger } from '../log.ts'
 import { type FanOut, toEvent } from './event.ts'
 import { addPartitions } from './partitions.ts'
 
-/** Interval of the look for pending events: a NOTIFY in every accepted request would serialize their commits. */
+/** Interval of the check for pending events: a NOTIFY in every accepted request would serialize their commits. */
 const SWEEP_MS = 200
-/** Rest after a pass, so that under load one batch has the events of many requests. */
+/** Pause after a pass, so that one batch contains the events of many requests under load. */
 const REST_MS = 20
 const BATCH = 2000
 
 /**
- * Publishes a batch, unless another process does.
- * @returns how many; undefined where another process has the lock.
+ * Publishes a batch, unless another process is doing so.
+ * @returns the number of events; undefined if another process holds the lock.
  */
 export function publish(pool: Pool, fanOut?: FanOut, batch = BATCH): Promise<number | undefined> {
   return transaction(pool, async (tx) => {
@@ -41,7 +41,7 @@ export interface SequencerOptions {
   fanOut?: FanOut
 }
 
-/** Every web process has a sequencer, and all of them try: no event waits for a process that died. */
+/** Every web process has a sequencer, and all of them try, so no event waits for a process that died. */
 export class Sequencer {
   readonly #options: SequencerOptions
   readonly #passes = new Passes(
@@ -59,7 +59,7 @@ export class Sequencer {
     this.wake()
   }
 
-  /** Runs a pass now, or once more after the one that is running and its rest. */
+  /** Starts a pass now, or another one after the running pass and its pause. */
   wake(): void {
     this.#passes.wake()
   }
@@ -74,7 +74,7 @@ export class Sequencer {
       if (!this.#hasPartitions) await addPartitions(pool)
       this.#hasPartitions = true
       const { isPending } = await isEventPending.one(pool)
-      // Events that the other process leaves out of its batch wait for the next pass of either process.
+      // Events that the other process did not include in its batch wait for the next pass of either process.
       if (isPending) {
         await publish(pool, fanOut)
         crashPoint('events-after-commit')
@@ -88,8 +88,8 @@ export class Sequencer {
         this.wake()
         return
       }
-      // The database is away, or a fan-out fails. Nothing is lost: what is pending stays.
-      if (!this.#failing) log.warn({ err: error }, 'events are not published; trying until it works')
+      // The database is unavailable, or a fan-out fails. Nothing is lost: pending events stay.
+      if (!this.#failing) log.warn({ err: error }, 'events are not published; retrying until it works')
       this.#failing = true
       await delay(SWEEP_MS)
     }

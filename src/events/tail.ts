@@ -1,6 +1,6 @@
 /**
- * Reads the new events of all workspaces, each once for all the streams of a process. Nothing is read while nobody
- * follows.
+ * Reads the new events of all workspaces, once for all streams of a process. Nothing is read while there are no
+ * followers.
  */
 import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
@@ -9,11 +9,11 @@ import { formatEvent } from '../http/event-stream.ts'
 import type { Logger } from '../log.ts'
 import { type StoredEvent, toEvent, viewEvent } from './event.ts'
 
-/** The poll behind the notifications, which may be lost. */
+/** The polling interval, as a fallback for lost notifications. */
 const POLL_MS = 1000
 const BATCH = 1000
 
-/** An event with its text in a stream, which is made once for all streams. */
+/** An event with its text in a stream, which is rendered once for all streams. */
 export interface StreamedEvent {
   event: StoredEvent
   id: bigint
@@ -26,7 +26,7 @@ export const toStreamed = (event: StoredEvent): StreamedEvent => ({
   text: formatEvent(event.type, viewEvent(event), event.id),
 })
 
-/** Called with all new events of its workspace that were read together. */
+/** Called with all new events of its workspace from one read. */
 type Listener = (events: StreamedEvent[]) => void
 
 export class EventTail {
@@ -46,14 +46,14 @@ export class EventTail {
     this.#forget = notifications.on('berth_event', () => this.#wake())
   }
 
-  /** Fires when the process ends: streams end by it. */
+  /** Fires when the process shuts down and streams must end. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
 
   /**
    * Calls a listener with every event of a workspace that is published from now on.
-   * @returns where that is: the id behind which the events come; and the end of it.
+   * @returns `from`: the id after which its events come; `stop`: ends it.
    */
   async follow(workspaceId: string, listener: Listener): Promise<{ from: string; stop: () => void }> {
     const listeners = this.#listeners.get(workspaceId) ?? new Set()
@@ -62,7 +62,7 @@ export class EventTail {
       listeners.delete(listener)
       if (listeners.size === 0 && this.#listeners.get(workspaceId) === listeners)
         this.#listeners.delete(workspaceId)
-      // Without listeners the position is forgotten: the next listener begins at the end.
+      // Without listeners, the position is dropped: the next listener begins at the end.
       if (this.#listeners.size === 0) this.#position = undefined
     }
     try {
@@ -74,7 +74,7 @@ export class EventTail {
     }
   }
 
-  /** The last id that was read; listeners have been given all events up to it. */
+  /** The last id that was read; listeners have received all events up to it. */
   get position(): string | undefined {
     return this.#position
   }
@@ -90,7 +90,7 @@ export class EventTail {
     this.#read().catch((error) => this.#log.debug({ err: error }, 'cannot read new events; trying again'))
   }
 
-  /** Reads what is new, now or once more after the read that is under way. */
+  /** Reads new events, now or again after the read in progress. */
   #read(): Promise<void> {
     this.#readAgain = true
     this.#reading ??= this.#readAll().finally(() => {
@@ -112,7 +112,7 @@ export class EventTail {
       }
       const { rows } = await readNewEvents.run(this.#pool, from, BATCH)
       if (this.#position !== from) {
-        // All listeners left meanwhile, and new ones may have come.
+        // All listeners left during the read, and new ones may have come.
         this.#readAgain = true
         continue
       }

@@ -20,12 +20,12 @@ const startingWith = (...starts: string[]) =>
   EVENT_TYPES.filter((type) => starts.some((start) => type.startsWith(start)))
 
 describe('who sees events', () => {
-  it('an owner with admin sees all of the workspace, and nothing of another one', () => {
+  it('an owner with admin sees all events of the workspace, and none of another', () => {
     assert.deepEqual(seenBy(OWNER), EVENT_TYPES)
     assert.deepEqual(seenBy({ ...OWNER, workspaceId: 'there' }), [])
   })
 
-  it('a key of files sees events of files alone', () => {
+  it('a key for files sees only file events', () => {
     assert.deepEqual(
       seenBy({ ...OWNER, scopes: ['org:files:read'] }),
       startingWith('file.', 'pin.', 'quota.', 'swap.'),
@@ -33,14 +33,14 @@ describe('who sees events', () => {
     assert.deepEqual(seenBy({ ...OWNER, scopes: ['org:groups:write'] }), startingWith('group.'))
   })
 
-  it('an event of an operation is seen by readers of what it is about', () => {
+  it('an operation event is visible to readers of the operation’s subject', () => {
     const agents = eventOf('operation.progress')
     const files = eventOf('operation.progress', { ...agents.data, kind: 'pin.add' })
     const viewer = { ...OWNER, scopes: ['org:files:read'] }
     assert.deepEqual([maySee(viewer, agents), maySee(viewer, files)], [false, true])
   })
 
-  it('a domain is seen by readers of agents or of gateways, by what it leads to', () => {
+  it('a domain event is visible to readers of its agents or gateways', () => {
     const [agents, gateways] = ['org:agents:read', 'org:gateways:read'].map((scope) => ({
       ...OWNER,
       scopes: [scope],
@@ -53,7 +53,7 @@ describe('who sees events', () => {
     )
   })
 
-  it('members, invitations and keys are seen by owners with admin, and a key by its user', () => {
+  it('owners with admin see member, invitation and key events, and users those of their keys', () => {
     const own = startingWith('key.', 'member.', 'invitation.')
     const others: Viewer[] = [
       { ...OWNER, role: 'member' },
@@ -65,7 +65,7 @@ describe('who sees events', () => {
     assert.ok(!maySee({ ...OWNER, scopes: ['org:files:read'] }, mine))
   })
 
-  it("an agent's own token sees events of its agent alone", () => {
+  it("an agent's own token sees only its own events", () => {
     const token = { by: 'platform', fingerprint: '', isWide: true } as const
     const viewer: Viewer = {
       ...OWNER,
@@ -79,20 +79,20 @@ describe('who sees events', () => {
     assert.deepEqual(seenBy({ ...viewer, agent: { agentId: 'x0000000', ...token } }), [])
   })
 
-  it('an event of a type that is not known is seen by nobody', () => {
+  it('an event of an unknown type is visible to nobody', () => {
     assert.ok(!maySee(OWNER, { ...eventOf('file.created'), type: 'file.burnt' }))
     assert.ok(!maySee(OWNER, { ...eventOf('file.created'), type: 'constructor' }))
   })
 })
 
 describe('a pattern of types', () => {
-  it('a pattern names one type, those of a resource, or all', () => {
+  it('a pattern matches one type, all types of a resource, or all types', () => {
     assert.ok(matchesType('file.*', 'file.created') && matchesType('*', 'file.created'))
     assert.ok(matchesType('file.created', 'file.created'))
     assert.ok(!matchesType('file.created', 'file.updated') && !matchesType('pin.*', 'file.created'))
   })
 
-  it('a pattern of what there is not is refused', () => {
+  it('a pattern for an unknown type is rejected', () => {
     for (const pattern of ['', 'file', 'file.', '*.created', 'fil.*', 'file.burnt', 'FILE.created'])
       assert.equal(typePattern.safeParse(pattern).success, false, pattern)
     for (const pattern of ['*', 'file.*', 'file.created'])

@@ -1,14 +1,14 @@
-/** Who may see an event (`maySee`, which every stream asks), and patterns of types, for streams and webhooks. */
+/** Who may see an event (`maySee`, which every stream calls), and type patterns for streams and webhooks. */
 import { z } from 'zod'
 import { grants, type Principal } from '../http/principal.ts'
 import { catalog, type OperationKind } from '../operations/catalog.ts'
 import type { StoredEvent } from './event.ts'
 import { type Audience, EVENT_TYPES, type EventType, eventTypes } from './event-types.ts'
 
-/** The fields of a caller that decide which events it may see. */
+/** The fields of a caller that determine which events it may see. */
 export type Viewer = Pick<Principal, 'workspaceId' | 'userId' | 'role' | 'scopes' | 'agent'>
 
-/** True for an event that the viewer may see. Nobody may see a type that this version does not know. */
+/** True if the viewer may see the event. No viewer may see a type that this version does not know. */
 export function maySee(viewer: Viewer, event: StoredEvent): boolean {
   if (event.workspaceId !== viewer.workspaceId || !Object.hasOwn(eventTypes, event.type)) return false
   if (viewer.agent && event.data.agentId !== viewer.agent.agentId) return false
@@ -29,7 +29,7 @@ function isIn(viewer: Viewer, audience: Audience, { data }: StoredEvent): boolea
 
 const PATTERN = /^([a-z]+\.(\*|[a-z]+)|\*)$/
 
-/** A type, or all of a resource (`file.*`), or all (`*`): of those that there are. */
+/** A type, all types of a resource (`file.*`), or all types (`*`); unknown types are rejected. */
 export const typePattern = z
   .string()
   .refine(
@@ -37,7 +37,7 @@ export const typePattern = z
     'must be a type of event, such as file.created, or file.* or *',
   )
 
-/** True for a type that the pattern, one of {@link typePattern}, names. */
+/** True if the pattern, a {@link typePattern}, matches the type. */
 export function matchesType(pattern: string, type: string): boolean {
   if (pattern === '*') return true
   return pattern.endsWith('.*') ? type.startsWith(pattern.slice(0, -1)) : pattern === type

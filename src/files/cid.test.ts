@@ -9,7 +9,7 @@ const V0 = 'QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n'
 const V1 = 'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
 
 describe('CIDs', () => {
-  it('CIDs are read in every version and base, and come to one canonical form', () => {
+  it('CIDs of every version and base are parsed into one canonical form', () => {
     const cid = CID.parse(V1)
     assert.equal(canonicalCid(parseCid(V0)), V1)
     for (const base of Object.values(bases).filter(({ name }) => name !== 'identity')) {
@@ -18,7 +18,7 @@ describe('CIDs', () => {
     }
   })
 
-  it('CIDs in base32 may be of either case, as that base has none', () => {
+  it('CIDs in base32 may be in either case, because base32 is case-insensitive', () => {
     assert.equal(canonicalCid(parseCid(`b${V1.slice(1).toUpperCase()}`)), V1)
   })
 
@@ -43,7 +43,7 @@ describe('CIDs', () => {
     'other characters': 'bäfy',
   }
   for (const [what, text] of Object.entries(malformed)) {
-    it(`CIDs are refused with ${what}`, () => {
+    it(`CIDs are rejected with ${what}`, () => {
       assert.throws(
         () => parseCid(text),
         (error) => error instanceof ApiError && error.status === 400 && error.message.startsWith('cid: '),

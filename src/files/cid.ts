@@ -1,4 +1,4 @@
-/** CIDs as clients spell them, and the one form by which Berth compares and pins them. */
+/** CIDs as clients spell them, and the canonical form in which Berth compares and pins them. */
 
 import { base32 } from 'multiformats/bases/base32'
 import type { MultibaseDecoder } from 'multiformats/bases/interface'
@@ -20,7 +20,7 @@ const DECODERS = new Map<string, MultibaseDecoder<string>>(
 /**
  * Parses a CID in any version and multibase.
  * @param field the name of the field, for the message.
- * @throws ApiError 400 for anything else, and for a CID that names a key and no content.
+ * @throws ApiError 400 for anything else, and for a CID that names a key instead of content.
  */
 export function parseCid(text: string, field = 'cid'): CID {
   if (text.length === 0 || text.length > MAX_LENGTH) throw badRequest(`${field}: not a CID`)
@@ -38,10 +38,10 @@ export function parseCid(text: string, field = 'cid'): CID {
 }
 
 /**
- * Parses the CID of content that Berth is to keep.
+ * Parses the CID of content that Berth should keep.
  * @param field the name of the field, for the message.
- * @throws ApiError 400 as {@link parseCid}, and with the reason for content that Berth can neither verify nor decode: no
- *   search would end.
+ * @throws ApiError 400 as {@link parseCid}, and with the reason if Berth can neither verify nor decode the content: a
+ *   search would never end.
  */
 export function parseContentCid(text: string, field = 'cid'): CID {
   const cid = parseCid(text, field)
@@ -63,7 +63,7 @@ function assertDecodable(cid: CID): void {
 }
 
 /**
- * CIDv1 in base32: v0 and v1 of the same DAG, in whatever base, are one string here. Built anew, because
- * a parsed CID prints itself as it was spelled, and base32 may be spelled in either case.
+ * CIDv1 in base32: v0 and v1 of the same DAG, in any base, become the same string. The CID is created again, because a
+ * parsed CID prints in its original spelling, and base32 may be spelled in either case.
  */
 export const canonicalCid = (cid: CID): string => CID.createV1(cid.code, cid.multihash).toString(base32)

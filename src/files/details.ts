@@ -1,4 +1,4 @@
-/** The signature and the swaps of a file. Most files have neither, so their absence is not an error. */
+/** The signature and the swaps of a file. Most files have neither, so a missing one is not an error. */
 import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
@@ -25,7 +25,7 @@ export function detailRoutes({ pool, prisma }: { pool: Pool; prisma: PrismaClien
       id: 'getFileDetails',
       tag: 'Files',
       summary: "Get a file's signature and swaps",
-      description: 'Both in one request, which also succeeds for a file that has neither.',
+      description: 'Returns both in one request, which succeeds even for a file without either.',
       scope: 'org:files:read',
       params: z.object({ network, id: pathId }),
       success: { status: 200, description: 'The details.', body: z.object({ data: details }) },

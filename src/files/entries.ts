@@ -13,21 +13,25 @@ import type { Storages } from '../storage/open.ts'
 import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
 import { entryOf } from '../storage/unixfs.ts'
 
-/** Most time for a page: a folder may be made so that it is costly to walk. */
+/** Time limit for a page: a folder may be designed to be costly to walk. */
 const LOOK_MS = 30_000
 const BLOCKS_AT_ONCE = 16
-/** Characters of the names on a page, which ends earlier then: a name may be as large as a block. */
+/** Limit for the characters of names on a page, which then ends early: a name may be as large as a block. */
 const MAX_NAMES = 1_048_576
-/** Characters of a path: of a name 255 bytes, at some depth. */
+/** Maximum characters of a path: names have up to 255 bytes each, at some depth. */
 const MAX_PATH = 4096
 
 const entry = z.object({
   name: z.string().describe('Percent-escaped if it is not UTF-8.'),
   cid: z.string(),
-  type: z.enum(['file', 'directory', 'other']).describe('`other`: a link, or what is no file of UnixFS.'),
+  type: z
+    .enum(['file', 'directory', 'other'])
+    .describe('`other`: a link, or content that is not a UnixFS file.'),
   size: z
     .number()
-    .describe('Bytes of a file; of all else what its folder says, with the overhead of its DAG.'),
+    .describe(
+      'The size of a file in bytes. For other entries, the size stated by the folder, including the overhead of the DAG.',
+    ),
 })
 type Entry = z.output<typeof entry>
 
@@ -46,14 +50,14 @@ export function entryRoutes({
       path: '/v0/files/:network/:id/entries',
       id: 'listEntries',
       tag: 'Files',
-      summary: 'List what is in a folder',
+      summary: 'List the entries of a folder',
       description:
-        'The entries of a file that is a folder, or of a folder within it: by name, unless it is sharded. What swaps put in its place is not looked at.',
+        'The entries of a file that is a folder, or of a folder inside it, sorted by name unless the folder is sharded. Swaps are ignored.',
       scope: 'org:files:read',
       bound: 'downloads',
       params: z.object({ network, id: pathId }),
       query: z.object({
-        path: text(MAX_PATH).default('').describe('A folder within it, as `images/small`.'),
+        path: text(MAX_PATH).default('').describe('A folder inside it, such as `images/small`.'),
         ...paging(50, 200),
       }),
       success: { status: 200, description: 'A page of entries.', body: pageOf('entries', entry) },
@@ -90,14 +94,14 @@ interface Look {
   signal: AbortSignal
 }
 
-/** The token of a page says how many entries are before it. @throws ApiError 400 */
+/** A page token is the number of entries before the page. @throws ApiError 400 */
 function readOffset(token = '0'): number {
   if (/^\d{1,12}$/.test(token)) return Number(token)
   throw badRequest('pageToken: not a token of this API')
 }
 
 /**
- * The folder at a path, whose names may be as `showName` gives them.
+ * The folder at a path, whose names may be in the format of `showName`.
  * @throws ApiError 404 if the path does not exist, 400 if it is not a folder.
  */
 async function findFolder({ storage, signal }: Look, root: CID, path: string): Promise<CID> {
@@ -144,10 +148,10 @@ async function readPage(
   return { entries, hasMore: false }
 }
 
-/** Says of each entry what it is: but for leaves, its block tells. */
+/** Determines the type of each entry: its block tells, except for leaves. */
 async function describe({ storage, signal }: Look, found: DirectoryEntry[]): Promise<Entry[]> {
   const entries: Entry[] = []
-  // A folder may have the same entry under all its names.
+  // A folder may have the same entry under many names.
   const known = new Map<string, Promise<DagEntry>>()
   const one = async ({ name, cid, size }: DirectoryEntry): Promise<Entry> => {
     const listed = { name: showName(name), cid: `${cid}`, size }
@@ -162,7 +166,7 @@ async function describe({ storage, signal }: Look, found: DirectoryEntry[]): Pro
   return entries
 }
 
-/** A folder that was made to mislead is the client's, and no fault of the node. */
+/** A misleading folder is the client's fault, not the node's. */
 const asUnreadable = (error: unknown): unknown =>
   error instanceof StorageError && error.code === 'invalid_object'
     ? badRequest(`path: ${error.message}`)

@@ -1,4 +1,4 @@
-/** Files: content that is pinned. Everything here is read from PostgreSQL; no answer waits for an IPFS node. */
+/** Files: pinned content. Everything here is read from PostgreSQL; no response waits for an IPFS node. */
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
@@ -29,21 +29,21 @@ import { type RemovalServices, removal } from './remove.ts'
 import { type FileRecord, fileRecord } from './uploads/keep.ts'
 import { findUploadedFile } from './uploads/tus-rows.ts'
 
-/** The union passes on what its last option says. */
+/** A union reports the message of its last option. */
 const ID_OR_NULL = 'must be a UUID or null'
 
 const fileQuery = z.object({
   name: text(255)
     .optional()
     .describe(
-      'Part of the name, in any case. One without three letters or digits in a row finds names that begin with it.',
+      'Part of the name, case-insensitive. Without three letters or digits in a row, it matches only the beginning of names.',
     ),
   group: z
     .union([z.literal('null'), z.uuid(ID_OR_NULL).toLowerCase()], ID_OR_NULL)
     .optional()
     .describe('A group id, or `null` for files in no group.'),
   mimeType: text(255).optional(),
-  cid: cid.optional().describe('Only this CID, however it is spelled.'),
+  cid: cid.optional().describe('Only this CID, in any spelling.'),
   cidPending: z
     .enum(['true', 'false'])
     .optional()
@@ -61,7 +61,7 @@ const filePage = z.object({
   }),
 })
 
-/** The year 5138. A number with more digits was meant in milliseconds. */
+/** In the year 5138. A number with more digits was probably meant in milliseconds. */
 const MAX_UNIX_SECONDS = 99_999_999_999
 export const NOT_SECONDS = 'must be a Unix time in seconds'
 
@@ -72,7 +72,7 @@ export const expiresAt = z
   .max(MAX_UNIX_SECONDS, NOT_SECONDS)
   .refine((seconds) => seconds * 1000 > Date.now(), 'must be in the future')
 
-/** `PUT /v3/files/{network}/{id}`: what is absent stays as it is. */
+/** `PUT /v3/files/{network}/{id}`: absent fields stay unchanged. */
 const fileChanges = z
   .object({
     name: optionalName(255)
@@ -82,13 +82,11 @@ const fileChanges = z
       .describe('`null` or empty: no name.'),
     keyvalues: keyvaluesPatch
       .optional()
-      .describe(
-        'Merged by key into the pairs that are there, of which there are 10 at most; `null` removes one.',
-      ),
+      .describe('Merged by key into the existing pairs, 10 at most; `null` removes a pair.'),
     expires_at: expiresAt
       .nullable()
       .optional()
-      .describe('When it is to be deleted, within minutes: a Unix time in seconds. `null`: never.'),
+      .describe('When to delete it, to within minutes: a Unix time in seconds. `null`: never.'),
   })
   .refine(
     (changes) => Object.values(changes).some((value) => value !== undefined),
@@ -97,7 +95,7 @@ const fileChanges = z
   .meta(oneOrMore('name', 'keyvalues', 'expires_at'))
 type FileChanges = z.output<typeof fileChanges>
 
-/** Interval of the look at the index of names: a worker may have made it meanwhile. */
+/** Interval of the check for the name index, which a worker may build at any time. */
 const INDEX_LOOK_MS = 60_000
 
 const TAG = 'Files'
@@ -106,7 +104,7 @@ const MISSING = 'There is no such file'
 const params = z.object({ network, id: pathId })
 const one = z.object({ data: fileRecord })
 
-/** Files of both networks. A pin request is none until it is pinned. */
+/** Files on both networks. A pin request becomes a file once it is pinned. */
 export function fileRoutes(
   services: RemovalServices & { prisma: PrismaClient; searches: Searches },
 ): Route[] {
@@ -167,12 +165,12 @@ export function fileRoutes(
       path: PATH,
       id: 'updateFile',
       tag: TAG,
-      summary: "Change a file's name, metadata or end",
-      description: 'What is left out stays as it is.',
+      summary: "Change a file's name, metadata or expiry",
+      description: 'Omitted fields stay unchanged.',
       scope: 'org:files:write',
       params,
       body: fileChanges,
-      success: { status: 200, description: 'The file as it is now.', body: one },
+      success: { status: 200, description: 'The updated file.', body: one },
       errors: [404],
       async handle({ principal, params, body }) {
         const file = await changeFile(pool, principal.workspaceId, params.network, params.id, body)
@@ -205,7 +203,7 @@ interface FileFilter {
   group?: string | null | undefined
   mimeType?: string | undefined
   canonical?: string | undefined
-  /** Pairs that must all be there, as JSON. */
+  /** Pairs that must all match, as JSON. */
   keyvalues: string | null
   after?: string | undefined
   order: 'ASC' | 'DESC'
@@ -214,8 +212,8 @@ interface FileFilter {
 
 /**
  * Changes a file.
- * @returns the file as it is now; undefined when the workspace has no such file.
- * @throws ApiError 400, and nothing is changed, when it would have too many pairs.
+ * @returns the updated file; undefined if the workspace has no such file.
+ * @throws ApiError 400, without changes, if it would have too many pairs.
  */
 export async function changeFile(
   db: Queryable,
@@ -245,14 +243,14 @@ export async function changeFile(
   return file
 }
 
-/** Files that are looked at, in the order of the list, before the index over names is. */
+/** Files to check in list order before using the index on names. */
 const LOOKED_AT = 1000
 
 /**
- * A page of files by age. Only the filters that are asked for are in the statement: each has its own plan.
- * `removed_at` is NULL in every row; ordering by it as well is ordering by the index of the list.
- * @param nameIndex what names are like, where they are in an index by their parts: it has those of three letters or more.
- *   Shorter ones are looked up among the beginnings of names, which have an index as well.
+ * A page of files by age. The statement contains only the requested filters, so each combination has its own plan.
+ * `removed_at` is NULL in every row; ordering by it too matches the index of the list.
+ * @param nameIndex a sample of names, if the index on parts of names exists: it contains parts of three letters or
+ *   more. Shorter parts are looked up among the beginnings of names, which also have an index.
  */
 export async function listFiles(
   db: Queryable,
@@ -280,8 +278,8 @@ export async function listFiles(
   const has = (part: string) => `name ILIKE ${like(`%${escapeLike(part)}%`)}`
   const list = (condition = '') =>
     read(`SELECT ${FILE_COLUMNS} FROM file WHERE ${others} ${condition} ${page(limit)}`)
-  // The planner cannot know whether a page of these is near, where it would follow the list, or far. So it follows it for
-  // a while; OFFSET 0 keeps the limit from what it thinks of the rest.
+  // The planner cannot know whether the page's rows are near the start of the list, or far. So the query follows the
+  // list for a while first; OFFSET 0 keeps the limit from influencing the plan for the rest.
   const lookUp = (whole: string, lookedUp = whole) =>
     read(
       `WITH looked AS MATERIALIZED (SELECT * FROM file WHERE ${others} ${page(LOOKED_AT)}),
@@ -297,7 +295,7 @@ export async function listFiles(
   const whole = has(name)
   if (!sample || isInManyNames(name, sample)) return list(`AND ${whole}`)
   const words = wordsToLookUp(name, sample).map(has)
-  // An expression is in no index.
+  // No index covers the expression.
   return lookUp(
     whole,
     words.length > 0 ? `${words.join(' AND ')} AND ${whole.replace('name', "name || ''")}` : whole,

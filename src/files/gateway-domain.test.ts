@@ -55,7 +55,7 @@ describe('the gateway of a host', () => {
   it('the host of a gateway may name a CID', () => {
     const host = { domain: 'files', cid: 'bafkqaaa' }
     assert.deepEqual(readGatewayHost('BAFKQAAA.ipfs.files.gateway.example:1', 'gateway.example'), host)
-    // Below a domain that looks like it, a gateway's name is no CID.
+    // Below a domain that looks like a CID's host, a gateway's name is not a CID.
     const bob = readGatewayHost('bob.ipfs.example', 'ipfs.example')
     assert.deepEqual(bob, { domain: 'bob', cid: undefined })
   })

@@ -1,10 +1,10 @@
 /** Names of gateways: one DNS label, to the left of `BERTH_GATEWAY_DOMAIN`. */
 import type { Prisma } from '../db/prisma.ts'
 
-/** RFC 1035; hyphens in the third and fourth place are for names in other scripts, which look like others. */
+/** RFC 1035; hyphens in the third and fourth place are for names in other scripts, which may look like other names. */
 const LABEL = /^(?!..--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
 const BRAND = 'berth'
-/** Hosts that a service has of its own. The migration 0004 has the same list. */
+/** Host names that services use themselves. Migration 0004 has the same list. */
 const RESERVED = new Set([
   'admin',
   'agents',
@@ -20,7 +20,7 @@ const RESERVED = new Set([
   'www',
 ])
 
-/** Why a name cannot be a gateway's; undefined when it can. @param domain in lower case. */
+/** Why a name cannot be a gateway's; undefined if it can. @param domain in lower case. */
 export function domainFault(domain: string): string | undefined {
   if (!LABEL.test(domain)) return 'must be 3 to 63 letters, digits and hyphens, with no hyphen at an end'
   if (domain.includes(BRAND)) return `must not contain "${BRAND}"`
@@ -31,14 +31,14 @@ export function domainFault(domain: string): string | undefined {
 /** Characters of the longest label of DNS. */
 export const LABEL_LENGTH = 63
 
-/** A CID in the one spelling that a host name, which has no case, can have: version 1 in base32. */
+/** A CID in the only spelling that a case-insensitive host name can have: version 1 in base32. */
 const HOST = /^(?:(b[a-z2-7]+)\.ipfs\.)?([^.]+)$/
 
 /** The gateway and the CID that a host below `BERTH_GATEWAY_DOMAIN` names. */
 export interface GatewayHost {
   /** The gateway's name. */
   domain: string
-  /** At `<cid>.ipfs.<gateway's host>`; it need not be a valid one, and may be longer than a label of DNS. */
+  /** The CID at `<cid>.ipfs.<gateway's host>`; it may be invalid, and longer than a DNS label. */
   cid: string | undefined
 }
 
@@ -56,12 +56,12 @@ export function readGatewayHost(host: string, gatewayDomain: string): GatewayHos
   return LABEL.test(domain) ? { domain, cid } : undefined
 }
 
-/** Shorter than a label may be: long enough for a name, and looks like one. */
+/** Shorter than a label's limit: long enough for a name, and still looks like one. */
 const MAX_NAME = 50
 
 /**
- * The gateway that every workspace has from its creation, named after it where that makes a name that is free.
- * The migration 0004 does the same for workspaces that were there before.
+ * Creates the gateway that every workspace has from the start, named after the workspace if the name is valid and free.
+ * Migration 0004 does the same for earlier workspaces.
  * @param tx the transaction that creates the workspace.
  */
 export async function createDefaultGateway(
@@ -73,7 +73,7 @@ export async function createDefaultGateway(
   const numbered = `gateway-${workspace.id.slice(-12)}`
   for (const domain of [named, numbered]) {
     if (domainFault(domain)) continue
-    // A name that is taken is skipped: an error would end the transaction.
+    // A taken name is skipped: an error would end the transaction.
     const { count } = await tx.gateway.createMany({
       data: { workspaceId: workspace.id, domain },
       skipDuplicates: true,

@@ -1,6 +1,6 @@
 /**
- * By hand: every request to an agent needs its row with its newest snapshot, which Prisma reads in two statements; locks;
- * and a condition on a hash of the token, which Prisma cannot say.
+ * Hand-written SQL: every request to an agent needs its row with its newest snapshot, which Prisma reads in two
+ * statements. Other reasons are locks, and a condition on a hash of the token, which Prisma cannot express.
  */
 import { Agent } from '../generated/columns.ts'
 import { PLAN, type Plan } from './plan.ts'
@@ -8,18 +8,18 @@ import { columnOf, isoMillis, narrow, type Row, statement } from './statement.ts
 
 const { syncedAt, deletedAt, purgedAt, fileManifest, manifest, ...OWN } = Agent
 
-/** A skill that the agent does not have as its row says. */
+/** A skill whose state in the agent differs from its row. */
 export interface SkillProblem {
   name: string
   /**
-   * `conflict`: the agent has a folder that would be lost; `content`: it is not all here, or cannot be written;
-   * `away`: the IPFS node.
+   * `conflict`: the agent has a folder that would be lost; `content`: the content is incomplete here, or cannot be
+   * written; `away`: the IPFS node is unavailable.
    */
   code: 'conflict' | 'content' | 'away' | 'disk_full'
   message: string
 }
 
-/** An agent that is not deleted, without what few read. Times are ISO 8601 with milliseconds, UTC. */
+/** An agent that is not deleted, without rarely read fields. Times are ISO 8601 with milliseconds, UTC. */
 const AGENT = {
   ...OWN,
   status: narrow<'starting' | 'running' | 'not_running'>('text'),
@@ -28,7 +28,7 @@ const AGENT = {
   scripts: narrow<Record<string, unknown>>('jsonb'),
   createdAt: 'text',
   updatedAt: 'text',
-  /** When its workspace was last found the same as, or became, its newest snapshot; null before the first. */
+  /** When its workspace was last found equal to its newest snapshot, or was saved as one; null before the first. */
   lastSync: 'text?',
   /** The agent's newest snapshot, and since when it is the newest. */
   snapshotCid: 'text?',
@@ -47,7 +47,7 @@ const EXPRESSIONS: { [column in keyof typeof AGENT]?: string } = {
   updatedAt: isoMillis('agent.updated_at'),
 }
 
-/** The columns of an {@link AgentRow}, of a table or alias named `agent`. */
+/** The columns of an {@link AgentRow}, for a table or alias named `agent`. */
 export const AGENT_COLUMNS = (Object.keys(AGENT) as (keyof typeof AGENT)[])
   .map((name) => `${EXPRESSIONS[name] ?? `agent.${columnOf(name)}`} AS "${name}"`)
   .join(', ')
@@ -67,7 +67,7 @@ export const findByRowId = statement({
   text: `SELECT ${AGENT_COLUMNS} FROM agent WHERE agent.id = $1 AND deleted_at IS NULL`,
 })
 
-/** The agents of a workspace (`$1`), the oldest first: `$3` of those younger than `$2`. */
+/** The agents of a workspace (`$1`), oldest first: `$3` of those younger than `$2`. */
 export const listAgentRows = statement({
   name: 'agent-list',
   parameters: ['uuid', 'uuid?', 'int8'],
@@ -77,10 +77,13 @@ export const listAgentRows = statement({
     ORDER BY workspace_id, id LIMIT $3`,
 })
 
-/** A worker reads every few seconds what agents use: what is older than this is of one that does not answer. */
+/** A worker reads every few seconds what agents use; an older reading belongs to an agent that does not respond. */
 const USAGE_SECONDS = 60
 
-/** The latest use of the running agents of a workspace (`$1`), oldest agent first: `$3` of the agents younger than `$2`. */
+/**
+ * The latest usage of the running agents of a workspace (`$1`), oldest agent first: `$3` of the agents younger than
+ * `$2`.
+ */
 export const listAgentUsage = statement({
   name: 'agent-usage',
   parameters: ['uuid', 'uuid?', 'int8'],
@@ -93,7 +96,9 @@ export const listAgentUsage = statement({
     ORDER BY workspace_id, id LIMIT $3`,
 })
 
-/** No row where it was deleted. Rows that refer to the agent can be written meanwhile. */
+/**
+ * Returns no row if the agent was deleted. Rows that refer to the agent can still be written while the lock is held.
+ */
 export const lockAgentRow = statement({
   name: 'agent-lock',
   parameters: ['uuid'],
@@ -101,7 +106,7 @@ export const lockAgentRow = statement({
   text: 'SELECT id FROM agent WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE',
 })
 
-/** {@link lockAgentRow} also against rows that refer to the agent. */
+/** Like {@link lockAgentRow}, but also blocks rows that refer to the agent. */
 export const lockAgentToDelete = statement({
   name: 'agent-lock-delete',
   parameters: ['uuid'],
@@ -109,7 +114,7 @@ export const lockAgentToDelete = statement({
   text: 'SELECT id FROM agent WHERE id = $1 AND deleted_at IS NULL FOR UPDATE',
 })
 
-/** The fingerprint of the gateway token of the row `agent` that platform tokens carry. */
+/** The fingerprint of the gateway token of the row `agent`, which platform tokens carry. */
 const TOKEN_FINGERPRINT = `left(encode(sha256(agent.gateway_token::bytea), 'hex'), 16)`
 
 const PRINCIPAL = {
@@ -139,13 +144,16 @@ export const findByTokenFingerprint = statement({
   text: `${SELECT_PRINCIPAL} AND agent.agent_id = $1 AND ${TOKEN_FINGERPRINT} = $2`,
 })
 
-/** The columns of a row of `domain` on which open calls depend, as one text. */
+/** The columns of a `domain` row that open calls depend on, as one text. */
 export const DOMAIN_FINGERPRINT = `domain.id || ':' || domain.target_port || ':' || domain.protected::text`
-/** The same of a row of `agent_route`. */
+/** The same for an `agent_route` row. */
 export const ROUTE_FINGERPRINT = `agent_route.agent_id || agent_route.path_prefix || ':' || agent_route.port || ':' ||
   agent_route.protected::text`
 
-/** The fingerprints of all that calls are open by, read by every process every few seconds: of keys (`$1`), of agents (`$2`), and of the domains and routes of agents (`$3`). */
+/**
+ * The fingerprints of everything that open calls depend on: of keys (`$1`), of agents (`$2`), and of agents' domains
+ * and routes (`$3`). Every process reads them every few seconds.
+ */
 export const readFingerprints = statement({
   name: 'open-calls',
   parameters: ['uuid[]', 'text[]', 'text[]'],

@@ -1,16 +1,16 @@
 /**
- * Counts of requests that gateways served. By hand: rows are added to many at once, and summed up by a column that the
- * request names.
+ * Counts of requests that gateways served. Hand-written SQL, because it adds to many rows at once, and sums by a column
+ * that the request names.
  */
 import { narrow, statement } from './statement.ts'
 
-/** Stands for what a day of a gateway has no room for, in each of the columns of text. */
+/** Stands for values beyond a gateway's daily limit, in each of the text columns. */
 export const OTHER = '(other)'
 
 /**
- * Adds counts, `$1`, a JSON array of rows. A gateway that is gone has none. Of each day of a gateway at most `$2` rows are
- * made; what is new beyond them is added to the row of {@link OTHER}. Rows are written in one order, so that processes which
- * write the same ones wait for each other and do not end in a deadlock.
+ * Adds counts, `$1`, a JSON array of rows. A deleted gateway gets none. For each day of a gateway, at most `$2` rows
+ * are created; new values beyond them are added to the row of {@link OTHER}. Rows are written in a fixed order, so that
+ * processes that write the same rows wait for each other instead of ending in a deadlock.
  */
 export const addRequestCounts = statement({
   name: 'analytics-add',
@@ -43,7 +43,10 @@ export const addRequestCounts = statement({
     DO UPDATE SET requests = total.requests + excluded.requests, bytes = total.bytes + excluded.bytes`,
 })
 
-/** The counts of the gateway `$1` from the day `$2` to the day `$3`, both included, by what the others say where they do. */
+/**
+ * The counts of the gateway `$1` from the day `$2` to the day `$3`, both inclusive, filtered by the other parameters
+ * that are not null.
+ */
 const SELECTED = `FROM gateway_request_count
   WHERE gateway_id = $1 AND day BETWEEN $2::text::date AND $3::text::date
     AND ($4::text IS NULL OR cid = $4) AND ($5::text IS NULL OR file_name = $5)
@@ -51,7 +54,7 @@ const SELECTED = `FROM gateway_request_count
     AND ($8::int IS NULL OR status = $8)`
 const SELECTION = ['uuid', 'text', 'text', 'text?', 'text?', 'text?', 'text?', 'int4?'] as const
 
-/** Totals by a column, `$9`, whose text is not empty. @see readPeriods for `$10` to `$12`. */
+/** Totals by a column, `$9`, for non-empty values. @see readPeriods for `$10` to `$12`. */
 export const readTop = statement({
   name: 'analytics-top',
   parameters: [...SELECTION, 'text', 'bool', 'bool', 'int8'],
@@ -65,8 +68,8 @@ export const readTop = statement({
 })
 
 /**
- * Totals by days, or weeks from Monday on (`$9`), of those that have any, with the totals of all of them in each row.
- * `$10` sorts by `time`, `requests` or `bandwidth`, `$11` the lowest first; at most `$12`.
+ * Totals by day or by week from Monday (`$9`), for periods that have any, with the overall totals in each row. `$10`
+ * sorts by `time`, `requests` or `bandwidth`, `$11` sorts ascending; at most `$12` rows.
  */
 export const readPeriods = statement({
   name: 'analytics-periods',
@@ -87,7 +90,7 @@ export const readPeriods = statement({
     LIMIT $12`,
 })
 
-/** Forgets at most `$1` counts of days that are more than `$2` days past. */
+/** Deletes at most `$1` counts of days more than `$2` days ago. */
 export const forgetRequestCounts = statement({
   name: 'analytics-forget',
   parameters: ['int8', 'int4'],

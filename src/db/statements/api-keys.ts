@@ -13,7 +13,10 @@ const COLUMNS = {
   plan: narrow<Plan>('json'),
 } as const
 
-/** A key that is not revoked, with the role of its user and the plan of now. By hand: every request may need it. */
+/**
+ * A key that is not revoked, with its user's role and the current plan. Hand-written SQL, because every request may
+ * need it.
+ */
 export const findApiKey = statement({
   name: 'api-key-find',
   parameters: ['uuid', 'uuid'],
@@ -30,8 +33,9 @@ export const findApiKey = statement({
 })
 
 /**
- * The same of a session, by the id in its cookie and the hash of its secret (`$2`, hexadecimal), unless it was not used for `$3` seconds. Its scopes
- * are those of its user's role as that is now. By hand: every request of the dashboard needs it.
+ * The same for a session, by the id in its cookie and the hash of its secret (`$2`, hexadecimal), unless it was unused
+ * for `$3` seconds. Its scopes are those of its user's current role. Hand-written SQL, because every dashboard request
+ * needs it.
  */
 export const findSession = statement({
   name: 'session-find',
@@ -53,8 +57,8 @@ export const findSession = statement({
 })
 
 /**
- * Notes when keys were used, at most once a minute each. By hand: a key that another process notes just now is passed over,
- * so that nobody waits.
+ * Records when keys were used, at most once a minute each. Hand-written SQL: a key that another process is recording
+ * right now is skipped, so that nobody waits.
  */
 export const noteKeyUses = statement({
   name: 'api-key-note-uses',
@@ -66,7 +70,7 @@ export const noteKeyUses = statement({
       FOR NO KEY UPDATE SKIP LOCKED)`,
 })
 
-/** Counts a use of a key that has some left. By hand: every request with such a key needs it. */
+/** Counts a use of a key that has uses left. Hand-written SQL, because every request with such a key needs it. */
 export const countKeyUse = statement({
   name: 'api-key-use',
   parameters: ['uuid'],

@@ -1,10 +1,13 @@
-/** The audit. By hand: a statement writes the entries of many requests, and every request that writes waits for one. */
+/**
+ * The audit. Hand-written SQL: one statement writes the entries of many requests, and every request that changes
+ * something waits for one.
+ */
 import { uuidv7 } from 'uuidv7'
 import { inPartition, timeOfUuid } from '../partitions.ts'
 import type { Pool } from '../pool.ts'
 import { isoMillis, narrow, statement } from './statement.ts'
 
-/** The credential of a caller: `link` is a signed URL, a login link, an invitation, or the address of a resumable upload. */
+/** The caller's credential: `link` is a signed URL, a login link, an invitation, or the URL of a resumable upload. */
 type Via = 'key' | 'session' | 'gateway' | 'platform' | 'link' | 'nobody' | 'terminal'
 
 export interface AuditCaller {
@@ -12,14 +15,14 @@ export interface AuditCaller {
   workspaceId: string | null
   userId: string | null
   keyId: string | null
-  /** The agent whose token it was, by the id in its paths. */
+  /** The agent that the token belongs to, by the id in its paths. */
   agentId: string | null
 }
 
-/** The error code of an entry of which it is not known how it ended: it is under way, or its process died. */
+/** The error code of an entry with an unknown outcome: the action is in progress, or its process died. */
 export const UNKNOWN = 'unknown'
 
-/** An entry, as the table has it. */
+/** An entry, as stored in the table. */
 export interface AuditEntry extends AuditCaller {
   action: string
   method: string | null
@@ -27,7 +30,7 @@ export interface AuditEntry extends AuditCaller {
   route: string | null
   resource: string
   status: number | null
-  /** Null where it was done; {@link UNKNOWN} until that is known. */
+  /** Null if the action succeeded; {@link UNKNOWN} until the outcome is known. */
   errorCode: string | null
   requestId: string | null
   address: string | null
@@ -36,13 +39,13 @@ export interface AuditEntry extends AuditCaller {
 
 export type AuditRow = AuditEntry & { id: string; createdAt: string }
 
-/** An entry of now. */
+/** An entry with the current time. */
 export function auditRow(entry: AuditEntry): AuditRow {
   const id = uuidv7()
   return { ...entry, id, createdAt: timeOfUuid(id).toISOString() }
 }
 
-/** The columns, in the order of a packed entry, with the fields that they have. */
+/** The columns and their fields, in the order of a packed entry. */
 const COLUMNS: [column: string, type: string, field: keyof AuditRow][] = [
   ['id', 'uuid', 'id'],
   ['created_at', 'timestamptz', 'createdAt'],
@@ -62,22 +65,22 @@ const COLUMNS: [column: string, type: string, field: keyof AuditRow][] = [
   ['user_agent', 'text', 'userAgent'],
 ]
 
-/** An entry for {@link insertAudit}: reading a field of JSON by its name costs a statement twice as much. */
+/** An entry for {@link insertAudit}: reading JSON fields by name would double the cost of a statement. */
 export type PackedEntry = (string | number | null)[]
 
 export const packEntry = (row: AuditRow): PackedEntry => COLUMNS.map(([, , field]) => row[field])
 
 /**
- * The INSERT of entries, for a statement that changes something and writes them as well.
- * @param from the rest of the query, from FROM on, where `entry` is a packed one, as `text[]`.
+ * The INSERT of entries, for a statement that also changes something else.
+ * @param from the rest of the query, starting with FROM, where `entry` is a packed entry, as `text[]`.
  */
 export const insertAudit = (from: string): string => `
   INSERT INTO audit (${COLUMNS.map(([column]) => column).join(', ')})
   SELECT ${COLUMNS.map(([, type], at) => `entry[${at + 1}]${type === 'text' ? '' : `::${type}`}`).join(', ')} ${from}`
 
 /**
- * Writes entries, `$1`, a JSON array of `{entry}`, none of them twice. An entry that is there and says `unknown` is completed; any
- * other one that is there, as after an answer that got lost, stays.
+ * Writes entries, `$1`, a JSON array of `{entry}` without duplicates. An existing entry that is still `unknown` is
+ * completed. Any other existing entry, as after a lost response, stays unchanged.
  */
 const writePacked = statement({
   name: 'audit-write',
@@ -90,13 +93,16 @@ const writePacked = statement({
     WHERE audit.error_code = '${UNKNOWN}' AND excluded.error_code IS DISTINCT FROM '${UNKNOWN}'`,
 })
 
-/** Writes entries, by one statement. */
+/** Writes entries in one statement. */
 export const writeAudit = async (db: Pool, rows: AuditRow[]): Promise<void> => {
   const packed = JSON.stringify(rows.map((row) => ({ entry: packEntry(row) })))
   await inPartition(db, () => writePacked.run(db, packed))
 }
 
-/** Entries that fit, the newest first: those from the id `$2` on and before `$3`. @param condition which workspaces', by `$1`. */
+/**
+ * Matching entries, newest first, from the id `$2` (inclusive) to `$3` (exclusive). @param condition selects workspaces
+ * by `$1`.
+ */
 const readEntries = (name: string, condition: string) =>
   statement({
     name,

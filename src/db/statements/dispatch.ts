@@ -1,33 +1,36 @@
-/** Handing operations over to the queue. By hand: each is one step, by the clock of the database, over many rows at once. */
+/**
+ * Hands operations over to the queue. Hand-written SQL, because each statement is one step over many rows at once, by
+ * the clock of the database.
+ */
 import { statement } from './statement.ts'
 
-/** The workspace of each operation of a queue that runs or is dispatched. */
+/** The workspace of each operation of a queue that is running or dispatched. */
 const underWay = (queue: string) =>
   `SELECT workspace_id FROM operation WHERE queue = ${queue} AND state = 'running'
    UNION ALL SELECT workspace_id FROM operation WHERE queue = ${queue} AND state = 'queued' AND dispatched_at IS NOT NULL`
 
-/** How many operations of a queue may be dispatched: free slots of workers, and so many ahead. */
+/** How many operations of a queue may be dispatched: the free slots of workers, plus `ahead`. */
 const room = (queue: string, ahead: string, rowsUnderWay: string) => `greatest(0, ${ahead}::int
   + (SELECT coalesce(sum((concurrency->>${queue})::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
   - (SELECT count(*) FROM ${rowsUnderWay}))::int`
 
 /**
- * The work of the dispatcher in each of the queues `$1`, read at once: after `$2` ms a dispatch counts as unclaimed, and
- * `$3` operations are dispatched ahead. Each answer is the first entry of an index, but for the counts of running and
- * dispatched operations, which the workers bound.
+ * The dispatcher's pending work in each of the queues `$1`, read at once. After `$2` ms a dispatch counts as unclaimed,
+ * and `$3` operations are dispatched ahead. Each result is the first entry of an index, except for the counts of
+ * running and dispatched operations, which the number of workers bounds.
  */
 export const surveyQueues = statement({
   name: 'operation-survey',
   parameters: ['text[]', 'float8', 'int4'],
   columns: {
     queue: 'text',
-    /** A lease has run out. */
+    /** A lease has expired. */
     expired: 'bool',
     /** A dispatch was not claimed. */
     unclaimed: 'bool',
-    /** Operations wait to be dispatched, some of them perhaps until later. */
+    /** Operations wait to be dispatched, some perhaps not before a later time. */
     waiting: 'bool',
-    /** How many may be. */
+    /** How many may be dispatched. */
     room: 'int4',
   },
   text: `SELECT queue,
@@ -39,7 +42,7 @@ export const surveyQueues = statement({
     FROM unnest($1::text[]) AS q (queue)`,
 })
 
-/** Puts back in line whatever a dead worker left behind, before all that wait. */
+/** Requeues operations of dead workers, ahead of all others that wait. */
 export const releaseExpired = statement({
   name: 'operation-release-expired',
   parameters: [],
@@ -49,7 +52,7 @@ export const releaseExpired = statement({
     WHERE state = 'running' AND lease_until < now() RETURNING id`,
 })
 
-/** At most `$3` operations of the queue `$1` that were dispatched `$2` ms ago, and not claimed. */
+/** At most `$3` operations of the queue `$1` that were dispatched `$2` ms ago and not claimed. */
 export const readUnclaimed = statement({
   name: 'operation-unclaimed',
   parameters: ['text', 'float8', 'int8'],
@@ -60,9 +63,9 @@ export const readUnclaimed = statement({
 })
 
 /**
- * Notes which of these operations, after so many dispatches, the queue still has. They go to the end of the line of
- * look-ups, the others are dispatched again. An operation that was claimed or dispatched since is left alone: its job is gone
- * because it has been used.
+ * Records which of these operations, after so many dispatches, are still in the queue. They go to the end of the line
+ * for look-ups; the others are dispatched again. An operation that was claimed or dispatched since then stays
+ * unchanged: its job is gone because it was used.
  */
 export const noteLookups = statement({
   name: 'operation-note-lookups',
@@ -76,11 +79,11 @@ export const noteLookups = statement({
 })
 
 /**
- * Dispatches operations of one queue ($1 queue, $2 how many ahead of the free slots, $3 limit of started
- * operations a workspace or NULL). The workspaces that have something ready are found by skipping through
- * the index, and each gives at most as many rows as there is room: a backlog of any length costs the same.
- * That needs "IS FALSE", which an index on the expression serves (the planner turns "= false" into
- * "attempts <= 0"), and the ids as an array, which no plan can join with the whole backlog.
+ * Dispatches operations of one queue ($1: queue; $2: how many beyond the free slots; $3: limit of started operations
+ * per workspace, or NULL). It finds workspaces with ready operations by skipping through the index, and each workspace
+ * contributes at most as many rows as there is room, so the cost does not depend on the backlog. That requires "IS
+ * FALSE", which an index on the expression serves (the planner turns "= false" into "attempts <= 0"), and the ids as an
+ * array, which no plan can join with the whole backlog.
  */
 export const dispatchOperations = statement({
   name: 'operation-dispatch',
@@ -91,7 +94,7 @@ export const dispatchOperations = statement({
     workspaceId: 'uuid',
     /** The operation has failed an attempt. */
     retry: 'bool',
-    /** Operations of the workspace that were dispatched or running before. */
+    /** Operations of the workspace that were already dispatched or running. */
     underWay: 'int4',
   },
   text: `WITH RECURSIVE under_way AS (${underWay('$1')}), room AS (

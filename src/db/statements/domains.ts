@@ -1,7 +1,10 @@
-/** Domains of agents and gateways, and the names that are served. By hand: a worker's loop takes rows that nobody else has, and both go by the clock of the database. */
+/**
+ * Domains of agents and gateways, and the names that are served. Hand-written SQL: a worker's loop claims rows that no
+ * other process has, and both use the clock of the database.
+ */
 import { statement } from './statement.ts'
 
-/** Writes that a domain (`$1`) is verified, and tells it where it is one of an agent (`$2`). */
+/** Marks a domain (`$1`) as verified, and notifies processes if it belongs to an agent (`$2`). */
 export const verifyDomainRow = statement({
   name: 'domain-verify',
   parameters: ['uuid', 'text?'],
@@ -15,8 +18,8 @@ export const verifyDomainRow = statement({
 })
 
 /**
- * Takes at most `$1` domains that are due for another look: a minute after the last one at first, later more and more
- * rarely, and not at all any more when a domain is two weeks old. Two processes never take the same.
+ * Claims at most `$1` domains that are due for another check: at first a minute after the previous check, then
+ * less and less often, and never once a domain is two weeks old. Two processes never claim the same domain.
  */
 export const takeDueDomains = statement({
   name: 'domain-take-due',
@@ -32,7 +35,7 @@ export const takeDueDomains = statement({
       workspace_id AS "workspaceId", custom_domain AS "customDomain"`,
 })
 
-/** Writes that the domain `$1`, which is pending, was proven by another one. It is told once. */
+/** Records that someone else proved the pending domain `$1`. It is reported once. */
 export const noteTakenDomain = statement({
   name: 'domain-taken',
   parameters: ['uuid'],
@@ -40,7 +43,7 @@ export const noteTakenDomain = statement({
   text: `UPDATE domain SET failure = 'taken' WHERE id = $1 AND status = 'pending_ownership' AND failure IS NULL`,
 })
 
-/** Gives up at most `$1` domains that nobody has proven in two weeks: {@link takeDueDomains} does not look at them any more. */
+/** Expires at most `$1` domains that nobody proved within two weeks: {@link takeDueDomains} no longer checks them. */
 export const giveUpDomains = statement({
   name: 'domain-give-up',
   parameters: ['int8'],
@@ -51,7 +54,8 @@ export const giveUpDomains = statement({
         AND created_at <= now() - interval '14 days' LIMIT $1 FOR UPDATE SKIP LOCKED)`,
 })
 
-// Each of these finds a row where a name is served: a TLS handshake waits for the answer, and one query of an index gives it.
+// Each of these finds a row if a name is served. A TLS handshake waits for the result, so it takes a single index
+// query.
 
 export const findGatewayName = statement({
   name: 'tls-gateway',
@@ -60,7 +64,10 @@ export const findGatewayName = statement({
   text: 'SELECT FROM gateway WHERE domain = $1',
 })
 
-/** Names of content as its gateway finds it: of what the workspace keeps, and of swaps where the gateway has them. */
+/**
+ * Names of content, resolved as by its gateway: content that the workspace keeps, and swaps if the gateway has them
+ * enabled.
+ */
 export const findContentName = statement({
   name: 'tls-content',
   parameters: ['text', 'text'],

@@ -1,6 +1,6 @@
 /**
- * Events. By hand: one statement gives ids and publishes, answers carry ids beyond what a number of JavaScript may hold, and
- * the bounds of partitions are in PostgreSQL's catalogue alone.
+ * Events. Hand-written SQL: one statement assigns ids and publishes, ids exceed the range of JavaScript numbers, and
+ * the bounds of partitions are only in PostgreSQL's catalogue.
  */
 import { narrow, type Row, statement } from './statement.ts'
 
@@ -27,7 +27,7 @@ export const isEventPending = statement({
   text: 'SELECT EXISTS (SELECT FROM event_pending) AS "isPending"',
 })
 
-/** Notes that an upload of the workspace `$1` was refused, for what its plan lets it keep. */
+/** Records that an upload of the workspace `$1` was rejected because of its plan's storage limit. */
 export const noteQuotaReached = statement({
   name: 'event-quota',
   parameters: ['uuid'],
@@ -37,8 +37,8 @@ export const noteQuotaReached = statement({
 })
 
 /**
- * Notes that the disk `$1` is low, in state `$2` and with the data `$3`, in each workspace that an admin of the instance owns:
- * not where the same was said within a day.
+ * Records that the disk `$1` is low, in state `$2` and with the data `$3`, in each workspace that an admin of the
+ * instance owns, unless the same was recorded within a day.
  */
 export const noteLowDisk = statement({
   name: 'event-low-disk',
@@ -56,8 +56,9 @@ export const noteLowDisk = statement({
 })
 
 /**
- * Publishes at most `$1` pending events in the order in which they were written, and tells every process. Under the lock
- * `events`, until the transaction ends: ids are visible in their order. A clock that goes back does not bring them back.
+ * Publishes at most `$1` pending events in the order in which they were written, and notifies every process. The caller
+ * holds the lock `events` until the transaction ends, so ids become visible in order. Ids increase even if the clock
+ * goes back.
  */
 export const publishEvents = statement({
   name: 'event-publish',
@@ -77,17 +78,17 @@ export const publishEvents = statement({
     SELECT ${EVENT} FROM published WHERE (SELECT count(*) FROM told) = 1 ORDER BY published.id`,
 })
 
-/** The partitions of events, the oldest first, and which ids they have. */
+/** The partitions of events, oldest first, with their ranges of ids. */
 export const readEventPartitions = statement({
   name: 'event-partitions',
   parameters: [],
   columns: {
     name: 'text',
-    /** The first id that it may have. */
+    /** The first id in its range. */
     lower: 'text',
-    /** The first one behind. */
+    /** The first id after its range. */
     upper: 'text',
-    /** The partition is being detached, or was when the process that did it was killed. */
+    /** The partition is being detached, or was when the detaching process was killed. */
     isLeaving: 'bool',
   },
   text: `SELECT name, bound[1] AS lower, bound[2] AS upper, "isLeaving" FROM (
@@ -97,7 +98,7 @@ export const readEventPartitions = statement({
     ORDER BY bound[1]::bigint`,
 })
 
-/** At most `$2` events of all workspaces behind the id `$1`. */
+/** At most `$2` events of all workspaces after the id `$1`. */
 export const readNewEvents = statement({
   name: 'event-new',
   parameters: ['text', 'int8'],
@@ -105,7 +106,7 @@ export const readNewEvents = statement({
   text: `SELECT ${EVENT} FROM event WHERE id > $1::text::bigint ORDER BY event.id LIMIT $2`,
 })
 
-/** At most `$3` events of the workspace `$1` behind the id `$2`. */
+/** At most `$3` events of the workspace `$1` after the id `$2`. */
 export const readEvents = statement({
   name: 'event-read',
   parameters: ['uuid', 'text', 'int8'],
@@ -113,7 +114,10 @@ export const readEvents = statement({
   text: `SELECT ${EVENT} FROM event WHERE workspace_id = $1 AND id > $2::text::bigint ORDER BY event.id LIMIT $3`,
 })
 
-/** The first id from which events are here, and the last one that was given; the one before `first` where there is none. */
+/**
+ * `first`: the first id from which events are available; `last`: the last assigned id, or the id before `first` if
+ * there is no event.
+ */
 export const readEventSpan = statement({
   name: 'event-span',
   parameters: [],

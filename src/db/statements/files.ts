@@ -1,12 +1,12 @@
 /**
- * Files. By hand: answers show times with microseconds, which Prisma cuts, and the rest is one statement each, where a
- * model would take a transaction.
+ * Files. Hand-written SQL: responses show times with microseconds, which Prisma truncates, and each of the others is
+ * one statement where a model would need a transaction.
  */
 import { isoTime, narrow, statement } from './statement.ts'
 
 export const FILE_COLUMNS = `id, name, cid, size::float8 AS size, number_of_files, mime_type, keyvalues, group_id,
   ${isoTime('created_at')} AS created_at, extract(epoch FROM expires_at)::float8 AS expires_at`
-/** Columns of a file that is pinned. */
+/** Columns of a pinned file. */
 const columns = {
   id: 'uuid',
   name: 'text?',
@@ -20,7 +20,7 @@ const columns = {
   expires_at: 'float8?',
 } as const
 
-/** JSON in the text that was given. */
+/** JSON, passed through as text. */
 const json = narrow<string>('jsonb')
 const IS_FILE = `status = 'pinned' AND removed_at IS NULL`
 
@@ -31,12 +31,12 @@ export const findFile = statement({
   text: `SELECT ${FILE_COLUMNS} FROM file WHERE id = $1 AND workspace_id = $2 AND network = $3 AND ${IS_FILE}`,
 })
 
-/** The file's pairs after a change: what $6 has is set, the keys in $7 are removed. */
+/** The file's pairs after a change: pairs in $6 are set, keys in $7 are removed. */
 const MERGED = `(keyvalues || $6::jsonb) - $7::text[]`
 
 /**
- * Changes a file, where it has `$10` pairs at most afterwards. It merges what the row has at that moment, so that no change
- * of another client to other keys is lost.
+ * Changes a file if it then has at most `$10` pairs. It merges with the row's current pairs, so that concurrent changes
+ * to other keys are not lost.
  */
 export const updateFile = statement({
   name: 'file-update',
@@ -51,7 +51,7 @@ export const updateFile = statement({
     RETURNING ${FILE_COLUMNS}`,
 })
 
-/** The oldest file with some content that does not end before `$4`. */
+/** The oldest file with the given content that does not expire before `$4`. */
 export const findDuplicate = statement({
   name: 'file-duplicate',
   parameters: ['uuid', 'text', 'text', 'timestamptz?'],
@@ -67,7 +67,7 @@ export const updateType = statement({
   text: `UPDATE file SET mime_type = $2 WHERE id = $1 RETURNING ${FILE_COLUMNS}`,
 })
 
-/** A file of content that is in the store. */
+/** Inserts a file whose content is already stored. */
 export const insertFile = statement({
   name: 'file-insert',
   parameters: [
@@ -92,11 +92,11 @@ export const insertFile = statement({
     RETURNING ${FILE_COLUMNS}`,
 })
 
-/** A file keeps its CID while it is pinned, or may become so. */
+/** A file keeps its CID while it is pinned, or may still become pinned. */
 export const KEEPS = `removed_at IS NULL
   AND status IN ('prechecking', 'backfilled', 'searching', 'retrieving', 'pinned')`
 
-/** True for a CID that any file of any workspace (but `$3`), snapshot, skill or template keeps. */
+/** True if any file of any workspace (except `$3`), snapshot, skill or template keeps the CID. */
 export const findKeeper = statement({
   name: 'file-keeper',
   parameters: ['text', 'text', 'uuid?'],
@@ -106,12 +106,12 @@ export const findKeeper = statement({
     UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2) AS kept`,
 })
 
-/** Agents of a workspace that are counted: a count at this value says that there are so many or more. */
+/** Limit for counting a workspace's agents: this value means that many or more. */
 export const AGENT_COUNT_LIMIT = 1000
 
 /**
- * The files and bytes that workspaces keep on both networks (the sum, and changes that are not yet in it: migration 0023),
- * and their agents.
+ * The files and bytes that workspaces keep on both networks (the sum, plus changes not yet in it: migration 0023), and
+ * their agents.
  */
 export const readUsages = statement({
   name: 'usages',
@@ -134,10 +134,10 @@ export const readUsage = statement({
       UNION ALL SELECT files, bytes FROM stored_content_change WHERE workspace_id = $1) stored`,
 })
 
-/** Changes that one statement adds up: a restore has as many as it has files, and a statement its time. */
+/** Changes that one statement adds up: a restore produces as many as it has files, and a statement has a time limit. */
 const CHANGES = 100_000
 
-/** Adds changes up, or leaves them beside the sum, never both or neither: in one statement. */
+/** Adds changes to the sum in one statement, so that a change is never counted twice or lost. */
 const addUp = (sum: string, key: string) => `WITH gone AS (
       DELETE FROM ${sum}_change WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${sum}_change LIMIT ${CHANGES}))
       RETURNING ${key}, files, bytes)
@@ -146,7 +146,7 @@ const addUp = (sum: string, key: string) => `WITH gone AS (
     ON CONFLICT (${key}) DO UPDATE
     SET files = ${sum}.files + EXCLUDED.files, bytes = ${sum}.bytes + EXCLUDED.bytes`
 
-/** Adds up what has changed of the files that are kept on each network (migration 0012). */
+/** Adds up the changes of files that are kept on each network (migration 0012). */
 export const sumKeptContent = statement({
   name: 'kept-content-sum',
   parameters: [],
@@ -154,7 +154,7 @@ export const sumKeptContent = statement({
   text: addUp('kept_content', 'network'),
 })
 
-/** The same for each workspace (migration 0023). */
+/** The same per workspace (migration 0023). */
 export const sumStoredContent = statement({
   name: 'stored-content-sum',
   parameters: [],

@@ -1,12 +1,12 @@
 /**
- * When garbage is to be collected on a network, and what was. By hand: times are those of the database's clock. A
- * network without a row, as after the restore of an older backup, was never collected.
+ * When garbage collection is due on a network, and what it freed. Hand-written SQL, because times are from the
+ * database's clock. A network without a row, as after the restore of an older backup, was never collected.
  */
 import { statement } from './statement.ts'
 
 /**
- * Notes that something was released on a network. Where that is noted already since the last collection, the row is left
- * alone for ten seconds: all deletions write to it.
+ * Records that something was released on a network. If a release is already recorded since the last collection, the row
+ * is not rewritten for ten seconds, because every deletion writes to it.
  */
 export const noteRelease = statement({
   name: 'garbage-release',
@@ -17,8 +17,8 @@ export const noteRelease = statement({
 })
 
 /**
- * True when a collection is due, `$2` seconds after the last one at the earliest: content was released since then, or the
- * last one is 24 times as long ago, since nobody releases what a killed upload leaves.
+ * True if a collection is due, at the earliest `$2` seconds after the last one. Either content was released since then,
+ * or the last one was 24 times as long ago, because nobody releases the remains of a killed upload.
  */
 export const readDue = statement({
   name: 'garbage-due',
@@ -29,7 +29,7 @@ export const readDue = statement({
         OR started_at >= greatest(released_at, clock_timestamp() - 24 * $2 * interval '1 second'))) AS due`,
 })
 
-/** Adds a collection that began at `$2` and has ended: its blocks and bytes. */
+/** Records a finished collection that began at `$2`, with its blocks and bytes. */
 export const addCollection = statement({
   name: 'garbage-collected',
   parameters: ['text', 'timestamptz', 'int8', 'int8'],

@@ -14,7 +14,10 @@ const GATEWAY = `g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS
   g.inner_cids AS "innerCids", g.cid_hosts AS "cidHosts", g.shows_signatures AS "showsSignatures",
   array(SELECT encode(token_hash, 'hex') FROM gateway_access_token WHERE gateway_id = g.id) AS "tokenHashes"`
 
-/** The gateway of a domain, with its tokens' hashes in hex. By hand: every request to a gateway may need it. */
+/**
+ * The gateway of a domain, with its tokens' hashes in hex. Hand-written SQL, because every request to a gateway may
+ * need it.
+ */
 export const findGateway = statement({
   name: 'gateway-find',
   parameters: ['text'],
@@ -22,7 +25,10 @@ export const findGateway = statement({
   text: `SELECT ${GATEWAY} FROM gateway g WHERE g.domain = $1`,
 })
 
-/** The gateway of a custom domain that is verified. By hand: so may every request to a host that is none of Berth's. */
+/**
+ * The gateway of a verified custom domain. Hand-written SQL, because every request to a host that is not one of Berth's
+ * may need it.
+ */
 export const findGatewayAt = statement({
   name: 'gateway-find-custom',
   parameters: ['text'],
@@ -32,10 +38,11 @@ export const findGatewayAt = statement({
 })
 
 /**
- * For each place of the lists, by its number from 1: the oldest file of a workspace (`$1`) on a network with some content
- * that has not ended; in place of the CID that was asked for (`$3`), with `$4`, what it is swapped to; with `$5` also its
- * signature. No row where there is no file. By hand: every download needs it. A list within a SELECT has a length that
- * the planner does not know: it would plan anew for each short one, which takes five times as long as to run it.
+ * For each position in the lists, numbered from 1: the oldest unexpired file of a workspace (`$1`) on a network with
+ * the given content. With `$4`, the requested CID (`$3`) is replaced by its swap; with `$5`, the signature is included.
+ * No row if there is no file. Hand-written SQL, because every download needs it. Each list is inside a SELECT, so that
+ * the planner does not know its length: otherwise it would plan again for each short list, which takes five times as
+ * long as running the statement.
  */
 export const findGatewayContents = statement({
   name: 'gateway-contents',
@@ -64,7 +71,10 @@ export const findGatewayContents = statement({
     ) signed ON true`,
 })
 
-/** The signature of content of a workspace. By hand: a gateway needs it for each download of what is within a file. */
+/**
+ * The signature for content of a workspace. Hand-written SQL, because a gateway needs it for each download of content
+ * inside a file.
+ */
 export const findSignature = statement({
   name: 'gateway-signature',
   parameters: ['uuid', 'text', 'text'],
@@ -72,7 +82,9 @@ export const findSignature = statement({
   text: 'SELECT signature FROM cid_signature WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3',
 })
 
-/** The CIDs of the newest `$2` public files of a workspace that have not ended. By hand: it goes by the index of lists. */
+/**
+ * The CIDs of a workspace's newest `$2` unexpired public files. Hand-written SQL, so that it uses the index of lists.
+ */
 export const listGatewayFiles = statement({
   name: 'gateway-files',
   parameters: ['uuid', 'int8'],
@@ -83,14 +95,14 @@ export const listGatewayFiles = statement({
     ORDER BY id DESC LIMIT $2`,
 })
 
-// Swaps, which a plugin of gateways serves. By hand: answers show times with microseconds, which Prisma cuts, and a swap is
-// checked and written under a lock of its transaction.
+// Swaps, which a plugin of gateways serves. Hand-written SQL: responses show times with microseconds, which Prisma
+// truncates, and a swap is checked and written under a lock of its transaction.
 
 const ENTRY = `mapped_cid, ${isoTime('created_at')} AS created_at`
 const OF_ORIGINAL = 'FROM swap WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 ORDER BY id DESC'
 const entry = { mapped_cid: 'text?', created_at: 'text' } as const
 
-/** The entry in force, also with its new CID in canonical form. */
+/** The entry in force, including its new CID in canonical form. */
 export const newestSwap = statement({
   name: 'swap-newest',
   parameters: ['uuid', 'text', 'text'],
@@ -109,7 +121,7 @@ export const listSwaps = statement({
 const isFile = (cid: string) => `EXISTS (SELECT FROM file WHERE workspace_id = $1 AND network = $2
   AND cid_v1 = ${cid} AND status = 'pinned' AND removed_at IS NULL)`
 
-/** Tells whether a workspace may swap, and has files of the original (`$3`) and of the new CID (`$4`). */
+/** Whether a workspace may swap, and has files with the original (`$3`) and the new CID (`$4`). */
 export const checkSwap = statement({
   name: 'swap-check',
   parameters: ['uuid', 'text', 'text', 'text'],
@@ -126,7 +138,7 @@ export const insertSwap = statement({
     VALUES ($1, $2, $3, $4, $5) RETURNING ${ENTRY}`,
 })
 
-/** Gives the oldest gateway of a workspace that has never swapped the plugin, unless another one has it. */
+/** Enables the plugin on the oldest gateway of a workspace that has never swapped, unless another gateway has it. */
 export const installSwaps = statement({
   name: 'swap-install',
   parameters: ['uuid'],

@@ -1,4 +1,7 @@
-/** By hand: answers show times with microseconds, which Prisma cuts, and a group is emptied around rows in use. */
+/**
+ * Hand-written SQL: responses show times with microseconds, which Prisma truncates, and emptying a group skips rows in
+ * use.
+ */
 import { isoTime, statement } from './statement.ts'
 
 export const GROUP_COLUMNS = `id, name, is_public, ${isoTime('created_at')} AS created_at`
@@ -19,7 +22,7 @@ export const findGroup = statement({
   text: `SELECT ${GROUP_COLUMNS} FROM file_group WHERE id = $1 AND workspace_id = $2 AND network = $3`,
 })
 
-/** Columns whose parameter is null stay as they are. */
+/** Columns whose parameter is null stay unchanged. */
 export const updateGroup = statement({
   name: 'group-update',
   parameters: ['uuid', 'uuid', 'text', 'text?', 'bool?'],
@@ -28,7 +31,7 @@ export const updateGroup = statement({
     WHERE id = $1 AND workspace_id = $2 AND network = $3 RETURNING ${GROUP_COLUMNS}`,
 })
 
-/** Takes up to `$2` files out of a group. Rows that somebody else is writing are left alone. */
+/** Takes up to `$2` files out of a group. Rows that another transaction is writing are skipped. */
 export const takeFilesOut = statement({
   name: 'group-empty',
   parameters: ['uuid', 'int8'],

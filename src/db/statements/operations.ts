@@ -1,14 +1,14 @@
 /**
- * Statements on operations. By hand, since nearly all are one step under a condition, by the clock of the database, and
- * several of them run for each operation, some every second: through Prisma they would take twice to five times as long.
+ * Statements on operations. Hand-written SQL: nearly all are one conditional step by the clock of the database. Several
+ * run for each operation, some every second; through Prisma they would take two to five times as long.
  */
 import { isoTime, narrow, statement } from './statement.ts'
 
 type Json = Record<string, unknown> | null
 
 /**
- * Claims `$1` for the worker `$2` and `$3` ms: one that is due, or whose worker let its lease run out. No row where it is
- * not to be had: finished, another's, cancelled, or behind an older one.
+ * Claims `$1` for the worker `$2` and `$3` ms, if it is due, or if its worker's lease expired. No row if it cannot be
+ * claimed: finished, another worker's, cancelled, or behind an older operation.
  */
 export const claimOperation = statement({
   name: 'operation-claim',
@@ -38,7 +38,7 @@ export const claimOperation = statement({
               (extract(epoch FROM now() - started_at) * 1000)::float8 AS "ageMs"`,
 })
 
-/** Keeps the claim `$1` of epoch `$2` for `$3` ms more; no row where it is lost. */
+/** Extends the claim `$1` of epoch `$2` by `$3` ms; no row if the claim is lost. */
 export const renewOperation = statement({
   name: 'operation-renew',
   parameters: ['uuid', 'int4', 'float8'],
@@ -47,7 +47,10 @@ export const renewOperation = statement({
     WHERE id = $1 AND epoch = $2 AND state = 'running' RETURNING cancel_requested AS "cancelRequested"`,
 })
 
-/** Shows step `$3` and progress `$4` of the claim `$1` of epoch `$2`, and tells whoever waits; no row where it is lost. */
+/**
+ * Reports step `$3` and progress `$4` of the claim `$1` of epoch `$2`, and notifies waiting callers; no row if the
+ * claim is lost.
+ */
 export const reportOperation = statement({
   name: 'operation-report',
   parameters: ['uuid', 'int4', 'text', narrow<string | null>('jsonb')],
@@ -59,8 +62,9 @@ export const reportOperation = statement({
 })
 
 /**
- * Ends the claim `$1` of epoch `$2` in the state `$3`, and tells whoever waits; no row where it is lost. `queued` is for
- * another attempt after `$4` ms, with `$5` unexpected errors more, unless it is to be cancelled.
+ * Ends the claim `$1` of epoch `$2` in the state `$3`, and notifies waiting callers; no row if the claim is lost.
+ * `queued` schedules another attempt after `$4` ms, with `$5` additional unexpected errors, unless a cancellation was
+ * requested.
  */
 export const endOperation = statement({
   name: 'operation-end',
@@ -80,7 +84,7 @@ export const endOperation = statement({
     SELECT pg_notify('berth_operation', id::text) AS told FROM changed`,
 })
 
-/** Gives back the claim `$1` of epoch `$2`, as if it had not been taken. */
+/** Releases the claim `$1` of epoch `$2` as if it had never been taken. */
 export const releaseOperation = statement({
   name: 'operation-release',
   parameters: ['uuid', 'int4'],
@@ -90,7 +94,7 @@ export const releaseOperation = statement({
     WHERE id = $1 AND epoch = $2 AND state = 'running'`,
 })
 
-/** Says that the job of an operation is used up. */
+/** Records that the job of an operation is used up. */
 export const requeueOperation = statement({
   name: 'operation-requeue',
   parameters: ['uuid'],
@@ -98,7 +102,7 @@ export const requeueOperation = statement({
   text: `UPDATE operation SET dispatched_at = NULL WHERE id = $1 AND state = 'queued'`,
 })
 
-/** An operation as its clients see it, and its version. Times with microseconds, which a `Date` would cut. */
+/** An operation as its clients see it, and its version. Times have microseconds, which a `Date` would truncate. */
 export const OPERATION_VIEW = `id, kind, coalesce(agent_id, target_id::text) AS target,
   coalesce((SELECT name FROM agent WHERE agent.agent_id = operation.agent_id),
     (SELECT coalesce(name, cid) FROM file WHERE file.id = operation.target_id), input ->> 'cid') AS target_name,
@@ -107,7 +111,7 @@ export const OPERATION_VIEW = `id, kind, coalesce(agent_id, target_id::text) AS 
   CASE WHEN state = 'queued' THEN ${isoTime('next_attempt_at')} END AS next_attempt_at,
   ${isoTime('finished_at')} AS finished_at`
 
-/** The view of an operation of the workspace `$1`; whoever waits for one reads it after each change. */
+/** The view of an operation of the workspace `$1`; waiting callers read it after each change. */
 export const viewOperation = statement({
   name: 'operation-find',
   parameters: ['uuid', 'uuid'],
@@ -139,7 +143,7 @@ export const readOperationResult = statement({
   text: 'SELECT result FROM operation WHERE id = $1',
 })
 
-/** The operation that a request of the workspace `$1` has started under the Idempotency-Key `$2`. */
+/** The operation that a request of the workspace `$1` started under the Idempotency-Key `$2`. */
 export const findOperationByKey = statement({
   name: 'operation-by-key',
   parameters: ['uuid', 'text'],
@@ -148,7 +152,7 @@ export const findOperationByKey = statement({
     WHERE workspace_id = $1 AND idempotency_key = $2`,
 })
 
-/** Counts `$3` targets that the loop `$1` put right, beside a row for each. */
+/** Counts `$3` targets that the loop `$1` repaired, and adds a row for each. */
 export const recordRepair = statement({
   name: 'repair-record',
   parameters: ['text', 'text', 'text[]'],
@@ -161,7 +165,7 @@ export const recordRepair = statement({
 const old = (table: string, condition: string, most: string) =>
   `WHERE id IN (SELECT id FROM ${table} WHERE ${condition} LIMIT ${most})`
 
-/** Forgets the idempotency keys of at most `$1` operations, a day after them. */
+/** Clears the idempotency keys of at most `$1` operations, a day after their creation. */
 export const forgetKeys = statement({
   name: 'operation-forget-keys',
   parameters: ['int8'],
@@ -170,7 +174,7 @@ export const forgetKeys = statement({
     ${old('operation', `idempotency_key IS NOT NULL AND created_at < now() - interval '1 day'`, '$1')}`,
 })
 
-/** Forgets at most `$1` operations that ended `$2` days ago. */
+/** Deletes at most `$1` operations that ended `$2` days ago. */
 export const forgetOperations = statement({
   name: 'operation-forget',
   parameters: ['int8', 'float8'],
@@ -178,7 +182,9 @@ export const forgetOperations = statement({
   text: `DELETE FROM operation ${old('operation', `finished_at < now() - $2 * interval '1 day'`, '$1')}`,
 })
 
-/** Forgets those of the oldest `$1` repairs that are of `$2` days ago; their numbers stay. No index has their times. */
+/**
+ * Deletes those of the oldest `$1` repairs that are `$2` days old; their counts remain. No index covers their times.
+ */
 export const forgetRepairs = statement({
   name: 'repair-forget',
   parameters: ['int8', 'float8'],

@@ -1,4 +1,7 @@
-/** Pins. By hand: answers show times with microseconds, which Prisma cuts, and one statement takes all that a pass may. */
+/**
+ * Pins. Hand-written SQL: responses show times with microseconds, which Prisma truncates, and a single statement
+ * updates everything in a pass.
+ */
 import { isoTime, narrow, type Row, statement } from './statement.ts'
 
 /** Columns of the row `f` and its {@link RETRIEVAL}. */
@@ -18,14 +21,14 @@ const columns = {
   /** Bytes of the content; null until it is pinned. */
   size: 'float8?',
   expires_at: 'text?',
-  /** Why the retrieval failed, and how far it is; null where that is not known (any more). */
+  /** Why the retrieval failed, and its progress; null if unknown (or no longer known). */
   error: 'text?',
   progress: narrow<{ blocks: number; bytes: number } | null>('jsonb'),
 } as const
-/** A file or pin request of the public network, and how its retrieval fares. */
+/** A file or pin request of the public network, with the state of its retrieval. */
 export type PinRow = Row<typeof columns>
 
-/** A file or pin request as the Pinning Service API shows it. */
+/** A file or pin request, as the Pinning Service API shows it. */
 export const findPin = statement({
   name: 'pin-find',
   parameters: ['uuid', 'uuid'],
@@ -35,9 +38,9 @@ export const findPin = statement({
 })
 
 /**
- * Shows as `backfilled` the new pins of every workspace that has `$1` searches running: they wait until
- * one of those ends. A batch at a time, as the dispatcher passes. It goes from workspace to workspace that has new pins, and
- * counts no more than `$1` in each: what waits for long costs nothing.
+ * Marks the new pins of every workspace that has `$1` searches running as `backfilled`: they wait until one of those
+ * ends. It handles one batch per dispatcher pass. It iterates over workspaces with new pins and counts at most `$1` in
+ * each, so a long backlog costs nothing.
  */
 export const markBackfilled = statement({
   name: 'pin-backfilled',
@@ -64,7 +67,7 @@ export const markBackfilled = statement({
       LIMIT 1000))`,
 })
 
-/** The oldest file of a workspace with this CID on the public network that is being pinned, and its operation. */
+/** The oldest file of a workspace with this CID on the public network that is being pinned, with its operation. */
 export const findPinUnderWay = statement({
   name: 'pin-under-way',
   parameters: ['uuid', 'text'],
@@ -75,13 +78,13 @@ export const findPinUnderWay = statement({
     ORDER BY f.id LIMIT 1`,
 })
 
-// The rows of files while their content is retrieved: these run for every pin.
+// The rows of files during the retrieval of their content: these statements run for every pin.
 
 type Network = 'public' | 'private'
 
 /**
- * Reads a file for its retrieval: one that is pinned where `$2` is true (a repair), one that is not yet where it is false.
- * `maxFileBytes` and `bytesLeft` are what the workspace's plan allows; NULL is no limit.
+ * Reads a file for its retrieval: a pinned file if `$2` is true (a repair), a file that is not yet pinned if it is
+ * false. `maxFileBytes` and `bytesLeft` are what the workspace's plan allows; NULL means no limit.
  */
 export const readRetrieval = statement({
   name: 'retrieval-read',
@@ -102,7 +105,7 @@ export const readRetrieval = statement({
     WHERE f.id = $1 AND f.removed_at IS NULL AND (f.status = 'pinned') = $2`,
 })
 
-/** Shows the status `$2` of a file while the claim `$3` of epoch `$4` holds, unless the file is finished. */
+/** Sets the status `$2` of a file while the claim `$3` of epoch `$4` holds, unless the file is finished. */
 export const showRetrieval = statement({
   name: 'retrieval-show',
   parameters: ['uuid', 'text', 'uuid', 'int4'],
@@ -112,7 +115,7 @@ export const showRetrieval = statement({
       AND EXISTS (SELECT FROM operation WHERE id = $3 AND epoch = $4 AND state = 'running')`,
 })
 
-/** Makes a file pinned, of `$2` bytes in `$3` files; none where it was withdrawn. */
+/** Marks a file as pinned, with `$2` bytes in `$3` files; returns no row if it was withdrawn. */
 export const finishRetrieval = statement({
   name: 'retrieval-finish',
   parameters: ['uuid', 'int8', 'int4?', 'text?'],
@@ -122,7 +125,7 @@ export const finishRetrieval = statement({
     WHERE id = $1 AND removed_at IS NULL`,
 })
 
-/** At most `$1` files whose time has come, by the clock that their removal goes by as well. */
+/** At most `$1` expired files, by the same clock as their removal. */
 export const readExpiredFiles = statement({
   name: 'files-expired',
   parameters: ['int8'],

@@ -1,7 +1,7 @@
 import { Plan as COLUMNS } from '../generated/columns.ts'
 import { columnOf, type Row } from './statement.ts'
 
-/** The limits of a workspace; `null` is no limit. */
+/** The limits of a workspace; `null` means no limit. */
 export type Plan = Row<typeof COLUMNS>
 
 /** A {@link Plan} of the row `p`. */

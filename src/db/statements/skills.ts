@@ -1,9 +1,9 @@
-/** By hand: joins with the newest version of each skill, and locks. */
+/** Hand-written SQL: joins with the newest version of each skill, and locks. */
 import { isoMillis, narrow, statement } from './statement.ts'
 
 /**
- * Sorts versions of a skill from the newest: releases by Semantic Versioning, then prereleases, then those without a
- * number. The last one written is the first of equal versions.
+ * Sorts versions of a skill from the newest: releases by Semantic Versioning, then prereleases, then versions without a
+ * number. Among equal versions, the last one written comes first.
  */
 const rank = (version: string) => `skill_version_rank(${version}.version) COLLATE "C"`
 const newestFirst = (version: string) => `${rank(version)} DESC, ${version}.id DESC`
@@ -33,7 +33,7 @@ const SELECT_SKILL = `SELECT s.id AS "skillId", v.cid AS "skillCid", s.name, s.d
   FROM skill s CROSS JOIN LATERAL (
     SELECT * FROM skill_version own WHERE skill_id = s.id ORDER BY ${newestFirst('own')} LIMIT 1) v`
 
-/** The library of a workspace (`$1`), the newest first: `$3` of those older than `$2`. */
+/** The library of a workspace (`$1`), newest first: `$3` of the skills older than `$2`. */
 export const listSkillRows = statement({
   name: 'skill-list',
   parameters: ['uuid', 'uuid?', 'int8'],
@@ -73,7 +73,7 @@ export const attachedSkillRows = statement({
     WHERE held.agent_id = $1 ORDER BY s.name`,
 })
 
-/** The versions of a skill (`$1`), the newest first: `$3` of those after the version `$2`. */
+/** The versions of a skill (`$1`), newest first: `$3` of those after the version `$2`. */
 export const listVersionRows = statement({
   name: 'skill-versions',
   parameters: ['uuid', 'uuid?', 'int8'],
@@ -93,7 +93,7 @@ export const listVersionRows = statement({
     ORDER BY ${newestFirst('v')} LIMIT $3`,
 })
 
-/** The skills of an agent, by name, with the newest version of each, and whether it is higher than the agent's. */
+/** The skills of an agent, by name, with the newest version of each, and whether it is newer than the agent's. */
 export const readNewestVersions = statement({
   name: 'skill-newest',
   parameters: ['uuid'],
@@ -115,8 +115,8 @@ export const readNewestVersions = statement({
 })
 
 /**
- * Every version in a workspace of the skills that keys name: slugs, names or CIDs, the newest of each first. Locked as a
- * reference would lock them, so that none is deleted before the commit.
+ * All versions in a workspace of the skills that the keys name (slugs, names or CIDs), newest version of each skill
+ * first. They are locked as a reference would lock them, so that none is deleted before the commit.
  */
 export const lockVersions = statement({
   name: 'skill-versions-lock',
@@ -128,7 +128,7 @@ export const lockVersions = statement({
     ORDER BY s.id, ${newestFirst('v')} FOR KEY SHARE`,
 })
 
-/** The version of a skill with this number (`$2`) or CID (`$3`); locked as above. */
+/** The version of a skill with this number (`$2`) or CID (`$3`); locked like {@link lockVersions}. */
 export const lockVersion = statement({
   name: 'skill-version-lock',
   parameters: ['uuid', 'text?', 'text?'],

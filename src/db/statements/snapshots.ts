@@ -1,4 +1,4 @@
-/** By hand: the places of rows in a history, and what a DELETE has deleted, without doubles. */
+/** Hand-written SQL: it ranks rows in a history, and returns the distinct values that a DELETE removed. */
 import { narrow, statement } from './statement.ts'
 
 const RELEASED = {
@@ -8,7 +8,7 @@ const RELEASED = {
 } as const
 const REMOVED = `SELECT DISTINCT workspace_id AS "workspaceId", network, cid FROM removed`
 
-/** Removes all of an agent's but the newest `$2`, and the last one of each of the last `$3` days, in UTC. */
+/** Removes an agent's snapshots, except the newest `$2`, and the last one of each of the last `$3` days, in UTC. */
 export const pruneHistory = statement({
   name: 'snapshot-prune',
   parameters: ['uuid', 'int8', 'int4'],
@@ -33,7 +33,7 @@ export const removeHistory = statement({
   text: `WITH removed AS (DELETE FROM snapshot WHERE agent_id = $1 RETURNING workspace_id, network, cid) ${REMOVED}`,
 })
 
-/** How the last sync of an agent that ended went, and why it failed. By hand: it reads into JSON. */
+/** The outcome of an agent's last finished sync, and why it failed. Hand-written SQL, because it reads into JSON. */
 export const findLastSync = statement({
   name: 'snapshot-last-sync',
   parameters: ['text'],

@@ -1,18 +1,18 @@
 /**
- * A statement by hand with the types of its parameters and rows, by PostgreSQL's own names. They are the types that
- * TypeScript sees, and `test/integration/db/statements.test.ts` has a migrated database describe each statement, and
- * compares: so neither can be wrong. Whether a column may be null, PostgreSQL does not say: a `?` does.
+ * A hand-written statement with the types of its parameters and rows, in PostgreSQL's names. TypeScript uses these
+ * types. `test/integration/db/statements.test.ts` has a migrated database describe each statement and compares the
+ * types, so they cannot be wrong. PostgreSQL does not report whether a column may be null; a `?` marks those.
  */
 import { type Queryable, queryOne, type Result } from '../pool.ts'
 
-/** Values as `pg` takes and gives them. */
+/** Values as `pg` accepts and returns them. */
 interface Types {
   bool: boolean
   'bool[]': boolean[]
   float8: number
   int4: number
   'int4[]': number[]
-  /** Given as a number; no statement reads one, since `pg` gives a string. */
+  /** Passed as a number; no statement reads one, because `pg` returns a string. */
   int8: number
   text: string
   'text[]': string[]
@@ -23,10 +23,10 @@ interface Types {
 
 type TypeName = keyof Types
 
-/** A type of PostgreSQL whose values are narrower than TypeScript could know, see {@link narrow}. */
+/** A PostgreSQL type whose values are narrower than TypeScript can know; see {@link narrow}. */
 interface Narrowed<T> {
   type: string
-  /** The value is never there: the field carries the type alone. */
+  /** The value never exists: the field only carries the type. */
   value?: T
 }
 
@@ -44,11 +44,13 @@ type Value<T extends Type> =
 type Values<Parameters extends readonly Type[]> = { [At in keyof Parameters]: Value<Parameters[At]> }
 export type Row<Columns extends Record<string, Type>> = { [Name in keyof Columns]: Value<Columns[Name]> }
 
-/** The column of a field of `schema.prisma`, where that has no name of its own. */
+/** The column of a field in `schema.prisma` that has no explicit name. */
 export const columnOf = (field: string): string =>
   field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** A timestamp column as ISO 8601 text with microseconds, which a JavaScript `Date` would cut; an expression in SQL. */
+/**
+ * A timestamp column as ISO 8601 text with microseconds, which a JavaScript `Date` would truncate; an SQL expression.
+ */
 export const isoTime = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
@@ -56,7 +58,7 @@ export const isoTime = (column: string): string =>
 export const isoMillis = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-/** A column of `type` whose values are of `T`: a text of few values, or JSON. */
+/** A column of `type` whose values are of type `T`: a text with few possible values, or JSON. */
 export const narrow = <T>(type: string): Narrowed<T> => ({ type })
 
 export interface Definition<Parameters extends readonly Type[], Columns extends Record<string, Type>> {
@@ -67,7 +69,7 @@ export interface Definition<Parameters extends readonly Type[], Columns extends 
   columns: Columns
 }
 
-/** A {@link Definition} that can be run. */
+/** A {@link Definition} that can be executed. */
 export function statement<
   const Parameters extends readonly Type[],
   const Columns extends Record<string, Type>,
@@ -78,10 +80,10 @@ export function statement<
   return {
     definition,
     run,
-    /** The first row, where there is one. */
+    /** The first row, if there is one. */
     first: async (db: Queryable, ...values: Values<Parameters>): Promise<Row<Columns> | undefined> =>
       (await run(db, ...values)).rows[0],
-    /** The one row of a statement that always has one. */
+    /** The only row of a statement that always returns one row. */
     one: (db: Queryable, ...values: Values<Parameters>): Promise<Row<Columns>> =>
       queryOne(db, statementOf(values)),
   }
@@ -91,5 +93,5 @@ export function statement<
   }
 }
 
-/** Text as part of a LIKE pattern that matches it and nothing else; Prisma's `contains` does not do this. */
+/** Escapes text for a LIKE pattern, so that it matches only itself; Prisma's `contains` does not do this. */
 export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')

@@ -1,7 +1,10 @@
-/** Runs of agents' scheduled tasks, and their events. By hand: a run is noted with its event in one statement. */
+/**
+ * Runs of agents' scheduled tasks, and their events. Hand-written SQL, so that one statement records a run together
+ * with its event.
+ */
 import { statement } from './statement.ts'
 
-/** Which runs of the agent `$1` are noted: those by id, and all that ended until `since`. */
+/** The recorded runs of the agent `$1`: those with the returned ids, and all that ended by `since`. */
 export const readNotedTaskRuns = statement({
   name: 'task-runs-noted',
   parameters: ['uuid'],
@@ -11,8 +14,8 @@ export const readNotedTaskRuns = statement({
 })
 
 /**
- * Notes the runs `$2` of the agent `$1`, a JSON array in the order in which they ended, each with its event, unless it is noted
- * already. The clock of an agent may be ahead.
+ * Records the runs `$2` of the agent `$1`, a JSON array in the order in which they ended. Each unrecorded run gets an
+ * event. An agent's clock may be ahead, so end times in the future count as now.
  */
 export const noteTaskRuns = statement({
   name: 'task-runs-note',
@@ -32,7 +35,7 @@ export const noteTaskRuns = statement({
     FROM run JOIN noted USING (run_id) ORDER BY place`,
 })
 
-/** Keeps the last `$2` runs of the agent `$1`: those before them count as noted from now on by when they ended. */
+/** Keeps the last `$2` runs of the agent `$1`. Older runs count as recorded from then on because of their end times. */
 export const forgetTaskRuns = statement({
   name: 'task-runs-forget',
   parameters: ['uuid', 'int8'],

@@ -1,4 +1,4 @@
-/** By hand: locks, and lists by slug in the order of bytes and by a field of JSON. */
+/** Hand-written SQL: locks, lists by slug in byte order, and a filter by a JSON field. */
 import { isoMillis, narrow, statement } from './statement.ts'
 
 type Network = 'public' | 'private'
@@ -30,7 +30,7 @@ const find = (name: string, lock: '' | 'FOR SHARE' | 'FOR UPDATE') =>
 
 /** A template of a workspace that is not archived, by its id (`$2`) or else its slug (`$3`). */
 export const findTemplate = find('template-find', '')
-/** {@link findTemplate}, which nobody changes before the commit. */
+/** {@link findTemplate}, locked against changes until the commit. */
 export const findTemplateToUse = find('template-find-share', 'FOR SHARE')
 /** {@link findTemplate} for changing it. */
 export const findTemplateToChange = find('template-find-update', 'FOR UPDATE')
@@ -43,7 +43,7 @@ export const findAnyTemplate = statement({
   text: `${SELECT_TEMPLATE} WHERE id = $1`,
 })
 
-/** Templates of a workspace by slug: `$5` behind the slug `$4`, of a category (`$2`) and of a user (`$3`) where given. */
+/** Templates of a workspace by slug: `$5` after the slug `$4`, optionally of a category (`$2`) and of a user (`$3`). */
 export const listTemplateRows = statement({
   name: 'template-list',
   parameters: ['uuid', 'text?', 'uuid?', 'text', 'int8'],
@@ -62,7 +62,7 @@ export const readCategories = statement({
     WHERE workspace_id = $1 AND archived_at IS NULL`,
 })
 
-/** Deletes the archived templates of a workspace that no agent was made from which is still there. */
+/** Deletes the archived templates of a workspace from which no existing agent was created. */
 export const deleteArchived = statement({
   name: 'template-delete-archived',
   parameters: ['uuid'],

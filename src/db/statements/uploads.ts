@@ -1,4 +1,7 @@
-/** Uploads under way. Each statement is by hand for the reason beside it, or since every request with bytes needs it. */
+/**
+ * Uploads in progress. Each statement is hand-written for the reason in its comment, or because every request with
+ * bytes needs it.
+ */
 import { PLAN, type Plan } from './plan.ts'
 import { narrow, statement } from './statement.ts'
 
@@ -10,8 +13,8 @@ export interface Uploader {
 }
 
 /**
- * The uploader behind a row that a key gave out (with a `key_id`), with the plan of now; NULL when the key has ended, or
- * its user has left or only reads.
+ * The uploader of a row that a key issued (with a `key_id`), with the current plan. NULL if the key has ended, or if
+ * its user has left or may only read.
  */
 const uploaderOf = (table: string): string => `(
   SELECT json_build_object('workspaceId', k.workspace_id, 'userId', k.user_id, 'plan', ${PLAN})
@@ -22,7 +25,7 @@ const uploaderOf = (table: string): string => `(
   WHERE k.id = ${table}.key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()))`
 const uploader = narrow<Uploader | null>('json')
 
-/** The terms of a signed URL, and who uploads by it. */
+/** The terms of a signed URL, and the user who uploads through it. */
 export const findSignedUpload = statement({
   name: 'upload-signed',
   parameters: ['uuid'],
@@ -31,8 +34,8 @@ export const findSignedUpload = statement({
 })
 
 /**
- * Begins an upload that expires `$8` ms from now, by the clock of the database. No row is written where the workspace's
- * unfinished ones would have more than `$9` bytes in all.
+ * Begins an upload that expires in `$8` ms, by the clock of the database. No row is written if the workspace's
+ * unfinished uploads would have more than `$9` bytes in total.
  */
 export const insertUpload = statement({
   name: 'upload-insert',
@@ -55,7 +58,7 @@ export const insertUpload = statement({
       WHERE workspace_id = $2 AND file_id IS NULL AND refusal IS NULL AND expires_at > now()) <= $9`,
 })
 
-/** An upload, how it ended, and who uploads. */
+/** An upload, its outcome, and its uploader. */
 export const findUpload = statement({
   name: 'upload-find',
   parameters: ['uuid'],
@@ -83,7 +86,7 @@ export const findUpload = statement({
 const removeExpired = (table: string, where: string) =>
   `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE ${where} LIMIT $1)`
 
-/** Removes up to `$1` uploads that have expired, but none that is being written or imported right now. */
+/** Removes up to `$1` expired uploads, except those that are being written or imported right now. */
 export const removeUploads = statement({
   name: 'upload-expired',
   parameters: ['int8'],
@@ -91,7 +94,10 @@ export const removeUploads = statement({
   text: removeExpired('upload', 'expires_at <= now() AND (lease_until IS NULL OR lease_until < now())'),
 })
 
-/** Removes up to `$1` signed URLs that expired a day ago: an upload that began in time may go on after the end of its URL. */
+/**
+ * Removes up to `$1` signed URLs that expired a day ago: an upload that began in time may continue after its URL has
+ * expired.
+ */
 export const removeSignedUploads = statement({
   name: 'upload-signed-expired',
   parameters: ['int8'],
@@ -99,7 +105,7 @@ export const removeSignedUploads = statement({
   text: removeExpired('signed_upload', `expires_at <= now() - interval '1 day'`),
 })
 
-/** Counts bytes that have arrived, unless more are counted already. */
+/** Raises the count of received bytes; it never decreases. */
 export const countReceived = statement({
   name: 'upload-received',
   parameters: ['uuid', 'int8'],
@@ -108,8 +114,8 @@ export const countReceived = statement({
 })
 
 /**
- * Takes an upload that nobody has, for a request (`$2`) and `$3` ms, by the clock of the database. Also true for an upload
- * that is gone.
+ * Claims an upload that no request holds, for a request (`$2`) and `$3` ms, by the clock of the database. Also true if
+ * the upload no longer exists.
  */
 export const takeUpload = statement({
   name: 'upload-lease',
@@ -121,7 +127,7 @@ export const takeUpload = statement({
     SELECT EXISTS (SELECT FROM taken) OR NOT EXISTS (SELECT FROM upload WHERE id = $1) AS taken`,
 })
 
-/** Keeps it for `$3` ms more; no row where another request has it by now. */
+/** Extends the lease by `$3` ms; no row if another request holds it by now. */
 export const renewUpload = statement({
   name: 'upload-lease-renew',
   parameters: ['uuid', 'uuid', 'float8'],
@@ -130,7 +136,7 @@ export const renewUpload = statement({
     WHERE id = $1 AND lease_id = $2 RETURNING lease_wanted`,
 })
 
-/** Asks the request that has the upload to make way. */
+/** Asks the request that holds the upload to yield. */
 export const askForUpload = statement({
   name: 'upload-lease-ask',
   parameters: ['uuid'],
@@ -138,7 +144,7 @@ export const askForUpload = statement({
   text: 'UPDATE upload SET lease_wanted = true WHERE id = $1',
 })
 
-/** Gives it back, where the request (`$2`) still has it. */
+/** Releases the lease, if the request (`$2`) still holds it. */
 export const giveUploadBack = statement({
   name: 'upload-lease-end',
   parameters: ['uuid', 'uuid'],
@@ -147,8 +153,7 @@ export const giveUploadBack = statement({
 })
 
 /**
- * Reserves at least `$3` and up to `$4` bytes for `$6` ms; null where `$3` is more than is left of `$5` (migration
- * 0013).
+ * Reserves at least `$3` and up to `$4` bytes for `$6` ms; null if `$3` exceeds what is left of `$5` (migration 0013).
  */
 export const reserveUpload = statement({
   name: 'upload-reserve',
@@ -157,7 +162,7 @@ export const reserveUpload = statement({
   text: `SELECT reserve_upload($1, $2, $3, $4, $5, $6 * interval '1 ms')::float8 AS granted`,
 })
 
-/** Keeps reservations for `$2` ms more, by the clock of the database. */
+/** Extends reservations by `$2` ms, by the clock of the database. */
 export const renewReservations = statement({
   name: 'upload-reserve-renew',
   parameters: ['uuid[]', 'float8'],
@@ -173,7 +178,7 @@ export const endReservation = statement({
   text: 'DELETE FROM upload_reservation WHERE id = $1',
 })
 
-/** Removes those that ran out, by the clock of the database. */
+/** Removes expired reservations, by the clock of the database. */
 export const removeReservations = statement({
   name: 'upload-reserve-expired',
   parameters: [],
@@ -181,7 +186,7 @@ export const removeReservations = statement({
   text: 'DELETE FROM upload_reservation WHERE expires_at < now()',
 })
 
-/** Ends what an upload holds; the bytes that count against the plan without it (migration 0013). */
+/** Ends an upload's reservation. Returns the other bytes that count against the plan (migration 0013). */
 export const settleUpload = statement({
   name: 'upload-settle',
   parameters: ['uuid', 'uuid'],

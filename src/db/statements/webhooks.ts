@@ -1,10 +1,10 @@
 /**
- * Statements on webhooks and their deliveries. By hand: they run for each batch of events or each attempt, write many rows at once,
- * and go by the clock of the database.
+ * Statements on webhooks and their deliveries. Hand-written SQL: they run for each batch of events or each attempt,
+ * write many rows at once, and use the clock of the database.
  */
 import { narrow, statement } from './statement.ts'
 
-/** The webhooks of the workspaces `$1` that are told of events. None of them is deleted until the transaction ends. */
+/** The enabled webhooks of the workspaces `$1`. None of them is deleted until the transaction ends. */
 export const readListening = statement({
   name: 'webhook-listening',
   parameters: ['uuid[]'],
@@ -21,7 +21,7 @@ export const readListening = statement({
     FROM webhook WHERE workspace_id = ANY ($1) AND disabled_reason IS NULL FOR KEY SHARE`,
 })
 
-/** Adds deliveries: ids `$1`, of the webhooks `$2`, with the types `$3` and the bodies `$4`. */
+/** Adds deliveries: ids `$1`, for the webhooks `$2`, with the types `$3` and the bodies `$4`. */
 export const insertDeliveries = statement({
   name: 'webhook-delivery-insert',
   parameters: ['uuid[]', 'uuid[]', 'text[]', 'text[]'],
@@ -30,7 +30,10 @@ export const insertDeliveries = statement({
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[])`,
 })
 
-/** Has the webhooks `$1`, to which nothing is sent now, looked at when their pause is over, also where an older delivery waits for longer. */
+/**
+ * Makes the webhooks `$1`, which have new deliveries, due as soon as their pause is over, even if an older delivery
+ * waits longer.
+ */
 export const noteWaiting = statement({
   name: 'webhook-note-waiting',
   parameters: ['uuid[]'],
@@ -39,7 +42,7 @@ export const noteWaiting = statement({
     WHERE id = ANY ($1) AND (due_at IS NULL OR due_at > coalesce(paused_until, now()))`,
 })
 
-/** Takes at most `$1` webhooks with deliveries that are due: whoever takes them enqueues the operation. */
+/** Claims at most `$1` webhooks with due deliveries; the caller enqueues their operations. */
 export const takeDue = statement({
   name: 'webhook-take-due',
   parameters: ['int8'],
@@ -49,7 +52,7 @@ export const takeDue = statement({
     RETURNING id, workspace_id AS "workspaceId"`,
 })
 
-/** At most `$2` deliveries of the webhook `$1` that are due, those that wait the longest first. */
+/** At most `$2` due deliveries of the webhook `$1`, in the order in which they became due. */
 export const readDueDeliveries = statement({
   name: 'webhook-delivery-due',
   parameters: ['uuid', 'int8'],
@@ -59,9 +62,9 @@ export const readDueDeliveries = statement({
 })
 
 /**
- * Notes how the attempts at the deliveries `$1` went that had `$2` before them: statuses `$3`, answers `$4` and errors `$5`. The next
- * one is `$6` ms later; null where there is none. A delivery of which another worker has noted an attempt, or that was ended meanwhile,
- * stays as it is.
+ * Records attempts at the deliveries `$1`, which had `$2` attempts before: statuses `$3`, responses `$4` and errors
+ * `$5`. The next attempt is `$6` ms later; null means that there is none. A delivery stays unchanged if another worker
+ * has recorded an attempt in the meantime, or if it has ended.
  */
 export const noteAttempts = statement({
   name: 'webhook-delivery-attempts',
@@ -82,7 +85,7 @@ export const noteAttempts = statement({
     WHERE d.id = tried.id AND d.attempts = tried.attempts AND d.next_attempt_at IS NOT NULL`,
 })
 
-/** Notes that the target of the webhook `$1` took what it was sent. */
+/** Records that the target of the webhook `$1` accepted a delivery. */
 export const noteWell = statement({
   name: 'webhook-note-well',
   parameters: ['uuid'],
@@ -92,8 +95,8 @@ export const noteWell = statement({
 })
 
 /**
- * Notes that an attempt at the webhook `$1` failed; with `$2`, that its target was silent, which pauses it for 5 s, and twice as long
- * after each further one, up to a minute.
+ * Records that an attempt at the webhook `$1` failed. `$2` means that its target was silent: this pauses it for 5 s,
+ * doubling with each further silence, up to a minute.
  */
 export const noteFailing = statement({
   name: 'webhook-note-failing',
@@ -105,7 +108,7 @@ export const noteFailing = statement({
     RETURNING (extract(epoch FROM now() - failing_since) * 1000)::float8 AS "failingMs"`,
 })
 
-/** Pauses the webhook `$1` for at least `$2` ms, as its target has asked. */
+/** Pauses the webhook `$1` for at least `$2` ms, as requested by its target. */
 export const notePause = statement({
   name: 'webhook-note-pause',
   parameters: ['uuid', 'float8'],
@@ -114,8 +117,8 @@ export const notePause = statement({
 })
 
 /**
- * Has the webhook `$1` looked at when the next of its deliveries is due, and its pause over. A look that is due before stays: of
- * {@link noteWaiting}, for which this statement may have waited, it sees the row, and not the deliveries.
+ * Makes the webhook `$1` due when its next delivery is due and its pause is over. An earlier due time stays: this
+ * statement may have waited for {@link noteWaiting}, and then sees the updated webhook row, but not the new deliveries.
  */
 export const noteDue = statement({
   name: 'webhook-note-due',
@@ -126,7 +129,7 @@ export const noteDue = statement({
     WHERE id = $1 AND disabled_reason IS NULL`,
 })
 
-/** How many deliveries of the webhook `$1` wait, at most `$2`. */
+/** How many deliveries of the webhook `$1` are waiting, at most `$2`. */
 export const countWaiting = statement({
   name: 'webhook-count-waiting',
   parameters: ['uuid', 'int8'],
@@ -135,7 +138,7 @@ export const countWaiting = statement({
     (SELECT FROM webhook_delivery WHERE webhook_id = $1 AND next_attempt_at IS NOT NULL LIMIT $2) bounded`,
 })
 
-/** Ends what waits of the webhook `$1`, with the error `$2`, unless it is told of events (again). */
+/** Ends the waiting deliveries of the webhook `$1` with the error `$2`, unless the webhook is enabled (again). */
 export const endWaiting = statement({
   name: 'webhook-end-waiting',
   parameters: ['uuid', 'text'],
@@ -145,7 +148,7 @@ export const endWaiting = statement({
       AND NOT EXISTS (SELECT FROM webhook WHERE id = $1 AND disabled_reason IS NULL)`,
 })
 
-/** Begins the delivery `$2` of the webhook `$1` anew; no row where it has not ended. */
+/** Restarts the delivery `$2` of the webhook `$1`; no row if it has not ended. */
 export const repeatDelivery = statement({
   name: 'webhook-delivery-repeat',
   parameters: ['uuid', 'uuid'],
@@ -154,7 +157,7 @@ export const repeatDelivery = statement({
     WHERE webhook_id = $1 AND id = $2 AND ended_at IS NOT NULL`,
 })
 
-/** Forgets the operations of the webhook `$1` before `$2` that have succeeded: there is one for each round of deliveries. */
+/** Deletes the succeeded operations of the webhook `$1` before `$2`: there is one for each round of deliveries. */
 export const forgetRounds = statement({
   name: 'webhook-forget-rounds',
   parameters: ['uuid', 'uuid'],
@@ -162,7 +165,7 @@ export const forgetRounds = statement({
   text: `DELETE FROM operation WHERE target_id = $1 AND id < $2 AND state = 'succeeded'`,
 })
 
-/** Forgets at most `$1` deliveries that ended `$2` days ago. */
+/** Deletes at most `$1` deliveries that ended `$2` days ago. */
 export const forgetDeliveries = statement({
   name: 'webhook-delivery-forget',
   parameters: ['int8', 'float8'],

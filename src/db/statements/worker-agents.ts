@@ -1,20 +1,20 @@
 /**
- * Statements of workers about agents. By hand: each read joins several tables as of one moment, which Prisma reads one
- * after the other, and a worker at rest does without the 35 MB that Prisma takes from its first query on.
+ * Workers' statements about agents. Hand-written SQL: each read joins several tables as of one moment, which Prisma
+ * reads one after the other, and an idle worker saves the 35 MB that Prisma uses after its first query.
  */
 import { narrow, statement } from './statement.ts'
 
-// Not EXISTS: for many agents the planner would rather read all operations that wait once.
+// Not EXISTS: for many agents, the planner would rather read all waiting operations once.
 const BUSY = `coalesce((
     SELECT true FROM operation WHERE concurrency_key = 'agent:' || a.id AND state IN ('queued', 'running') LIMIT 1), false)`
 
-/** The agent may have been lost by an outage: of few, an operation has ended so. */
+/** The agent may have been lost in an outage: only a few agents have an operation that ended this way. */
 const MAYBE_LOST = `a.agent_id IN (
   SELECT agent_id FROM operation WHERE error_code = 'outage' AND agent_id IS NOT NULL)`
 
 /**
- * Agents that are not removed, perhaps deleted. Most are stopped, and are to be: no operations are looked for on those, unless
- * they are among `$1`, which have a sandbox that runs.
+ * Agents that are not purged, including deleted ones. Most are stopped intentionally: no operations are searched for
+ * those, unless they are in `$1`, the agents with a running sandbox.
  */
 export const readKnownAgents = statement({
   name: 'worker-agents',
@@ -29,9 +29,12 @@ export const readKnownAgents = statement({
     statusReason: 'text?',
     scripts: narrow<Record<string, unknown>>('jsonb'),
     deleted: 'bool',
-    /** An operation waits or is at work. */
+    /** An operation is waiting or running. */
     busy: 'bool',
-    /** The agent does not run because a part was away for too long: it is started when all parts are there. */
+    /**
+     * The agent does not run because a component was unavailable for too long: it is started once all components are
+     * available.
+     */
     lostByOutage: 'bool',
   },
   text: `SELECT a.id, a.agent_id AS "agentId", a.workspace_id AS "workspaceId", a.status, a.address, a.epoch,
@@ -45,7 +48,7 @@ export const readKnownAgents = statement({
     FROM agent a WHERE a.purged_at IS NULL`,
 })
 
-/** Writes down what agents use now: `$1` is JSON, a list of `{id, usedBytes, limitBytes}`. */
+/** Stores the agents' current usage: `$1` is JSON, a list of `{id, usedBytes, limitBytes}`. */
 export const keepAgentUsage = statement({
   name: 'worker-usage',
   parameters: ['text'],
@@ -59,8 +62,8 @@ export const keepAgentUsage = statement({
 })
 
 /**
- * How often the reconciler has restarted the agent `$1` for the reason `$3` in the last `$2` ms, and how long ago the last
- * of these restarts ended. Counts only restarts since the last one that the reconciler did not cause.
+ * How often the reconciler has restarted the agent `$1` for the reason `$3` in the last `$2` ms, and how long ago the
+ * last of these restarts ended. It counts only restarts since the last one that the reconciler did not cause.
  */
 export const readRestarts = statement({
   name: 'worker-restarts',
@@ -75,7 +78,7 @@ export const readRestarts = statement({
         WHERE agent_id = $1 AND kind = 'agent.restart' AND NOT coalesce(input ? 'reason', false)), '-infinity')`,
 })
 
-/** Versions of agents that have a sandbox, and of those that move to another one just now. */
+/** Versions of agents that have a sandbox, and of those that are moving to another version. */
 export const readVersionsInUse = statement({
   name: 'worker-versions',
   parameters: [],
@@ -86,8 +89,8 @@ export const readVersionsInUse = statement({
 })
 
 /**
- * Writes down that the runtime `$1` has the versions `$2` of the engine, and no others, and why no agent can run each there
- * (`$3`, empty if agents can).
+ * Records that the runtime `$1` has exactly the versions `$2` of the engine, and why no agent can run each there (`$3`,
+ * empty if agents can).
  */
 export const keepVersions = statement({
   name: 'worker-keep-versions',
@@ -110,14 +113,14 @@ export const readWantedSkills = statement({
       JOIN skill_version v ON v.id = held.version_id WHERE held.agent_id = $1 ORDER BY s.name`,
 })
 
-/** How often an operation failed since it last succeeded, and how long ago the last time was. */
+/** How often an operation failed since it last succeeded, and how long ago the last failure was. */
 interface Failures {
   count: number
   agoMs: number
 }
 
 /**
- * Agents that run, and on which nothing waits or is at work: the commit of their newest snapshot, and by kind of operation
+ * Running agents without waiting or running operations: the commit of their newest snapshot and, by kind of operation,
  * the failures among the last `$1`.
  */
 export const readRunningAgents = statement({

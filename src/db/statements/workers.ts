@@ -1,9 +1,15 @@
-/** The rows of workers. By hand: who is alive goes by the clock of the database, and leases' connections have no Prisma. */
+/**
+ * The rows of workers. Hand-written SQL: whether a worker is alive depends on the clock of the database, and the
+ * connections of leases have no Prisma.
+ */
 import { isoMillis, narrow, statement } from './statement.ts'
 
 const json = narrow<string>('jsonb')
 
-/** Writes that `$1` is alive: its concurrency, how it sees the public and the private node, its parts, and its version. */
+/**
+ * Records that `$1` is alive: its concurrency, how it sees the public and the private node, its components, and its
+ * version.
+ */
 export const writeWorker = statement({
   name: 'worker-write',
   parameters: ['uuid', json, json, json, json, 'text'],
@@ -27,7 +33,7 @@ export const removeWorker = statement({
   text: 'DELETE FROM worker WHERE id = $1',
 })
 
-/** A page of workers behind `$1`: those that have written within the hour, in the order of their ids. */
+/** A page of workers after `$1`: those that reported within the last hour, in the order of their ids. */
 export const listWorkers = statement({
   name: 'worker-list',
   parameters: ['uuid?', 'int8'],
@@ -45,7 +51,7 @@ export const listWorkers = statement({
     FROM worker WHERE id > coalesce($1::uuid, '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT $2`,
 })
 
-/** Workers that have written within 15 seconds, the latest first. */
+/** Workers that reported within the last 15 seconds, latest first. */
 export const readLiveWorkers = statement({
   name: 'worker-read',
   parameters: [],

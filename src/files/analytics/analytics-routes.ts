@@ -22,26 +22,26 @@ const selection = z.object({
     .string('is required: the host of a gateway, or its left label')
     .min(1, 'must not be empty')
     .describe('A gateway of the workspace: its host, or its left label.'),
-  start_date: day.optional().describe('The first day, in UTC. Without it: from the first that is kept.'),
-  end_date: day.optional().describe('The last day. Without it: today.'),
+  start_date: day.optional().describe('The first day, in UTC. Default: the first day that is kept.'),
+  end_date: day.optional().describe('The last day. Default: today.'),
   cid: z.string().optional().describe('Only requests for this CID, however it is spelled.'),
-  file_name: filter.optional().describe('Only those for files of this name.'),
-  user_agent: filter.optional().describe('Only those of this program.'),
-  referer: filter.optional().describe('Only those that pages of this origin led to.'),
+  file_name: filter.optional().describe('Only requests for files with this name.'),
+  user_agent: filter.optional().describe('Only requests from this user agent.'),
+  referer: filter.optional().describe('Only requests referred by pages of this origin.'),
   referrer: filter.optional().describe('The same as `referer`.'),
-  country: filter.optional().describe('Nothing is counted by country: the answer is empty.'),
-  region: filter.optional().describe('Nor by region.'),
+  country: filter.optional().describe('Requests are not counted by country: the result is empty.'),
+  region: filter.optional().describe('Requests are not counted by region: the result is empty.'),
   http_status_code: z
     .string()
-    .regex(/^[1-5]\d\d$/, 'must be a status of HTTP')
+    .regex(/^[1-5]\d\d$/, 'must be an HTTP status')
     .transform(Number)
     .optional()
-    .describe('Only those that were answered with this status; 499 for answers that were cut short.'),
+    .describe('Only requests with this response status; 499 means that the response was cut short.'),
   limit: limit(DEFAULT_LIMIT, MAX_LIMIT),
   sort_order: z
     .enum(['asc', 'desc'], 'must be asc or desc')
     .default('desc')
-    .describe('Whether the least or the most, the first or the last, comes first.'),
+    .describe('Sort order: `asc` lists the smallest or earliest first, `desc` the largest or latest.'),
 })
 type Selection = z.output<typeof selection>
 
@@ -60,13 +60,13 @@ const period = z.object({
 })
 
 const COUNTING =
-  'What gateways answered for content that their workspace keeps: requests and bytes, with a minute’s delay at most. Client addresses ' +
-  'are not stored, so nothing is known of countries and regions. A day of a gateway has at most 2,000 different rows; what is beyond ' +
-  'them is counted as `(other)`.'
+  'Requests and bytes that gateways served of content that their workspace keeps, delayed by a minute at most. Client addresses' +
+  'are not stored, so countries and regions are unknown. Each gateway has at most 2,000 different rows per day; requests beyond' +
+  'them are counted as `(other)`.'
 
-/** Routes that tell what gateways have served, by content and by time. */
+/** Routes that report what gateways have served, by content and by time. */
 export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
-  /** @throws ApiError 404 for a gateway that is not the workspace's, 400 for a CID that is none. */
+  /** @throws ApiError 404 if the gateway is not the workspace's, 400 if the CID is invalid. */
   async function select(workspaceId: string, query: Selection) {
     const gateway = await gateways.findByName(query.gateway_domain.replace(/^https?:\/\//, ''))
     if (gateway?.workspaceId !== workspaceId) throw notFound('gateway_domain: there is no such gateway')
@@ -91,16 +91,16 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
       aliases: ['/v3/ipfs/gateway_analytics_top'],
       id: 'topAnalytics',
       tag: TAG,
-      summary: 'What a gateway serves most, and to which programs and pages',
-      description: `${COUNTING} By \`country\` and \`region\` the list is empty.`,
+      summary: 'List what a gateway serves most, and to which programs and pages',
+      description: `${COUNTING} For \`country\` and \`region\` the list is empty.`,
       scope: 'org:analytics:read',
       query: selection.extend({
-        by: attribute.describe('What is counted together.'),
-        sort_by: measure.default('requests').describe('What the values are sorted by.'),
+        by: attribute.describe('The value to group by.'),
+        sort_by: measure.default('requests').describe('The number to sort by.'),
       }),
       success: {
         status: 200,
-        description: 'Totals of the days, the greatest first.',
+        description: 'Totals of the days, greatest first.',
         body: z.object({ data: z.array(topItem) }),
       },
       errors: [404],
@@ -119,17 +119,17 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
       aliases: ['/v3/ipfs/gateway_analytics_time_series'],
       id: 'analyticsTimeSeries',
       tag: TAG,
-      summary: 'What a gateway served by day or week',
+      summary: 'List what a gateway served by day or week',
       description: `${COUNTING} Weeks begin on Monday. Periods without a request are left out.`,
       scope: 'org:analytics:read',
       query: selection.extend({
-        date_interval: interval.optional().describe('`day`, where nothing is said.'),
+        date_interval: interval.optional().describe('Default: `day`.'),
         by: interval.optional().describe('The same as `date_interval`.'),
-        sort_by: measure.optional().describe('Without it: by time, the newest first.'),
+        sort_by: measure.optional().describe('Default: by time, newest first.'),
       }),
       success: {
         status: 200,
-        description: 'The periods, and the totals of all of them, also of those beyond `limit`.',
+        description: 'The periods, and the totals of all periods, including those beyond `limit`.',
         body: z.object({
           data: z.object({
             total_requests: z.number(),

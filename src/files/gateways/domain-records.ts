@@ -6,17 +6,17 @@ export const customDomainRecord = z.object({
   domain: z.string(),
   domain_validation_status: z
     .enum(['pending', 'active'])
-    .describe('`active` once its TXT record was seen; from then on the gateway is there.'),
+    .describe('`active` once its TXT record was seen; from then on it serves the gateway.'),
   custom_domain_id: z.string(),
   ssl_validation_status: z
     .enum(['initializing', 'active'])
-    .describe('The same: certificates are the TLS proxy’s, which may get one for an active domain.'),
+    .describe('Same value: the TLS proxy manages certificates, and may get one for an active domain.'),
   txt_name: z
     .string()
     .nullable()
-    .describe('Name of the TXT record that is still to be seen; null when it is active.'),
+    .describe('Name of the TXT record that is still missing; null once the domain is active.'),
   txt_value: z.string().nullable().describe('Its value.'),
-  cname_target: z.string().describe('Where a CNAME record of the domain is to point.'),
+  cname_target: z.string().describe('Target for a CNAME record of the domain.'),
 })
 
 /** The columns of a custom domain that are shown. */
@@ -29,7 +29,7 @@ export interface GatewayDomain {
   workspaceId: string
 }
 
-/** @param host of the gateway, below BERTH_GATEWAY_DOMAIN. */
+/** @param host the gateway's host, below BERTH_GATEWAY_DOMAIN. */
 export function toDomainRecord(
   ownership: Ownership,
   host: string,

@@ -28,7 +28,7 @@ const MAX_DOMAINS = 5
 const name = text(1000).meta({ format: 'domain-name' })
 const newDomain = z
   .object({
-    domain: name.optional().describe('A domain of one’s own, such as `files.example.com`.'),
+    domain: name.optional().describe('Your own domain, such as `files.example.com`.'),
     custom_domain: name.optional().describe('The same.'),
   })
   .meta(oneOrMore('domain', 'custom_domain'))
@@ -43,7 +43,7 @@ export interface DomainRouteServices extends DomainServices {
   config: OwnDomains
 }
 
-/** Domains of the owner's own that lead to a gateway, proven as those of agents are. */
+/** Custom domains that lead to a gateway, proven in the same way as those of agents. */
 export function customDomainRoutes(services: DomainRouteServices): Route[] {
   const { prisma, gateways, ownership, config } = services
 
@@ -58,7 +58,7 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
     return { ...claimed, status: found.status, body: { data: toDomainRecord(ownership, host, found) } }
   }
 
-  /** In one step: two that are added at once would each not see the other. */
+  /** Atomic: two concurrent additions would not see each other. */
   const insert = (workspaceId: string, userId: string, gatewayId: string, customDomain: string) =>
     inTransaction(prisma, async (tx) => {
       const [gateway] = await tx.$queryRaw<unknown[]>`
@@ -85,10 +85,10 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       tag: TAG,
       summary: 'Add a custom domain to a gateway',
       description:
-        'At most 5 for each gateway. It is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: at once when it ' +
-        'is there already, otherwise with `verifyGatewayDomain`, or by itself within a while, which gets longer, for two ' +
-        'weeks. The record is the same as for agents of the workspace. Who proves a name first has it: 409 for it from then ' +
-        'on. A name must not contain or look like the names of the service, nor be one of its hosts. Custom domains are not part of the ' +
+        'At most 5 per gateway. The domain is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: immediately if it' +
+        'already exists, otherwise with `verifyGatewayDomain` or by automatic checks, which become less frequent and end after two' +
+        'weeks. The record is the same as for agents of the workspace. The first workspace to prove a name gets it: others get 409 from then' +
+        'on. A name must not contain or look like the service’s names, or be one of its hosts. Custom domains are not part of the ' +
         'free plan.',
       scope: 'org:gateways:write',
       params,
@@ -131,9 +131,9 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       path: `${DOMAIN}/verify`,
       id: 'verifyGatewayDomain',
       tag: TAG,
-      summary: 'Look for the TXT record of a custom domain now',
+      summary: 'Check the TXT record of a custom domain now',
       description:
-        '409 when another one has proven it before, 503 when no DNS server answers; then it stays pending.',
+        '409 if someone else has already proven the domain. 503 if no DNS server responds; the domain then stays pending.',
       scope: 'org:gateways:write',
       params: domainParams,
       success,
@@ -154,8 +154,7 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       id: 'deleteGatewayDomain',
       tag: TAG,
       summary: 'Delete a custom domain of a gateway',
-      description:
-        'The name is free for anybody from then on; web processes serve there for two seconds more at most.',
+      description: 'The name is then free for anyone; web processes serve it for at most two more seconds.',
       scope: 'org:gateways:write',
       params: domainParams,
       success: { status: 200, description: 'Deleted.', body: nothing },

@@ -13,7 +13,7 @@ import { type GatewayService, hashToken } from './gateways.ts'
 import { pluginRoutes } from './plugin-routes.ts'
 import { serving, servingRoutes } from './serving-routes.ts'
 
-/** The left label of a gateway's host; DNS knows no case. */
+/** The left label of a gateway's host; DNS is case-insensitive. */
 const domain = z
   .string()
   .toLowerCase()
@@ -25,7 +25,7 @@ const domain = z
 
 const accessToken = z.object({
   id: z.string(),
-  value: z.string().describe('The token. It is shown this once: empty in every other answer.'),
+  value: z.string().describe('The token. It is shown only once, and empty in all other responses.'),
   createdAt: z.string(),
 })
 
@@ -34,10 +34,10 @@ const gatewayRow = z.object({
   id: z.string(),
   created_at: z.string(),
   domain: z.string().describe('The left label of its host.'),
-  host: z.string().describe('Its host; scheme and port are those of the API.'),
+  host: z.string().describe('Its host; the scheme and port are the API’s.'),
   restrict: z
     .boolean()
-    .describe('Whether it has access tokens, and public content is read with one of them only.'),
+    .describe('Whether it has access tokens, so that reading public content requires one of them.'),
   custom_domains: z.array(customDomainRecord),
 })
 
@@ -54,7 +54,7 @@ const gatewayRecord = gatewayRow.extend({
 
 const TAG = 'Gateways'
 const params = z.object({ id: pathId })
-/** The list has no pages. */
+/** The list is not paginated. */
 const MAX_GATEWAYS = 100
 const withParts = {
   tokens: { select: { id: true, createdAt: true }, orderBy: { id: 'asc' } },
@@ -99,7 +99,7 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
     },
   })
   return [
-    // Before the routes with an id in the place of `plugins`.
+    // Before the routes that have an id in place of `plugins`.
     ...pluginRoutes(prisma, gateways),
     route({
       method: 'post',
@@ -108,14 +108,14 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       id: 'createGateway',
       tag: TAG,
       summary: 'Create a gateway',
-      description: 'A new gateway has no plugins, and is open to everybody until it gets an access token.',
+      description: 'A new gateway has no plugins, and is open to everyone until it has an access token.',
       scope: 'org:gateways:write',
       body: z.object({ domain }),
       success: { status: 200, description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
       errors: [409],
       async handle({ principal: { workspaceId }, body }) {
         const created = await inTransaction(prisma, async (tx) => {
-          // The lock has others who add to the workspace wait, so that none gets past the limit.
+          // The lock makes other additions to the workspace wait, so that none exceeds the limit.
           await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
           if ((await tx.gateway.count({ where: { workspaceId } })) >= MAX_GATEWAYS)
             throw forbidden(`Gateway limit reached: ${MAX_GATEWAYS}`, 'limit')
@@ -156,12 +156,12 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       aliases: ['/v3/ipfs/gateways/exists/:domain'],
       id: 'gatewayExists',
       tag: TAG,
-      summary: 'Find out whether the name of a gateway is taken',
+      summary: 'Check whether a gateway name is taken',
       scope: 'org:gateways:read',
       params: z.object({ domain }),
       success: {
         status: 200,
-        description: 'Whether any workspace has a gateway of this name.',
+        description: 'Whether any workspace has a gateway with this name.',
         body: z.object({ data: z.object({ exists: z.boolean() }) }),
       },
       async handle({ params }) {
@@ -193,7 +193,7 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       id: 'deleteGateway',
       tag: TAG,
       summary: 'Delete a gateway',
-      description: 'Files and swaps stay. The name is free for anybody from then on.',
+      description: 'Files and swaps stay. The name is then free for anyone.',
       scope: 'org:gateways:write',
       params,
       success: { status: 200, description: 'Deleted.', body: nothing },
@@ -214,10 +214,10 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
 const gatewayNotFound = () => notFound('There is no such gateway')
 
 const TOKEN_BYTES = 48
-/** Every read of the gateway may compare with each of them. */
+/** Every read through the gateway may compare with each of them. */
 const MAX_TOKENS = 100
 
-/** Access tokens: public content of a gateway that has some is read with one of them only. */
+/** Access tokens: if a gateway has any, reading its public content requires one of them. */
 function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
   return [
     route({
@@ -228,20 +228,20 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       tag: TAG,
       summary: 'Create an access token of a gateway',
       description:
-        'With its first token a gateway becomes restricted: within two seconds it serves public content only to those who send a token ' +
+        'With its first token, a gateway becomes restricted: within two seconds, it serves public content only to clients that send a token' +
         'as `?pinataGatewayToken=` or in `x-pinata-gateway-token`.',
       scope: 'org:gateways:write',
       params: z.object({ id: pathId }),
       success: {
         status: 200,
-        description: 'The token. It is shown this once.',
+        description: 'The token. It is shown only once.',
         body: z.object({ data: accessToken }),
       },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId } }) {
         const [id, value] = [uuidv7(), randomBytes(TOKEN_BYTES).toString('base64url')]
         const created = await inTransaction(prisma, async (tx) => {
-          // The lock has its deletion wait, and others who add to it, so that none gets past the limit.
+          // The lock makes its deletion and other additions wait, so that none exceeds the limit.
           const found = await tx.$queryRaw<unknown[]>`
             SELECT FROM gateway WHERE id = ${gatewayId}::uuid AND workspace_id = ${workspaceId}::uuid FOR NO KEY UPDATE`
           if (found.length === 0) throw gatewayNotFound()
@@ -260,7 +260,7 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       id: 'deleteGatewayToken',
       tag: TAG,
       summary: 'Revoke an access token of a gateway',
-      description: 'Without its last token a gateway is open to everybody: create the new one first.',
+      description: 'Without its last token, a gateway is open to everyone: create the new token first.',
       scope: 'org:gateways:write',
       params: z.object({ id: pathId, item_id: pathId }),
       success: { status: 200, description: 'Revoked.', body: nothing },

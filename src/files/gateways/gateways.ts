@@ -1,4 +1,4 @@
-/** Gateways by their hosts, and the check of their access tokens: asked for every request of every gateway. */
+/** Finds gateways by their hosts and checks their access tokens, for every request to every gateway. */
 import { createHash } from 'node:crypto'
 import type { Pool } from '../../db/pool.ts'
 import { findGateway, findGatewayAt } from '../../db/statements/gateways.ts'
@@ -10,15 +10,18 @@ export interface Gateway {
   workspaceId: string
   /** The left label of its host. */
   domain: string
-  /** Public content is read with one of its access tokens only ({@link GatewayService.mayRead}); private content by a signed link alone. */
+  /**
+   * Reading public content requires one of its access tokens ({@link GatewayService.mayRead}); private content requires
+   * a signed link.
+   */
   restricted: boolean
-  /** Swapped CIDs are served from what they were swapped to. */
+  /** Swapped CIDs are served from their replacements. */
   hasSwaps: boolean
-  /** CIDs within the workspace's public files are served by themselves. */
+  /** CIDs inside the workspace's public files are served directly. */
   innerCids: boolean
-  /** Public content is redirected to the host of its CID. */
+  /** Public content is redirected to the CID's own host. */
   cidHosts: boolean
-  /** A header has the signature of the content. */
+  /** A header carries the signature of the content. */
   showsSignatures: boolean
   /** SHA-256 of each access token, in hex. */
   tokenHashes: readonly string[]
@@ -26,7 +29,7 @@ export interface Gateway {
 
 type Limit = (read: () => Promise<Gateway | undefined>) => Promise<Gateway | undefined>
 
-/** A gateway that was read is trusted this long; a change by this process counts at once. */
+/** How long a cached gateway is trusted; changes by this process take effect at once. */
 const CACHE_MS = 2000
 const CACHE_SIZE = 10_000
 
@@ -41,13 +44,19 @@ export class GatewayService {
     this.#gatewayDomain = gatewayDomain
   }
 
-  /** The gateway at a host of its own or a custom domain, with or without port, in any case; undefined where there is none. */
+  /**
+   * The gateway at its own host or a custom domain, with or without a port, case-insensitive; undefined if there is
+   * none.
+   */
   async findByHost(host: string): Promise<Gateway | undefined> {
     const found = await this.findServed(host)
     return found?.cid === undefined ? found?.gateway : undefined
   }
 
-  /** Finds a gateway as {@link findByHost} does, also by the host of a CID at it; the CID, if any, may be malformed. */
+  /**
+   * Finds a gateway like {@link findByHost}, and also by the host of a CID at the gateway; the CID, if any, may be
+   * malformed.
+   */
   async findServed(host: string): Promise<{ gateway: Gateway; cid: string | undefined } | undefined> {
     const named = readGatewayHost(host, this.#gatewayDomain)
     const gateway = await (named ? this.#find(named.domain) : this.findCustom(host))
@@ -55,8 +64,9 @@ export class GatewayService {
   }
 
   /**
-   * The gateway at a verified custom domain, with or without port, in any case; undefined for hosts that can be none.
-   * @param limit runs the query, or refuses it: anybody may ask for any name.
+   * The gateway at a verified custom domain, with or without a port, case-insensitive; undefined for hosts that cannot
+   * be custom domains.
+   * @param limit runs the query, or refuses it, because anyone may request any name.
    */
   async findCustom(host: string, limit: Limit = (read) => read()): Promise<Gateway | undefined> {
     const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
@@ -65,7 +75,7 @@ export class GatewayService {
       : undefined
   }
 
-  /** The gateway that a person names: by its host, as in {@link findByHost}, or by its left label alone. */
+  /** The gateway that a user names: by its host, as in {@link findByHost}, or only by its left label. */
   async findByName(name: string): Promise<Gateway | undefined> {
     return (await this.findByHost(name)) ?? (await this.findByHost(this.hostOf(name)))
   }
@@ -75,24 +85,24 @@ export class GatewayService {
     return `${domain}.${this.#gatewayDomain}`
   }
 
-  /** True for a client that may read at the gateway with this access token, or without one. */
+  /** True if a client may read at the gateway with this access token, or without a token. */
   mayRead({ restricted, tokenHashes }: Gateway, token: string | undefined): boolean {
-    // Hashes are compared: how far two of them agree says nothing about a token.
+    // Comparing hashes reveals nothing about a token through timing.
     return !restricted || (token !== undefined && tokenHashes.includes(hashToken(token).toString('hex')))
   }
 
-  /** Reads every gateway again at its next use. */
+  /** Drops all cached gateways. */
   forget(): void {
     this.#known = new Map()
   }
 
-  /** Shares one query among all callers at a time; a failure is shared and kept like a result, unless it may be a refusal. */
+  /** Concurrent callers share one query; a failure is shared and cached like a result, unless it may be a refusal. */
   #find(domain: string, limit?: Limit): Promise<Gateway | undefined> {
     const known = this.#known.get(domain)
     if (known && known.until > Date.now()) return known.found
     const read = () => this.#read(domain)
     const found = limit ? limit(read) : read()
-    // Clients may ask for any number of names that no gateway has.
+    // Clients may request any number of names without a gateway.
     if (this.#known.size >= CACHE_SIZE) this.#known.clear()
     this.#known.set(domain, { found, until: Date.now() + CACHE_MS })
     if (limit) found.catch(() => this.#known.delete(domain))

@@ -6,7 +6,9 @@ import { nothing, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
 
 const TAG = 'Gateways'
-/** The plugins that Berth has, under the numbers by which clients know them, and the columns that say who has them. */
+/**
+ * Berth's plugins, with the numbers by which clients know them, and the columns that record whether a gateway has them.
+ */
 const PLUGINS = [
   {
     shown: {
@@ -45,7 +47,7 @@ const pluginId = z
   .transform(Number)
   .pipe(z.number().max(999_999_999))
 
-/** Plugins of gateways, and switching them on and off. */
+/** Plugins of gateways: installing and removing them. */
 export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
   const find = async (workspaceId: string, id: string) => {
     const found = await prisma.gateway.findFirst({ where: { id, workspaceId } })
@@ -131,7 +133,7 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       body: z.object({ plugin_id: z.number().int() }),
       success: {
         status: 200,
-        description: 'The gateway has it, or had it already.',
+        description: 'The gateway has the plugin, now or already before.',
         body: z.object({ data: installed }),
       },
       errors: [404],
@@ -172,7 +174,7 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
   ]
 }
 
-/** The plugin of a number. @throws ApiError 404 for any other. */
+/** The plugin with a number. @throws ApiError 404 for any other. */
 function offered(id: number): (typeof PLUGINS)[number] {
   const found = PLUGINS.find(({ shown }) => shown.id === id)
   if (!found) throw notFound('plugin_id: there is no such plugin')

@@ -5,19 +5,15 @@ import { type Route, route } from '../../http/route.ts'
 import { oneOrMore, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
 
-/** Settings of a gateway for what it serves beside the paths of its files. */
+/** Settings for what a gateway serves in addition to the paths of its files. */
 export const serving = {
-  inner_cids: z
-    .boolean()
-    .describe('Serves what is within the public files of the workspace by its own CID as well.'),
+  inner_cids: z.boolean().describe('Also serves content inside the workspace’s public files by its own CID.'),
   cid_hosts: z
     .boolean()
-    .describe(
-      'Redirects public content from its path to the host of its CID, which is an origin of its own.',
-    ),
+    .describe('Redirects public content from its path to the CID’s own host, which is a separate origin.'),
 }
 
-/** The choices of a gateway's owner on what it serves. */
+/** Lets the owner of a gateway choose what it serves. */
 export function servingRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
   const change = z
     .object({
@@ -37,7 +33,7 @@ export function servingRoutes(prisma: PrismaClient, gateways: GatewayService): R
       id: 'changeGatewayServing',
       tag: 'Gateways',
       summary: 'Change what a gateway serves',
-      description: 'A field that is left out stays as it is. Other web processes follow within two seconds.',
+      description: 'Omitted fields stay unchanged. Other web processes follow within two seconds.',
       scope: 'org:gateways:write',
       params: z.object({ id: pathId }),
       body: change,
