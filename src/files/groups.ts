@@ -1,4 +1,4 @@
-/** Groups of files. A group is on one network, and so are its files; a file is in one group or none. */
+/** Groups of files. A group and its files are on one network; a file is in at most one group. */
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
 import { isForeignKeyViolation } from '../db/database-errors.ts'
@@ -36,7 +36,7 @@ const name = visibleText(255)
 
 const newGroup = z.object({ name, is_public: z.boolean().default(false) })
 
-/** Fields that are absent stay as they are. */
+/** Absent fields stay unchanged. */
 const groupChanges = z
   .object({ name: name.optional(), is_public: z.boolean().optional() })
   .refine(
@@ -46,7 +46,7 @@ const groupChanges = z
   .meta(oneOrMore('name', 'is_public'))
 
 const groupQuery = z.object({
-  name: text(255).optional().describe('Part of the name, in any case.'),
+  name: text(255).optional().describe('Part of the name, case-insensitive.'),
   isPublic: z.enum(['true', 'false']).optional(),
   ...paging(10, 1000),
 })
@@ -81,7 +81,7 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       id: 'createGroup',
       tag: TAG,
       summary: 'Create a group',
-      description: 'It takes files of its own network only.',
+      description: 'A group contains only files of its own network.',
       scope: 'org:groups:write',
       params: z.object({ network }),
       body: newGroup,
@@ -135,11 +135,11 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       id: 'updateGroup',
       tag: TAG,
       summary: "Change a group's name, or whether it is public",
-      description: 'What is left out stays as it is.',
+      description: 'Omitted fields stay unchanged.',
       scope: 'org:groups:write',
       params,
       body: groupChanges,
-      success: { status: 200, description: 'The group as it is now.', body: one },
+      success: { status: 200, description: 'The updated group.', body: one },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id, network }, body }) {
         const { name = null, is_public = null } = body
@@ -170,10 +170,10 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       id: 'addFileToGroup',
       tag: TAG,
       summary: 'Put a file into a group',
-      description: 'A file is in one group or none: it leaves the one that it was in.',
+      description: 'A file is in at most one group: it leaves its previous group.',
       scope: 'org:groups:write',
       params: memberParams,
-      success: { status: 200, description: 'It is in the group.', body: nothing },
+      success: { status: 200, description: 'The file is in the group.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
         requireBoth(await addToGroup(prisma, owner(principal, params), params.id, params.fileId))
@@ -186,10 +186,10 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       id: 'removeFileFromGroup',
       tag: TAG,
       summary: 'Take a file out of a group',
-      description: 'The file stays. One that is not in the group is left where it is.',
+      description: 'The file itself stays. Nothing changes if it is not in the group.',
       scope: 'org:groups:write',
       params: memberParams,
-      success: { status: 200, description: 'It is not in the group.', body: nothing },
+      success: { status: 200, description: 'The file is not in the group.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
         requireBoth(await removeFromGroup(prisma, owner(principal, params), params.id, params.fileId))
@@ -205,7 +205,7 @@ interface GroupOwner {
   network: Network
 }
 
-/** True for a group that exists and belongs to the owner. */
+/** True if a group exists and belongs to the owner. */
 export async function hasGroup(
   prisma: PrismaClient,
   { workspaceId, network }: GroupOwner,
@@ -224,9 +224,9 @@ interface GroupFilter {
 }
 
 /**
- * A page of groups, the newest first: not prepared, as each filter has a plan of its own. BETWEEN is equality that the planner does not see through, so that
- * ordering by the network as well is an order that only the list's index has: by id alone it takes the primary
- * key, and walks through everybody's newer groups.
+ * A page of groups, newest first. Not prepared, because each filter has its own plan. BETWEEN is an equality that the
+ * planner does not recognise as one. So ordering by the network as well matches only the list's index. Ordered by id
+ * only, the planner would use the primary key and scan every tenant's newer groups.
  */
 async function listGroups(
   db: Queryable,
@@ -243,28 +243,28 @@ async function listGroups(
   return rows
 }
 
-/** Files that one statement takes out of a group: it must end long before the statement timeout. */
+/** How many files one statement takes out of a group, so that it ends long before the statement timeout. */
 const BATCH = 5000
 
 /**
- * Deletes a group; its files stay, in no group. Not one transaction: if it ends halfway, the group has fewer
- * files, and the next call goes on.
+ * Deletes a group; its files stay, without a group. This is not one transaction: if it ends halfway, the group has
+ * fewer files, and the next call continues.
  */
 export async function deleteGroup(
   { pool, prisma }: { pool: Pool; prisma: PrismaClient },
   id: string,
 ): Promise<void> {
   while ((await takeFilesOut.run(pool, id, BATCH)).rowCount === BATCH);
-  // Files that came late, or were being written, are left to the reference's own ON DELETE SET NULL.
+  // The reference's ON DELETE SET NULL handles files that were added late or were being written.
   await prisma.fileGroup.deleteMany({ where: { id } })
 }
 
-/** The part of a membership's path that is missing: the group or the file. */
+/** The missing part of a membership's path: the group or the file. */
 type Missing = 'group' | 'file' | undefined
 
 const pinned = (owner: GroupOwner, id: string) => ({ id, ...owner, status: 'pinned', removedAt: null })
 
-/** Puts a file into a group, out of the one that it was in. Idempotent. */
+/** Puts a file into a group and out of its previous one. Idempotent. */
 export async function addToGroup(
   prisma: PrismaClient,
   owner: GroupOwner,
@@ -276,13 +276,13 @@ export async function addToGroup(
     const { count } = await prisma.file.updateMany({ where: pinned(owner, fileId), data: { groupId } })
     return count === 0 ? 'file' : undefined
   } catch (error) {
-    // The group was deleted between the look at it and the change.
+    // The group was deleted between the check and the change.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) return 'group'
     throw error
   }
 }
 
-/** Takes a file out of a group; one that is not in it stays where it is. Idempotent. */
+/** Takes a file out of a group; does nothing if it is not in the group. Idempotent. */
 async function removeFromGroup(
   prisma: PrismaClient,
   owner: GroupOwner,

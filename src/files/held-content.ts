@@ -1,6 +1,6 @@
 /**
- * References to content on an IPFS node: files, and whatever else has a CID: a snapshot, a skill or a template (the view
- * `held_content`).
+ * References to content on an IPFS node: files, and everything else that has a CID (snapshots, skills and templates, in
+ * the view `held_content`).
  */
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
@@ -11,9 +11,9 @@ import { insertOperation } from '../operations/enqueue.ts'
 import type { Network, Storage } from '../storage/port.ts'
 
 /**
- * Takes the lock of a CID's multihash until the transaction ends. Whoever counts the files that keep a CID
- * and unpins it, or checks a pin and writes that it is there, holds it.
- * @throws 55P03 when another holds it for more than 5 s, which it does while its IPFS node hangs.
+ * Takes the lock of a CID's multihash until the transaction ends. Code holds it while it counts the files that keep a
+ * CID and unpins it, or while it checks a pin and records it.
+ * @throws 55P03 if another transaction holds it for more than 5 s, as happens when its IPFS node hangs.
  */
 export async function lockCid(client: Queryable, cid: CID): Promise<void> {
   await client.query(`SET LOCAL lock_timeout = '5s'`)
@@ -23,9 +23,9 @@ export async function lockCid(client: Queryable, cid: CID): Promise<void> {
 const NODE_MS = 30_000
 
 /**
- * Makes sure that content which was just added is pinned, in the transaction that writes the row which keeps it: nobody
- * can release the pin in between.
- * @throws StorageError `unavailable`, or `not_found` where its blocks were collected meanwhile; 55P03.
+ * Ensures that newly added content is pinned, in the transaction that writes the row that keeps it: nothing can release
+ * the pin in between.
+ * @throws StorageError `unavailable`, or `not_found` if its blocks were collected in the meantime; 55P03.
  */
 export async function holdContent(client: Queryable, storage: Storage, cid: CID): Promise<void> {
   await lockCid(client, cid)
@@ -34,7 +34,7 @@ export async function holdContent(client: Queryable, storage: Storage, cid: CID)
   await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
 }
 
-/** Has contents released that rows kept which the caller deletes in the same transaction. */
+/** Schedules the release of contents that rows kept which the caller deletes in the same transaction. */
 export async function releaseContent(
   db: Queryable,
   contents: { workspaceId: string; network: Network; cid: string }[],
@@ -56,8 +56,8 @@ export async function releaseContent(
 }
 
 /**
- * True for a CID that any file of any workspace (but `except`), snapshot, skill or template keeps. Meaningful under
- * {@link lockCid} only.
+ * True if any file of any workspace (except `except`), snapshot, skill or template keeps the CID. Only meaningful under
+ * {@link lockCid}.
  */
 export async function isKept(
   db: Queryable,

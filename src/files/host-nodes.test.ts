@@ -34,7 +34,7 @@ describe('host nodes', () => {
     'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku',
   ]
   for (const text of malformed) {
-    it(`host nodes are refused as ${text || 'nothing'}`, () => {
+    it(`host nodes are rejected: ${text || 'nothing'}`, () => {
       assert.throws(
         () => parseHostNode(text, 'host_nodes[3]', true),
         (error) =>
@@ -43,7 +43,7 @@ describe('host nodes', () => {
     })
   }
 
-  it('host nodes may be private addresses only where that is allowed', () => {
+  it('host nodes may be private addresses only if allowed', () => {
     for (const host of [
       '/ip4/127.0.0.1',
       '/ip4/10.1.2.3',
@@ -57,14 +57,14 @@ describe('host nodes', () => {
     }
   })
 
-  it('host nodes with a name are resolved, and dropped where the name leads to a private address', async () => {
+  it('host nodes with a name are resolved, and dropped if the address is private', async () => {
     const node = `/dns4/localhost/tcp/4001/p2p/${RSA}`
     assert.deepEqual(await resolveHostNodes([node], true), [`/ip4/127.0.0.1/tcp/4001/p2p/${RSA}`])
     assert.deepEqual(await resolveHostNodes([node], false), [])
     assert.deepEqual(await resolveHostNodes([PUBLIC], false), [PUBLIC])
   })
 
-  it('host nodes name a single host', () => {
+  it('host nodes must name a single host', () => {
     const relayed = `/ip4/104.131.131.82/tcp/4001/p2p/${RSA}/p2p-circuit/p2p/${ED25519}`
     assert.equal(parseHostNode(relayed, 'host_nodes[0]', false), relayed)
     const inner = `/ip4/10.0.0.1/tcp/4001/p2p/${RSA}`
@@ -86,7 +86,7 @@ describe('host nodes', () => {
     const resolve = (allowPrivate: boolean) =>
       resolveHostNodes([`/dnsaddr/a.test/p2p/${ED25519}`], allowPrivate, resolver)
 
-    it('host nodes with a dnsaddr are resolved, to addresses of the same peer, and public ones unless private ones are allowed', async () => {
+    it('host nodes with a dnsaddr resolve to addresses of the same peer that are allowed', async () => {
       const inside = `/ip4/169.254.169.254/tcp/80/p2p/${ED25519}`
       records['_dnsaddr.a.test'] = [
         `dnsaddr=${PUBLIC}`,
@@ -104,7 +104,7 @@ describe('host nodes', () => {
       assert.deepEqual(await resolve(true), [PUBLIC, inside, `/ip4/10.0.0.7/tcp/1/p2p/${ED25519}`, next])
     })
 
-    it('host nodes with a dnsaddr lead on to others three levels deep at most, and to 16 addresses', async () => {
+    it('host nodes with a dnsaddr are followed at most three levels deep, to 16 addresses', async () => {
       records['_dnsaddr.a.test'] = [`dnsaddr=/dnsaddr/a.test/p2p/${ED25519}`]
       asked.length = 0
       assert.deepEqual(await resolve(false), [])
@@ -116,7 +116,7 @@ describe('host nodes', () => {
       assert.equal((await resolve(false)).length, 16)
     })
 
-    it('host nodes with a dnsaddr are dropped where the name does not resolve', async () => {
+    it('host nodes with a dnsaddr are dropped if the name does not resolve', async () => {
       const failing = { ...resolver, resolveTxt: () => Promise.reject(new Error('ENOTFOUND')) }
       const nodes = [`/dnsaddr/a.test/p2p/${ED25519}`, PUBLIC]
       assert.deepEqual(await resolveHostNodes(nodes, false, failing), [PUBLIC])

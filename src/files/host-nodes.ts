@@ -1,4 +1,4 @@
-/** Host nodes: where a client says that the content of a CID can be had. */
+/** Host nodes: nodes that have the content of a CID, according to the client. */
 import * as dns from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type Multiaddr, multiaddr } from '@multiformats/multiaddr'
@@ -8,22 +8,22 @@ import * as Digest from 'multiformats/hashes/digest'
 import { badRequest } from '../errors.ts'
 import { isPrivateAddress } from '../lib/net/ip-address.ts'
 
-/** Host nodes that a request may name: more than a node has, as an ordinary Kubo names some twenty addresses. */
+/** Maximum host nodes in a request: more than a node needs, because an ordinary Kubo lists about twenty addresses. */
 export const MAX_HOST_NODES = 100
-/** The first of those that can be dialled, as many as are dialled. */
+/** Maximum number that is dialled: the first of those that can be. */
 export const DIALLED_HOST_NODES = 20
 
 const LIBP2P_KEY = 0x72
 const HOSTS = ['ip4', 'ip6', 'dns', 'dns4', 'dns6', 'dnsaddr']
 const DIALABLE = [...HOSTS, 'p2p']
 const LOOKUP_MS = 5000
-/** How many `dnsaddr` records may lead on to each other, and how many of them are taken. */
+/** The maximum depth of nested `dnsaddr` records, and how many records are used. */
 const DNSADDR_DEPTH = 3
 const DNSADDR_RESULTS = 16
 
 /**
- * Reads one host node: a peer id (`12D3Koo…`, `Qm…`, `k51…`), as `ipfs id` reports it, or a multiaddr
- * that ends in `/p2p/<peer id>`. Returns the multiaddr.
+ * Parses one host node: a peer id (`12D3Koo…`, `Qm…`, `k51…`), as `ipfs id` reports it, or a multiaddr that ends in
+ * `/p2p/<peer id>`. Returns the multiaddr.
  * @throws ApiError 400 naming `field`; also for a private address unless those are allowed.
  */
 export function parseHostNode(text: string, field: string, allowPrivate: boolean): string {
@@ -48,9 +48,9 @@ function hasPrivateHost(address: Multiaddr): boolean {
 }
 
 /**
- * Checks the host nodes of a request, as `ipfs id` reports them: a node names its addresses of local networks too. Those
- * are passed over where the list has another address of the same peer, and not dialled.
- * @throws ApiError 400 naming the first entry at fault.
+ * Checks the host nodes of a request, in the format of `ipfs id`, which also lists a node's local addresses. Private
+ * addresses are not dialled; they are accepted if the list has another address of the same peer.
+ * @throws ApiError 400 naming the first invalid entry.
  */
 export function checkHostNodes(nodes: string[], field: string, allowPrivate: boolean): void {
   const addresses = nodes.map((node, i) => parseHostNode(node, `${field}[${i}]`, true))
@@ -61,17 +61,17 @@ export function checkHostNodes(nodes: string[], field: string, allowPrivate: boo
   if (refused >= 0) throw privateAddress(`${field}[${refused}]`)
 }
 
-/** A resolver of names: `node:dns/promises`, or another one of its shape. */
+/** A resolver of names: `node:dns/promises`, or an object with the same methods. */
 export interface NameResolver {
   lookup(name: string, options: { all: true; family: number }): Promise<{ address: string; family: number }[]>
   resolveTxt(name: string): Promise<string[][]>
 }
 
 /**
- * Makes host nodes dialable: names are resolved here, and those that lead to private addresses are
- * dropped unless allowed, because the node that dials would not ask. That goes for `dnsaddr` too
- * (https://github.com/multiformats/multiaddr/blob/master/protocols/DNSADDR.md).
- * Names that do not resolve within 5 s are dropped.
+ * Makes host nodes dialable: resolves names, and drops those that lead to private addresses unless allowed, because the
+ * dialling node would not check. This includes `dnsaddr`
+ * (https://github.com/multiformats/multiaddr/blob/master/protocols/DNSADDR.md). Names that do not resolve within 5 s
+ * are dropped.
  */
 export async function resolveHostNodes(
   nodes: string[],
@@ -90,7 +90,7 @@ export async function resolveHostNodes(
 
 const giveUp = () => new Promise<[]>((resolve) => setTimeout(resolve, LOOKUP_MS, []).unref())
 
-/** `left` is how many more `dnsaddr` records are taken, over all levels: they could name ever more names. */
+/** `left` is how many more `dnsaddr` records may be used, over all levels: records could name more and more names. */
 interface Look {
   allowPrivate: boolean
   resolver: NameResolver
@@ -112,7 +112,7 @@ async function resolveHostNode(address: Multiaddr, look: Look, depth: number): P
     .map(({ address: ip, family: version }) => `/ip${version}/${ip}${tail}`)
 }
 
-/** The addresses in the TXT records of `_dnsaddr.<name>` that end as the `dnsaddr` itself does. */
+/** The addresses in the TXT records of `_dnsaddr.<name>` that have the same suffix as the `dnsaddr` itself. */
 async function resolveDnsaddr(
   address: Multiaddr,
   name: string,
@@ -133,14 +133,14 @@ async function resolveDnsaddr(
         const entry = multiaddr(text.slice('dnsaddr='.length))
         return await resolveHostNode(entry, look, depth + 1)
       } catch {
-        return [] // one record that is no address does not spoil the others
+        return [] // one invalid record does not spoil the others
       }
     }),
   )
   return resolved.flat().slice(0, DNSADDR_RESULTS)
 }
 
-/** True for an address with no host after the first component: a node could dial the second host. */
+/** True for an address without a host after the first component: a node could dial the second host. */
 function hasOneHost(address: Multiaddr): boolean {
   const [, ...rest] = address.getComponents()
   return !rest.some(({ name }) => HOSTS.includes(name))

@@ -7,8 +7,8 @@ const MAX_VALUE = 1024
 export const TOO_MANY_PAIRS = `must have at most ${MAX_PAIRS} pairs`
 
 /**
- * A map of text. `__proto__` is refused by name: Zod, as any code that builds a plain object, would drop it
- * silently, and a filter that is dropped matches everything.
+ * A map of texts. `__proto__` is rejected explicitly: Zod, like any code that builds a plain object, would drop it
+ * silently, and a dropped filter matches everything.
  */
 const textMap = <V extends z.ZodType<string | null>>(
   value: V,
@@ -33,10 +33,10 @@ export const keyvalues = textMap(text(MAX_VALUE)).refine(
 /** Changes of metadata: a text sets its key, `null` removes it. */
 export const keyvaluesPatch = textMap(text(MAX_VALUE).nullable())
 
-/** A filter as `keyvalues[<key>]=<value>`, how the npm SDK and the CLI send it. */
+/** A filter as `keyvalues[<key>]=<value>`, in the format of the npm SDK and the CLI. */
 export const keyvaluesFilter = textMap(text(MAX_VALUE), text(MAX_KEY)).optional()
 
-/** Joins `keyvalues[…]` and `metadata[…]`, the two spellings of the same filter; undefined when there is none. */
+/** Merges `keyvalues[…]` and `metadata[…]`, two spellings of the same filter; null if there is none. */
 export function mergeFilters(...filters: (Record<string, string> | undefined)[]): string | null {
   const merged = Object.assign({}, ...filters.filter(Boolean))
   return Object.keys(merged).length > 0 ? JSON.stringify(merged) : null

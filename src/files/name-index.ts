@@ -1,14 +1,14 @@
-/** The index over parts of names, and what of a part is looked up in it. */
+/** The index over parts of names, and which words of a part are looked up in it. */
 import { missingIndexes } from '../db/late-indexes.ts'
 import type { Queryable } from '../db/pool.ts'
 
 /**
- * Names of files as PostgreSQL's statistics have them, in lower case: those of many files, and a hundred others, at even
- * distances in the order of all.
+ * File names from PostgreSQL's statistics, in lower case: the most common names, and about a hundred others, evenly
+ * spaced in sort order.
  */
 export type NameSample = string[]
 
-/** Reads what names are like; undefined where they have no index. */
+/** Reads a sample of names; undefined if the index does not exist. */
 export async function readNameIndex(db: Queryable): Promise<NameSample | undefined> {
   if ((await missingIndexes(db)).includes('file_name_part')) return undefined
   const { rows } = await db.query<{ name: string }>(
@@ -18,25 +18,28 @@ export async function readNameIndex(db: Queryable): Promise<NameSample | undefin
   return rows.map(({ name }) => name.toLowerCase())
 }
 
-/** A word is common that this share of names has. */
+/** A word is common if at least this share of names contains it. */
 const COMMON = 1 / 4
-/** Following the list finds a page of what this share of names has sooner than the index, which reads all that have it. */
+/**
+ * If at least this share of names matches, following the list finds a page sooner than the index, which reads all
+ * matches.
+ */
 const WORTH_FOLLOWING = 1 / 20
 
 const shareOf = (part: string, sample: NameSample): number =>
   sample.filter((name) => name.includes(part.toLowerCase())).length / sample.length
 
-/** True for a part that so many names have that the list is followed in its own order, without the index. */
+/** True if so many names contain the part that the list is followed in its own order, without the index. */
 export const isInManyNames = (part: string, sample: NameSample): boolean =>
   shareOf(part, sample) >= WORTH_FOLLOWING
 
 /**
- * The words of a part of a name that are looked up in the index in its place: all files that have the part have them. The
- * index reads a list for each three letters, and the longest are those of words that most names have, such as the end
- * `.jpg`: these are left out where another word is in next to no name. Empty where the part is looked up whole.
+ * The words of a name's part that are looked up in the index instead of the part: every file that matches the part has
+ * them. The index reads a list for each three letters. The longest lists belong to words that most names have, such as
+ * the ending `.jpg`: these are left out if another word is in almost no name. Empty if the part is looked up whole.
  */
 export function wordsToLookUp(part: string, sample: NameSample): string[] {
-  // PostgreSQL's lower case of a letter outside of ASCII may depend on the letter after it.
+  // For a letter outside ASCII, PostgreSQL's lower case may depend on the next letter.
   const words = /^[ -~]+$/.test(part) ? (part.match(/[a-z\d]{3,}/gi) ?? []) : []
   const shares = words.map((word) => shareOf(word, sample))
   const rare = words.filter((_, i) => Number(shares[i]) < COMMON)

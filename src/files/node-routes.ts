@@ -3,7 +3,7 @@ import { messages, unavailable } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
 
-/** The node of the public network, so that others can peer with it. The node of the private one has no peers. */
+/** The public network's node, so that others can peer with it. The private network's node has no peers. */
 export function nodeRoutes(workers: WorkerStatus): Route[] {
   return [
     route({
@@ -11,9 +11,9 @@ export function nodeRoutes(workers: WorkerStatus): Route[] {
       path: '/v0/ipfs/node',
       id: 'getIpfsNode',
       tag: 'Files',
-      summary: 'Who and where the IPFS node of the public network is',
+      summary: 'Get the identity and addresses of the public IPFS node',
       description:
-        'Connect your own node to one of `addresses`, and Berth finds what you ask it to pin at once.',
+        'If your own node is connected to one of `addresses`, Berth immediately finds the content that you ask it to pin.',
       scope: 'org:files:read',
       success: {
         status: 200,

@@ -1,4 +1,4 @@
-/** Routes of the API before v3, which scripts still call: pins by hash, the list of pins, and unpinning. */
+/** Routes of the API before v3, which scripts still use: pinning by hash, listing pins, and unpinning. */
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { Searches } from '../db/searches.ts'
@@ -12,7 +12,7 @@ import type { PinRouteServices } from './pins/pin-routes.ts'
 import { removeFile } from './remove.ts'
 import { olderMetadata } from './uploads/fields.ts'
 
-const NETWORK = network.default('public').describe('`public` if left out.')
+const NETWORK = network.default('public').describe('Default: `public`.')
 const bytes = z
   .string()
   .regex(/^\d{1,15}$/, 'must be a number of bytes')
@@ -41,8 +41,8 @@ const pinListQuery = z.object({
   groupId: z.uuid('must be a UUID').toLowerCase().optional().describe('Only files of this group.'),
   pinStart: time.optional().describe('Pinned at this time or later.'),
   pinEnd: time.optional().describe('Pinned at this time or earlier.'),
-  pinSizeMin: bytes.describe('Files of so many bytes or more.'),
-  pinSizeMax: bytes.describe('Files of so many bytes or fewer.'),
+  pinSizeMin: bytes.describe('Files of at least this many bytes.'),
+  pinSizeMax: bytes.describe('Files of at most this many bytes.'),
   status: z.enum(['all', 'pinned', 'unpinned'], 'must be all, pinned or unpinned').default('all'),
   metadata: z
     .object({
@@ -54,7 +54,7 @@ const pinListQuery = z.object({
       '`metadata[name]`: part of the name. `metadata[keyvalues]`: JSON, `{"<key>": {"value": …, "op": "eq"}}`.',
     ),
   includeCount: z.enum(['true', 'false'], 'must be true or false').default('true').describe('Adds `count`.'),
-  pageLimit: limit(10, 1000).describe('How many files a page has.'),
+  pageLimit: limit(10, 1000).describe('The number of files per page.'),
   pageOffset: z
     .string()
     .regex(/^\d{1,6}$/, 'must be a whole number up to 999999')
@@ -76,7 +76,7 @@ const pinRow = z.object({
   number_of_files: z.number(),
 })
 
-/** Operations on files by their CID, as of the older API. */
+/** Operations on files by their CID, for the older API. */
 export function olderRoutes({ searches, ...services }: PinRouteServices & { searches: Searches }): Route[] {
   const { pool, pins, operations, admitPin, allowPrivateHostNodes } = services
   return [
@@ -86,8 +86,9 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
       aliases: ['/v3/pinning/pinByHash'],
       id: 'pinByHash',
       tag: 'Pin by CID',
-      summary: 'Pin a CID to the public network, the older way',
-      description: 'Answers at once. `GET /v3/files/public/pin_by_cid` has the request until it is pinned.',
+      summary: 'Pin a CID to the public network (older API)',
+      description:
+        'Returns immediately. `GET /v3/files/public/pin_by_cid` lists the request until it is pinned.',
       scope: 'org:files:write',
       body: pinByHash,
       success: {
@@ -127,15 +128,18 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
       aliases: ['/v3/data/pinList'],
       id: 'pinList',
       tag: 'Files',
-      summary: 'List files, the older way',
-      description: 'The newest first. Berth does not list deleted files: `status=unpinned` finds none.',
+      summary: 'List files (older API)',
+      description: 'Newest first. Berth does not list deleted files: `status=unpinned` finds none.',
       scope: 'org:files:read',
       query: pinListQuery,
       success: {
         status: 200,
         description: 'A page of files.',
         body: z.object({
-          count: z.number().optional().describe('All that match; left out with `includeCount=false`.'),
+          count: z
+            .number()
+            .optional()
+            .describe('The number of all matches; omitted with `includeCount=false`.'),
           rows: z.array(pinRow),
         }),
       },
@@ -150,7 +154,7 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
       aliases: ['/v3/pinning/unpin/:hash'],
       id: 'unpin',
       tag: 'Files',
-      summary: 'Delete all files and pin requests of a CID, the older way',
+      summary: 'Delete all files and pin requests of a CID (older API)',
       scope: 'org:files:write',
       params: z.object({ hash: cid.describe('The CID.') }),
       query: z.object({ network: NETWORK }),
@@ -163,7 +167,8 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
            ORDER BY id`,
           [workspaceId, query.network, canonical],
         )
-        // Each by itself, as one transaction would hold the locks of all: a repeat removes what is left.
+        // Each is removed separately, because one transaction would hold all of the locks; a repeated request removes
+        // the rest.
         let removed = 0
         for (const { id } of rows)
           if (await removeFile(pool, { workspaceId, ...query, id, only: 'any' })) removed++
@@ -211,7 +216,7 @@ const pairs = z.record(
   }),
 )
 
-/** Reads the pairs of `metadata[keyvalues]`, all of which a file must have; returns JSON. @throws ApiError 400 */
+/** Parses the pairs of `metadata[keyvalues]`, all of which a file must have; returns JSON. @throws ApiError 400 */
 function readPairs(json: string | undefined): string | undefined {
   if (json === undefined) return undefined
   let input: unknown

@@ -17,14 +17,14 @@ const CONDITIONS = {
 }
 
 /**
- * Accepts the deletion of a file or the withdrawal of a pin request: it is gone for readers at once,
- * a retrieval under way is cancelled, and an operation releases the content unless something else
- * keeps it. One statement; it locks the file's row before its operations, as every writer does.
- * @param only which it must be: `pinned`, `expired` (pinned, and its time has come), `unpinned`, `pending`,
- *   which is neither pinned nor failed, or `any` of these.
- * @param successor the file that takes its place: what is pinned is released after that one's retrieval has
- *   ended, so that blocks which both have are not collected before they are pinned again.
- * @returns the operation's id, or undefined when the workspace has no such file.
+ * Accepts the deletion of a file or the withdrawal of a pin request. Readers no longer see it, a retrieval in progress
+ * is cancelled, and an operation releases the content unless something else keeps it. This is one statement; it locks
+ * the file's row before its operations, as every writer does.
+ * @param only the required status: `pinned`, `expired` (pinned, with its expiry reached), `unpinned`, `pending`
+ *   (neither pinned nor failed), or `any` of these.
+ * @param successor the file that replaces it: pinned content is released after the successor's retrieval has ended, so
+ *   that shared blocks are not collected before they are pinned again.
+ * @returns the operation's id, or undefined if the workspace has no such file.
  */
 export async function removeFile(
   db: Queryable,
@@ -70,8 +70,9 @@ export interface RemovalServices {
 }
 
 /**
- * The handler of both DELETE routes: a file, or a request that is not pinned yet. Only a file's path has a network.
- * @param missing what a 404 says.
+ * The handler of both DELETE routes: for a file, or for a request that is not pinned yet. Only a file's path has a
+ * network.
+ * @param missing the message of a 404.
  */
 export function removal({ pool, operations }: RemovalServices, only: 'pinned' | 'unpinned', missing: string) {
   return async ({

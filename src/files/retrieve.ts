@@ -1,4 +1,7 @@
-/** Content that another feature needs and that is not here: it is pinned from the public network, as pin by CID does. */
+/**
+ * Retrieves content that another feature needs and that is missing here: it is pinned from the public network, as pin
+ * by CID does.
+ */
 
 import type { Pool } from '../db/pool.ts'
 import { findPinUnderWay } from '../db/statements/pins.ts'
@@ -8,11 +11,11 @@ import type { Asked, Operations, Started } from '../operations/operations.ts'
 import { insertPin } from './pins/pin-inserts.ts'
 
 /**
- * Pins a CID for the caller's workspace, or finds its pin that is under way, and waits for it as `Prefer` says. What
- * was pinned is a file of the workspace.
+ * Pins a CID for the caller's workspace, or finds its pin in progress, and waits for it as `Prefer` requests. The
+ * pinned content becomes a file of the workspace.
  * @param content its CID in canonical form, the name of the file, and the field of the request, for messages.
- * @returns the pin's operation: finished when the content is here.
- * @throws ApiError 403 where the plan or the key does not allow to pin by CID, 400 when the content cannot be had.
+ * @returns the pin's operation, which is finished if the content is here.
+ * @throws ApiError 403 if the plan or the key does not allow pinning by CID, 400 if the content is unavailable.
  */
 export async function retrieveContent(
   { pool, operations }: { pool: Pool; operations: Operations },

@@ -1,6 +1,6 @@
 /**
- * Signatures of content: what the owner of a file signed with a wallet (EIP-712), for others to check. Berth stores them
- * and checks their form alone: the date in the signed message does not come with them.
+ * Signatures of content: what the owner of a file signed with a wallet (EIP-712), for others to check. Berth stores
+ * them and only checks their form: verifying would need the date in the signed message, which is not sent.
  */
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
@@ -12,17 +12,17 @@ import { canonicalCid, parseCid } from './cid.ts'
 const TAG = 'Signatures'
 const PATH = '/v3/files/:network/signature/:cid'
 
-const params = z.object({ network, cid: z.string().describe('However it is spelled.') })
-/** 65 bytes of a key pair, more of a wallet that is a contract. */
+const params = z.object({ network, cid: z.string().describe('The CID, in any spelling.') })
+/** 65 bytes from a key pair, more from a contract wallet. */
 const signature = z
   .string()
   .regex(/^0x([0-9a-fA-F]{2}){64,2048}$/, 'must be 0x and 64 to 2048 bytes in hexadecimal')
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be 0x and 20 bytes in hexadecimal')
 
 export const signatureRecord = z.object({
-  cid: z.string().describe('As it was asked for.'),
+  cid: z.string().describe('The CID as requested.'),
   signature: z.string(),
-  address: z.string().describe('The wallet that signed, as its owner says.'),
+  address: z.string().describe('The wallet that signed, according to its owner.'),
 })
 const success = { status: 200, description: 'The signature.', body: z.object({ data: signatureRecord }) }
 
@@ -36,7 +36,7 @@ export async function findSignature(
   return found && { cid, signature: found.signature, address: found.address }
 }
 
-/** Signatures of the content of a workspace. */
+/** Signatures of a workspace's content. */
 export function signatureRoutes(prisma: PrismaClient): Route[] {
   const unsigned = () => notFound('cid: has no signature')
   return [
@@ -47,8 +47,8 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
       tag: TAG,
       summary: 'Add a signature to a CID',
       description:
-        'The CID must be a file of the workspace, and have no other signature. The form is checked, and not whether the ' +
-        'address has signed it: who reads it checks that with the date that was signed.',
+        'The CID must be a file of the workspace without another signature. Berth checks the form, but not whether the' +
+        'address signed it: readers check that with the signed date.',
       scope: 'org:files:write',
       params,
       body: z.object({ signature, address }),

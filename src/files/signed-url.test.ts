@@ -18,14 +18,14 @@ const changed = (change: (url: URL) => void) => {
 }
 
 describe('a signed URL', () => {
-  it('a signed URL of the previous key is good as long as that one is set', () => {
+  it('a URL signed with the previous key is valid while that key is set', () => {
     const other = new TextEncoder().encode('another key of 32 characters or so')
     const verifyBy = (...keys: SigningKeys) => new UrlSigner(keys).verify(sign(), 'PINATA1', NOW)
     assert.equal(verifyBy(other, KEY), 'good')
     assert.equal(verifyBy(other), 'forged')
     assert.equal(verifyBy(other, other), 'forged')
   })
-  it('a signed URL carries its permission, and keeps what it had', () => {
+  it('a signed URL carries its permission and keeps its own parameters', () => {
     const url = sign({ extra: { 'X-User-ID': 'me' } })
     const { 'X-Signature': signature, ...params } = Object.fromEntries(url.searchParams)
     assert.deepEqual(params, {
@@ -41,7 +41,7 @@ describe('a signed URL', () => {
     assert.equal(FILE.search, '?img-width=100', 'what was signed is unchanged')
   })
 
-  it('a signed URL is good from its date until it expires, and a little earlier for clocks that differ', () => {
+  it('a signed URL is valid from its date (less a clock tolerance) until it expires', () => {
     const url = sign()
     assert.equal(verify(url), 'good')
     assert.equal(verify(url, NOW + 29.9), 'good')
@@ -50,14 +50,14 @@ describe('a signed URL', () => {
     assert.equal(verify(url, NOW - 301), 'early')
   })
 
-  it('a signed URL is good under another scheme, and with its parameters in another order', () => {
+  it('a signed URL is valid with another scheme or parameter order', () => {
     const url = sign()
     const reordered = new URL(url.href.replace('https:', 'http:'))
     reordered.search = `${new URLSearchParams([...url.searchParams].reverse())}`
     assert.equal(verify(reordered), 'good')
   })
 
-  it('a signed URL replaces the permission of a URL that was signed before', () => {
+  it('signing a URL again replaces its permission', () => {
     const again = sign({ expires: 60 }, sign())
     assert.equal(again.searchParams.getAll('X-Expires').join(), '60')
     assert.equal(verify(again, NOW + 59), 'good')

@@ -1,7 +1,7 @@
 /**
- * URLs that carry their own permission: uploads without a key, and reads of private files (compatibility
- * 1.3, 1.10). The signature covers the host, the path and every other query parameter, and what they are
- * signed for. It leaves out the scheme, which a proxy in front of Berth may change.
+ * URLs that carry their own permission: uploads without a key, and reads of private files (compatibility 1.3, 1.10).
+ * The signature covers the host, the path, every other query parameter, and the subject. It leaves out the scheme,
+ * which a proxy in front of Berth may change.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import type { SigningKeys } from '../lib/signing-keys.ts'
@@ -11,27 +11,27 @@ export type SignatureAlgorithm = 'PINATA1' | 'PINATA2'
 
 export interface Permission {
   algorithm: SignatureAlgorithm
-  /** Unix time in seconds from which it is good, and for how many seconds. */
+  /** Unix time in seconds from which it is valid, and for how many seconds. */
   date: number
   expires: number
   /** The value of `X-Method`: one method, or a JSON array of them. */
   method: string
-  /** The only purpose of the signature, which the URL does not say: who verifies it has to name it. */
+  /** The purpose of the signature. The URL does not contain it: the verifier has to know it. */
   subject?: string
-  /** Parameters of the signer's own. */
+  /** The signer's additional parameters. */
   extra?: Record<string, string>
 }
 
 export type Verdict = 'good' | 'unsigned' | 'forged' | 'early' | 'expired'
 
-/** A clock that runs ahead by this much signs URLs that are good at once. */
+/** Clock tolerance: URLs signed by a clock that is ahead by up to this much are valid at once. */
 const CLOCK_SKEW_S = 300
 
 export class UrlSigner {
   readonly #key: Uint8Array
   readonly #previousKey: Uint8Array | undefined
 
-  /** @param signingKeys those of the API keys; URLs are signed with a key derived from the first one. */
+  /** @param signingKeys the API keys' signing keys; URLs are signed with a key derived from the first one. */
   constructor([current, previous]: SigningKeys) {
     this.#key = derive(current)
     this.#previousKey = previous && derive(previous)

@@ -1,7 +1,7 @@
 /**
- * Hot swaps: what a CID of a workspace was swapped to, one row for each change; the newest row is in force.
- * A swap is one step: with A → B and B → C, A is served from B. It outlives its files: what is served is for
- * the gateway to check.
+ * Hot swaps: what a CID of a workspace was swapped to, one row per change; the newest row is in force. A swap is a
+ * single step: with A → B and B → C, A is served from B. A swap outlives its files: the gateway checks what it may
+ * serve.
  */
 import type { CID } from 'multiformats/cid'
 import { z } from 'zod'
@@ -15,9 +15,9 @@ import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
 import type { GatewayService } from './gateways/gateways.ts'
 
-const originalCid = cid.describe('The original CID, however it is spelled.')
+const originalCid = cid.describe('The original CID, in any spelling.')
 const swapParams = z.object({ network, cid: originalCid })
-/** Parameters of the older path, which knows the public network only. */
+/** Parameters of the older path, which only covers the public network. */
 const olderParams = z
   .object({ cid: originalCid })
   .transform(({ cid }) => ({ cid, network: 'public' as const }))
@@ -32,12 +32,12 @@ const swapRequest = z
 
 /** A change of a swap (contract 2.2). */
 export const swapEntry = z.object({
-  mapped_cid: z.string().nullable().describe('What the CID was swapped to; null where the swap was removed.'),
+  mapped_cid: z.string().nullable().describe('The CID that it was swapped to; null if the swap was removed.'),
   created_at: z.string().describe('UTC, with microseconds.'),
 })
 type SwapEntry = z.output<typeof swapEntry>
 
-/** The same under the older path. */
+/** The same for the older path. */
 const olderEntry = z.object({ mappedCid: z.string().nullable(), createdAt: z.string() })
 
 const historyQuery = z.object({
@@ -47,7 +47,7 @@ const historyQuery = z.object({
     .describe('A gateway with the hot swaps plugin: its host, with or without port, or its left label.'),
 })
 
-/** The one CID of a swap request. @throws ApiError 400 for none, and for two that differ. */
+/** The CID of a swap request. @throws ApiError 400 if it is missing, or given twice with different values. */
 function requestedCid({ swap_cid, swapCid }: z.output<typeof swapRequest>): string {
   const cid = swap_cid ?? swapCid
   if (cid === undefined) throw badRequest('swap_cid: is required')
@@ -57,10 +57,10 @@ function requestedCid({ swap_cid, swapCid }: z.output<typeof swapRequest>): stri
 
 const TAG = 'Swaps'
 
-/** How a generation of clients spells the routes and their answers. */
+/** The names of routes and fields for one generation of clients. */
 interface Spelling {
   path: string
-  /** The end of the routes' ids. */
+  /** The suffix of the routes' ids. */
   suffix: string
   params: z.ZodType<{ network: Network; cid: string }>
   entry: z.ZodType
@@ -105,10 +105,10 @@ function routesAs(
       tag: TAG,
       summary: 'Swap a CID',
       description:
-        'From now on the gateways of the workspace that have the hot swaps plugin serve the new content under the ' +
-        'address of the original. Both must be files of the workspace on this network. A swap is one step: what ' +
-        'the new CID is swapped to does not count. Doing it again changes nothing. The first swap of a workspace ' +
-        'installs the plugin in its oldest gateway, unless another one has it.',
+        'The gateways of the workspace that have the hot swaps plugin then serve the new content at the' +
+        'address of the original. Both must be files of the workspace on this network. A swap is a single step: a swap of' +
+        'the new CID is not followed. Repeating a swap changes nothing. The first swap of a workspace' +
+        'installs the plugin in its oldest gateway, unless another gateway has it.',
       scope: 'org:files:write',
       params,
       body: swapRequest,
@@ -131,7 +131,7 @@ function routesAs(
       tag: TAG,
       summary: 'Get the swap history of a CID',
       description:
-        'The history belongs to the workspace of the gateway. That of a public CID may be read with the key of any workspace.',
+        'The history belongs to the workspace of the gateway. The history of a public CID may be read with any workspace’s key.',
       scope: 'org:files:read',
       params,
       query: historyQuery,
@@ -147,7 +147,7 @@ function routesAs(
         if (!gateway) throw notFound('domain: there is no such gateway')
         if (!gateway.hasSwaps) throw notFound('domain: the gateway does not have the hot swaps plugin')
         const { workspaceId } = gateway
-        // Private files do not even tell others their CIDs.
+        // For private files, even their CIDs are confidential.
         const mayRead = network === 'public' || workspaceId === principal.workspaceId
         const entries = mayRead ? await swapHistory(pool, { workspaceId, network, canonical }) : []
         if (entries.length === 0) throw notFound('CID does not have history')
@@ -159,8 +159,8 @@ function routesAs(
       path,
       id: `deleteSwap${suffix}`,
       tag: TAG,
-      summary: 'Take a swap back',
-      description: 'The original is served again. The removal is an entry of the history, without a CID.',
+      summary: 'Remove a swap',
+      description: 'The original is served again. The removal becomes a history entry without a CID.',
       scope: 'org:files:write',
       params,
       success: { status: 200, description: 'Removed.', body: nothing },
@@ -174,27 +174,27 @@ function routesAs(
   ]
 }
 
-/** A CID that may be swapped: that of a workspace on a network, in canonical form. */
+/** A CID that may be swapped, by workspace and network, in canonical form. */
 interface Original {
   workspaceId: string
   network: Network
   canonical: string
 }
 
-/** The bound on entries of a history that is shown. */
+/** Maximum number of history entries shown. */
 const HISTORY = 1000
 
-/** The changes of a swap, the newest first; none where the CID was never swapped. */
+/** The changes of a swap, newest first; none if the CID was never swapped. */
 export async function swapHistory(db: Queryable, original: Original): Promise<SwapEntry[]> {
   return (await listSwaps.run(db, ...values(original), HISTORY)).rows
 }
 
 /**
- * Swaps a CID. Doing it again changes nothing, and answers with the entry that is in force.
- * @param spelled the new CID as the client spelled it: so it is shown.
- * @returns the entry in force, and whether this first swap of the workspace has brought its gateway the plugin.
- * @throws ApiError 400 for a swap to itself, 403 where the plan has no swaps, 404 for a CID that is no file of
- *   the workspace on this network.
+ * Swaps a CID. Repeating a swap changes nothing, and returns the entry in force.
+ * @param spelled the new CID in the client's spelling, in which it is shown.
+ * @returns the entry in force, and whether this first swap of the workspace installed the plugin in its gateway.
+ * @throws ApiError 400 for a swap to itself, 403 if the plan has no swaps, 404 if a CID is not a file of the workspace
+ *   on this network.
  */
 function swap(
   pool: Pool,
@@ -212,15 +212,15 @@ function swap(
     if (!hasTarget) throw notFound('swap_cid: CID not pinned to account')
     const newest = await newestSwap.first(client, ...values(original))
     if (newest?.mapped_cid_v1 === targetCanonical) return { entry: toEntry(newest), installed: false }
-    // The npm SDK can swap, but not install plugins. Gateways do not have this one from the start, since it costs them
-    // the caching of content that never changes.
+    // The npm SDK can swap, but not install plugins. Gateways do not have this plugin by default, because it prevents
+    // immutable caching of their content.
     const { rowCount } = await installSwaps.run(client, original.workspaceId)
     const entry = await insertSwap.one(client, ...values(original), spelled, targetCanonical)
     return { entry, installed: rowCount === 1 }
   })
 }
 
-/** Takes a swap back; its history stays. @throws ApiError 404 where the CID is not swapped. */
+/** Removes a swap; its history stays. @throws ApiError 404 if the CID is not swapped. */
 function removeSwap(pool: Pool, original: Original): Promise<SwapEntry> {
   return inOrder(pool, original, async (client) => {
     const newest = await newestSwap.first(client, ...values(original))
@@ -233,7 +233,7 @@ const toEntry = ({ mapped_cid, created_at }: SwapEntry): SwapEntry => ({ mapped_
 
 const values = ({ workspaceId, network, canonical }: Original) => [workspaceId, network, canonical] as const
 
-/** Makes one change of a CID's swap at a time, so that ids and times grow together. */
+/** Makes one change of a CID's swap at a time, so that ids and times increase together. */
 function inOrder<T>(pool: Pool, original: Original, change: (client: Queryable) => Promise<T>): Promise<T> {
   return transaction(pool, async (client) => {
     await lock(client, 'swap', values(original).join())

@@ -4,12 +4,12 @@ import { readUsage } from '../db/statements/files.ts'
 import { type Route, route } from '../http/route.ts'
 
 const TAG = 'Usage'
-/** The public service's own words, which clients know. */
+/** The public service's own wording, which clients know. */
 const GREETING = 'Congratulations! You are communicating with the Pinata API!'
 
 /**
- * Routes that tell that a key works, and how much its workspace has stored. The npm SDK asks for both below `/v3` as
- * well.
+ * Routes that confirm that a key works, and report how much its workspace has stored. The npm SDK requests both below
+ * `/v3` too.
  */
 export function usageRoutes(pool: Pool): Route[] {
   return [
@@ -23,7 +23,7 @@ export function usageRoutes(pool: Pool): Route[] {
       scope: 'any',
       success: {
         status: 200,
-        description: 'The key is good, whatever its scopes.',
+        description: 'The key is valid, regardless of its scopes.',
         body: z.object({ message: z.literal(GREETING) }),
       },
       async handle() {
@@ -36,7 +36,7 @@ export function usageRoutes(pool: Pool): Route[] {
       aliases: ['/data/userPinnedDataTotal'],
       id: 'getPinnedTotal',
       tag: TAG,
-      summary: 'Count the files of both networks, and their bytes',
+      summary: 'Count the files on both networks, and their bytes',
       scope: 'org:files:read',
       success: {
         status: 200,
@@ -44,7 +44,7 @@ export function usageRoutes(pool: Pool): Route[] {
         body: z.object({
           pin_count: z.number(),
           pin_size_total: z.number().describe('Bytes of content.'),
-          pin_size_with_replications_total: z.number().describe('The same: Berth keeps one copy.'),
+          pin_size_with_replications_total: z.number().describe('Same value: Berth keeps one copy.'),
         }),
       },
       async handle({ principal }) {
@@ -59,7 +59,7 @@ export function usageRoutes(pool: Pool): Route[] {
       path: '/v3/usage',
       id: 'getUsage',
       tag: TAG,
-      summary: 'What is stored, and what the plan allows',
+      summary: 'Get the stored amount and the plan’s limits',
       scope: 'org:files:read',
       success: {
         status: 200,
@@ -69,8 +69,11 @@ export function usageRoutes(pool: Pool): Route[] {
             plan: z.string(),
             files: z.number(),
             bytes: z.number(),
-            limit_bytes: z.number().nullable().describe('What the plan stores in all; null for no limit.'),
-            max_file_bytes: z.number().nullable().describe('What it allows for one file; null for no limit.'),
+            limit_bytes: z.number().nullable().describe('The plan’s total storage; null for no limit.'),
+            max_file_bytes: z
+              .number()
+              .nullable()
+              .describe('The plan’s limit for one file; null for no limit.'),
           }),
         }),
       },

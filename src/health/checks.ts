@@ -1,4 +1,4 @@
-/** Checks of each part, the same for `/readyz` of every role and for `berth doctor`. */
+/** Health checks of components, shared by `/readyz` of every role and by `berth doctor`. */
 import { isDatabaseFull } from '../db/database-errors.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { type SchemaState, schemaState } from '../db/schema-state.ts'
@@ -12,7 +12,7 @@ import type { IpfsStatus, Storage } from '../storage/port.ts'
 const DATABASE_ADVICE = 'Check that PostgreSQL runs, and DATABASE_URL.'
 const NO_SPACE = 'no space left on its disk'
 const FULL_ADVICE = 'Make room on the disk of PostgreSQL (its data folder, and pg_wal).'
-/** SQLSTATE classes of a server that is there and does not let us in. */
+/** SQLSTATE classes of a server that responds but rejects the connection. */
 const REFUSALS: [RegExp, string][] = [
   [/^28/, 'refuses the user or the password'],
   [/^3D/, 'has no such database'],
@@ -20,7 +20,7 @@ const REFUSALS: [RegExp, string][] = [
   [/^57P03/, 'is starting or stopping'],
 ]
 
-/** `degraded` where it answers and has no room to write. */
+/** `degraded` if it responds but has no room to write. */
 export async function checkDatabase(pool: Pool): Promise<Finding> {
   try {
     await pool.query('SELECT 1')
@@ -33,14 +33,14 @@ export async function checkDatabase(pool: Pool): Promise<Finding> {
     if (isDatabaseFull(error)) return { status: 'degraded', detail: NO_SPACE, cause, advice: FULL_ADVICE }
     const { code = '' } = error as { code?: string }
     const [, detail = 'does not answer'] = REFUSALS.find(([codes]) => codes.test(code)) ?? []
-    // A server whose log has no room ends itself.
+    // A server whose log has no room shuts down.
     return pool.metFullDisk
       ? { status: 'down', detail: `${detail}; there was ${NO_SPACE}`, cause, advice: FULL_ADVICE }
       : { status: 'down', detail, cause, advice: DATABASE_ADVICE }
   }
 }
 
-/** Has PostgreSQL write some megabytes to a temporary file, which changes nothing in the database. @throws 53100 */
+/** Makes PostgreSQL write some megabytes to a temporary file, which changes nothing in the database. @throws 53100 */
 const probeRoom = (pool: Pool): Promise<unknown> =>
   transaction(pool, async (client) => {
     await client.query("SET LOCAL work_mem = '64kB'")
@@ -49,7 +49,9 @@ const probeRoom = (pool: Pool): Promise<unknown> =>
 
 const NEWER_ADVICE = 'Start this process again on the version of Berth that brought the schema up to date.'
 
-/** A process that runs while others bring the schema up to date goes on with its work: migrations keep it usable. */
+/**
+ * A process that is running while the schema is being updated continues its work: migrations keep the schema usable.
+ */
 const SCHEMA: Record<SchemaState, Finding> = {
   current: { status: 'ok' },
   older: { status: 'down', detail: 'older than this process', advice: 'Run `npx berth migrate`.' },
@@ -69,7 +71,7 @@ export async function checkSchema(pool: Pool): Promise<Finding> {
   }
 }
 
-/** @param ping of Redis; undefined where the queue is in PostgreSQL, which has a check of its own. */
+/** @param ping of Redis; undefined if the queue is in PostgreSQL, which has its own check. */
 export async function checkQueue(ping: (() => Promise<unknown>) | undefined): Promise<Finding> {
   if (!ping) return { status: 'ok', detail: 'in PostgreSQL' }
   const advice = 'Check that Redis runs, and REDIS_URL.'
@@ -78,14 +80,14 @@ export async function checkQueue(ping: (() => Promise<unknown>) | undefined): Pr
     return { status: 'ok', detail: 'Redis' }
   })
   if (finding.status === 'ok') return finding
-  // Redis answers so to all but reads, once it could not write its append-only file, or a snapshot.
+  // Redis responds like this to everything except reads after it failed to write its append-only file or a snapshot.
   if (!/^MISCONF/.test(finding.cause ?? '')) return { ...finding, advice }
   const isFull = /no space left/i.test(finding.cause ?? '')
   const detail = isFull ? `Redis: ${NO_SPACE}` : 'Redis: cannot write to its disk'
   return { ...finding, detail, advice: 'Make room on the disk of Redis, or see its log.' }
 }
 
-/** @param node as the process that uses it saw it last. */
+/** @param node as last seen by the process that uses it. */
 export function checkNode(node: IpfsStatus | undefined): Finding {
   if (!node) return { status: 'down', detail: 'nobody has reported it', advice: 'Check that a worker runs.' }
   if (node.shortage) return shortOf(node.driver, node.shortage)
@@ -97,13 +99,13 @@ export function checkNode(node: IpfsStatus | undefined): Finding {
   return { status: 'down', detail: `${node.driver}: does not answer`, cause: node.error, advice }
 }
 
-/** The shortage of room that this process met at a node; undefined where it met none. Never rejects. */
+/** The lack of room that this process met at a node; undefined if there was none. Never rejects. */
 export async function checkRoom(storage: Storage): Promise<Finding | undefined> {
   const shortage = await storage.shortage({ signal: AbortSignal.timeout(ROOM_MS) }).catch(() => null)
   return shortage === null ? undefined : shortOf(storage.driver, shortage)
 }
 
-/** Less than all parts together may take. */
+/** Less than the time limit for all components together. */
 const ROOM_MS = 1500
 
 const shortOf = (driver: Storage['driver'], cause: string): Finding => ({
@@ -114,11 +116,11 @@ const shortOf = (driver: Storage['driver'], cause: string): Finding => ({
     'Make room on the disk of Kubo, then restart it: once it could not write a pin, it writes none until then.',
 })
 
-/** The name of the part that agents run in. */
+/** The name of the component that agents run in. */
 export const runtimePart = (runtime: SandboxRuntime['driver']) =>
   ({ docker: 'docker', kubernetes: 'kubernetes', process: 'processes' })[runtime]
 
-/** Checks that agents can be made and seen. */
+/** Checks that agents can be created and seen. */
 export async function checkRuntime(runtime: SandboxRuntime, socket: string | undefined): Promise<Finding> {
   try {
     await runtime.ping()
@@ -139,12 +141,12 @@ export async function checkRuntime(runtime: SandboxRuntime, socket: string | und
 }
 
 const ADVICE_ON_NEEDS =
-  'Put that right, or run agents in Docker (BERTH_RUNTIME=docker), which gives each of them all that the engine needs.'
+  'Fix that, or run agents in Docker (BERTH_RUNTIME=docker), which gives each of them all that the engine needs.'
 
 const ADVICE_ON_CLUSTER =
   'Check that the API server answers, BERTH_KUBERNETES_CONFIG and BERTH_KUBERNETES_NAMESPACE, and that the account of `worker` has the rights of deploy/kubernetes/agents.yaml.'
 
-/** Checks that agents get disks with a hard limit, and that there is room for another one. */
+/** Checks that agents get disks with a hard limit, and that there is room for another disk. */
 export async function checkAgentDisks(socket: string, reserveBytes: number | undefined): Promise<Finding> {
   try {
     const { room } = await new DiskHelper(socket).read(undefined)
@@ -183,10 +185,10 @@ function explainDocker(
   }
 }
 
-/** The dispatcher polls five times a second; after an outage it takes a while to get through. */
+/** The dispatcher polls five times a second; after an outage, a pass may take longer to succeed. */
 const PASS_LIMIT_MS = 30_000
 
-/** @param ageMs since the last whole pass of this process's dispatcher. */
+/** @param ageMs time since the last complete pass of this process's dispatcher. */
 export function checkDispatcher(ageMs: number): Finding {
   if (ageMs <= PASS_LIMIT_MS) return { status: 'ok' }
   const detail = `last pass ${Math.round(ageMs / 1000)} s ago`

@@ -1,6 +1,6 @@
 /**
- * Metrics of the whole deployment, as PostgreSQL knows it. No statement here costs more when there are more rows: what is
- * counted is counted in an index and up to a limit, and sums are kept in tables (migration 0012).
+ * Metrics of the whole deployment, read from PostgreSQL. No statement gets slower with more rows: counts use an index
+ * and a limit, and sums are kept in tables (migration 0012).
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
@@ -8,20 +8,20 @@ import { shared } from '../lib/shared.ts'
 import { catalog, OPERATION_KINDS, QUEUES } from '../operations/catalog.ts'
 import { REPAIRS } from '../operations/repairs.ts'
 
-/** Prometheus asks seldom, but more than one may ask. */
+/** Prometheus scrapes rarely, but there may be several scrapers. */
 const CACHE_MS = 2000
 const READ_MS = 4000
-/** Most rows that are counted: a gauge at this value says that there are so many or more. */
+/** Limit for counting rows: a gauge at this value means that many or more. */
 export const COUNT_LIMIT = 10_000
 
-// The order is the index's, and each kind is a constant, of which the planner knows how many there are: otherwise it would
-// rather collect them all than stop at the limit.
+// The order is the index's. Each kind is a constant whose number of rows the planner knows: otherwise it would collect
+// all rows instead of stopping at the limit.
 const countOperations = (kind: string, state: string) =>
   `SELECT '${kind}' AS kind, '${state}' AS state, (SELECT count(*)::int FROM (
     SELECT FROM operation WHERE kind = '${kind}' AND state = '${state}'
     ORDER BY (attempts > 0), id LIMIT ${COUNT_LIMIT}) counted) AS value`
 
-/** Each statement by the figures that it has; the tests look at their plans. */
+/** Each statement, by the metrics that it provides; the tests check their plans. */
 export const STATEMENTS = {
   operations: {
     text: OPERATION_KINDS.flatMap((kind) => [
@@ -54,7 +54,7 @@ export const STATEMENTS = {
       removed_bytes::float AS "removedBytes" FROM garbage_collection`,
     values: [],
   },
-  // The first of the heap, which is nearly the oldest: no index has them.
+  // The first row of the heap, which is nearly the oldest: no index covers it.
   events: {
     text: `SELECT coalesce(
       (SELECT extract(epoch FROM now() - created_at) FROM event_pending LIMIT 1), 0)::float AS value`,
@@ -79,10 +79,10 @@ type Name = keyof typeof STATEMENTS
 type Collected = keyof typeof COLLECTED
 type Row = Record<string, string> & Record<'value' | 'files' | 'bytes' | Collected, number>
 
-/** While the database is away they are left out of the answer, which has everything else. */
+/** While the database is unavailable, these are left out of the response, which has all other metrics. */
 export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
   const registers = [registry]
-  // The reads follow each other, so as not to take several connections at once from requests.
+  // The reads run one after another, so that they do not take several connections at once from requests.
   const readAll = shared(CACHE_MS, async () => {
     const found: Partial<Record<Name, Row[]>> = {}
     const reading = (async () => {
@@ -178,7 +178,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
       const { repairs: rows } = await readAll()
       this.reset()
       if (!rows) return
-      // Prometheus takes a first value for where counting began: without a zero it would miss the first repairs.
+      // Prometheus treats a first value as the start of counting: without a zero, it would miss the first repairs.
       for (const [loop, reasons] of Object.entries(REPAIRS))
         for (const reason of reasons) this.inc({ loop, reason }, 0)
       for (const { loop = '', reason = '', value } of rows) this.inc({ loop, reason }, value)

@@ -1,4 +1,4 @@
-/** Tells the admins of the instance that a disk fills up, by an event in the workspaces that they own. */
+/** Notifies the admins of the instance when a disk fills up, by an event in the workspaces that they own. */
 import { stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { withAdvisoryLock } from '../db/advisory-locks.ts'
@@ -10,17 +10,17 @@ import type { Logger } from '../log.ts'
 
 const LOOK_MS = 60_000
 
-/** Looks at the disks of a process once a minute. */
+/** Checks the disks of a process once a minute. */
 export const startDiskWatch = (pool: Pool, disks: Disks, log: Logger): Loop =>
   startLoop('low disks', LOOK_MS, log, () => tellLowDisks(pool, disks))
 
-/** Notes each disk that is low, once a day, and once more where it gets down to its reserve. */
+/** Records each low disk once a day, and again when it reaches its reserve. */
 export async function tellLowDisks(pool: Pool, { folders, reserveBytes }: Disks): Promise<void> {
   const low: { id: string; state: string; data: object }[] = []
   const devices = new Set<number>()
   for (const [name, folder] of Object.entries(folders)) {
     const device = await stat(folder).catch(() => undefined)
-    // An unreadable folder is reported by the health of its process.
+    // The health of the process reports unreadable folders.
     if (!device || devices.has(device.dev)) continue
     devices.add(device.dev)
     const room = await readRoom(folder)
@@ -30,7 +30,7 @@ export async function tellLowDisks(pool: Pool, { folders, reserveBytes }: Disks)
     low.push({ id: `${hostname()}/${name}`, state, data })
   }
   if (low.length === 0) return
-  // Other processes of this machine see the same disks, so one process at a time writes.
+  // Other processes of this machine see the same disks, so only one process at a time writes.
   await withAdvisoryLock(pool, 'disks', async () => {
     for (const { id, state, data } of low) await noteLowDisk.run(pool, id, state, JSON.stringify(data))
   })

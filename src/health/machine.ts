@@ -1,4 +1,4 @@
-/** Checks of `berth doctor` alone, which take a moment or are about the machine: clock, names, permissions. */
+/** Checks only for `berth doctor`, which take a moment or concern the machine: clock, names, permissions. */
 
 import { lookup } from 'node:dns/promises'
 import { access, constants, stat } from 'node:fs/promises'
@@ -9,11 +9,11 @@ import { type Queryable, queryOne } from '../db/pool.ts'
 import { hasCode } from '../lib/files.ts'
 import { type Finding, reasonOf } from '../lib/readiness.ts'
 
-/** Leases and due times go by PostgreSQL's clock; keys and links expire by that of the process. */
+/** Leases and due times use PostgreSQL's clock; keys and links expire by the process's clock. */
 const OFF_MS = 2000
 const FAR_OFF_MS = 60_000
 
-/** How far this machine's clock is from PostgreSQL's. */
+/** The difference between this machine's clock and PostgreSQL's. */
 export async function checkClock(db: Queryable): Promise<Finding> {
   const before = Date.now()
   const row = await queryOne<{ now: number }>(
@@ -30,7 +30,7 @@ export async function checkClock(db: Queryable): Promise<Finding> {
 
 const LOOKUP_MS = 3000
 
-/** A name below each domain of Berth's, and that of PUBLIC_URL: each has to lead somewhere. */
+/** A name below each of Berth's domains, and PUBLIC_URL's: each must resolve. */
 export async function checkNames(config: Config): Promise<Finding> {
   const { BERTH_GATEWAY_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_APP_DOMAIN, PUBLIC_URL } = config
   const names = new Set([
@@ -55,7 +55,7 @@ export async function checkNames(config: Config): Promise<Finding> {
 }
 
 async function leadsSomewhere(name: string): Promise<boolean> {
-  // RFC 6761: whatever is below `localhost` is this machine.
+  // RFC 6761: every name below `localhost` is this machine.
   if (/(^|\.)localhost$/.test(name) || isIP(name.replace(/^\[|\]$/g, ''))) return true
   const late = new Promise<boolean>((resolve) => setTimeout(resolve, LOOKUP_MS, false).unref())
   const found = lookup(name.replace(/^\*/, 'berth-doctor')).then(
@@ -69,7 +69,7 @@ const KEY_FILES = ['jwt.key', 'secrets.key', 'agent-proxy.key', 'host.key', 'ins
 const OTHERS_MAY_WRITE = 0o022
 const OTHERS_MAY_READ = 0o077
 
-/** Checks that this user alone may write to the data folder, and alone may read the keys in it. */
+/** Checks that only this user may write to the data folder and read the keys in it. */
 export async function checkPermissions(dir: string): Promise<Finding> {
   try {
     const { mode } = await stat(dir)

@@ -1,4 +1,4 @@
-/** Metrics of a process itself, beside those of Node: its parts, its disks, its connections. */
+/** Metrics of the process itself, in addition to Node's: its components, disks and connections. */
 import { Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
 import { BOUNDS, type BoundKind, type Bounds } from '../lib/bounds.ts'
@@ -47,7 +47,7 @@ export function addDiskMetrics(registry: Registry, { folders, reserveBytes }: Di
       async collect() {
         this.reset()
         for (const [folder, path] of Object.entries(folders)) {
-          // A disk that cannot be read is told by berth_part_up{part="disk"}.
+          // berth_part_up{part="disk"} reports a disk that cannot be read.
           const room = await readRoom(path).catch(() => undefined)
           if (room) this.set({ folder }, figureOf(room, reserveBytes))
         }
@@ -55,7 +55,7 @@ export function addDiskMetrics(registry: Registry, { folders, reserveBytes }: Di
     })
 }
 
-/** @param newest when the last good backup was made, in ms; undefined where this Berth makes none by itself. */
+/** @param newest when the last valid backup was created, in ms; undefined if this Berth creates none by itself. */
 export function addBackupMetrics(
   registry: Registry,
   newest: (() => Promise<number | undefined>) | undefined,
@@ -84,7 +84,9 @@ export function addBoundMetrics(registry: Registry, bounds: Bounds): void {
   })
 }
 
-/** To be called before anything that asks the database while it is scraped: that is not to be in the figures. */
+/**
+ * Call this before anything that queries the database during a scrape, so that the figures exclude the scrape itself.
+ */
 export function addPoolMetrics(registry: Registry, pool: Pool): void {
   new Gauge({
     name: 'berth_database_connections',

@@ -1,7 +1,4 @@
-/**
- * Waiting and running operations of each queue, as the metrics have them: no count of a kind goes beyond {@link
- * COUNT_LIMIT}.
- */
+/** Waiting and running operations of each queue, as in the metrics: counts per kind stop at {@link COUNT_LIMIT}. */
 import type { Pool } from '../db/pool.ts'
 import { catalog, type OperationKind, QUEUES, type QueueName } from '../operations/catalog.ts'
 import { STATEMENTS } from './database-metrics.ts'
@@ -10,7 +7,7 @@ export interface QueueState {
   name: QueueName
   queued: number
   running: number
-  /** The age of the oldest operation that waits for its first attempt; null where none does. */
+  /** The age of the oldest operation that waits for its first attempt; null if none waits. */
   oldestSeconds: number | null
 }
 

@@ -1,10 +1,10 @@
-/** The parts that only workers see, as their rows tell them. */
+/** Components that only workers see, as reported in their rows. */
 
 import { type Finding, look, type Part } from '../lib/readiness.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
 import { checkNode } from './checks.ts'
 
-/** Parts of a worker that speak of its own machine. */
+/** Components of a worker that describe its own machine. */
 const OWN = ['disk', 'host', 'schema', 'agent_disks']
 
 const NO_WORKER = {
@@ -12,10 +12,12 @@ const NO_WORKER = {
   advice: 'Run `npm start`, or `node src/main.ts worker`.',
 }
 
-/** The row of a worker has no advice: its log does, with the cause. */
+/** A worker's row has no advice: its log does, with the cause. */
 const SEE_LOG = 'See the log of the worker.'
 
-/** `workers`, both IPFS networks, and `docker`, `kubernetes` or `processes` where a worker serves agents. Never rejects. */
+/**
+ * `workers`, both IPFS networks, and `docker`, `kubernetes` or `processes` if a worker serves agents. Never rejects.
+ */
 export async function observeWorkers(workers: WorkerStatus): Promise<Record<string, Finding>> {
   const found: Record<string, Finding> = {}
   const all = await look(async () => {
@@ -34,7 +36,7 @@ export async function observeWorkers(workers: WorkerStatus): Promise<Record<stri
   return { workers: unknown, ipfs: unknown, ipfs_private: unknown }
 }
 
-/** Down when it is so for all of them; undefined where nobody has the part. */
+/** Down if it is down for all of them; undefined if no worker has the component. */
 function summarize(seen: Part[]): Finding | undefined {
   const bad = seen.filter(({ status }) => status !== 'ok')
   const [first] = bad

@@ -1,19 +1,21 @@
-/** Limits a minute for clients without a good key, by address; counted in this process, in memory. */
+/** Limits per minute for clients without a valid key, by address; counted in this process's memory. */
 import type { Request } from 'express'
 import { ApiError } from '../errors.ts'
 import { clientAddress } from '../lib/net/ip-address.ts'
 import { WindowCounts } from './window-counts.ts'
 
 const WINDOW_MS = 60_000
-/** Tokens that were good and are remembered. */
+/** Maximum number of valid tokens that are remembered. */
 const MOST_GOOD = 10_000
 
 export interface AddressLimitsOptions {
-  /** Requests a minute without a key; 0 for no limit. */
+  /** Requests per minute without a key; 0 for no limit. */
   requests: number
-  /** Requests a minute with a key or token that is not good; 0 for no limit. */
+  /** Requests per minute with an invalid key or token; 0 for no limit. */
   failedLogins: number
-  /** True for an Authorization header with an agent's gateway token: checking it costs a query also when it is not good. */
+  /**
+   * True for an Authorization header with an agent's gateway token: checking it costs a query even if it is invalid.
+   */
   isGatewayToken(authorization: string): boolean
 }
 
@@ -21,14 +23,14 @@ export class AddressLimits {
   readonly #limits: AddressLimitsOptions
   readonly #requests = new WindowCounts(WINDOW_MS)
   readonly #failures = new WindowCounts(WINDOW_MS)
-  /** Authorization headers with an agent's gateway token that was good. */
+  /** Authorization headers with a valid gateway token of an agent. */
   readonly #good = new Set<string>()
 
   constructor(limits: AddressLimitsOptions) {
     this.#limits = limits
   }
 
-  /** Counts a request for which no key is asked. @throws ApiError 429 above the limit. */
+  /** Counts a request that needs no key. @throws ApiError 429 above the limit. */
   countRequest({ ip }: Pick<Request, 'ip'>): void {
     const most = this.#limits.requests
     const address = clientAddress(ip)
@@ -39,7 +41,7 @@ export class AddressLimits {
   }
 
   /**
-   * Refuses an address that failed too often, where what it has to say for itself comes later. Counts nothing.
+   * Rejects an address that failed too often, for connections that authenticate later. Counts nothing.
    * @throws ApiError 429
    */
   refuseFailed({ ip }: Pick<Request, 'ip'>): void {
@@ -51,10 +53,10 @@ export class AddressLimits {
   }
 
   /**
-   * Authenticates a request. An address with too many failures is answered 429; a good key still works from there,
-   * since others may share the address. An API key costs a signature, and no query where that is wrong; an agent's
-   * gateway token costs a query, so then only those are looked up that were good before.
-   * @throws ApiError 429, and what `authenticate` throws.
+   * Authenticates a request. An address with too many failures gets 429; a valid key still works from there, because
+   * others may share the address. An invalid API key costs a signature check, but no query. An agent's gateway token
+   * costs a query, so only tokens that were valid before are then looked up.
+   * @throws ApiError 429, and whatever `authenticate` throws.
    */
   async login<T>(
     { ip, headers: { authorization } }: Pick<Request, 'ip' | 'headers'>,
@@ -81,9 +83,9 @@ export class AddressLimits {
   }
 
   /**
-   * A sign-in with something else than a header. An address that failed too often is refused before anything is looked up,
-   * also with what is good: it can wait, which programs with keys cannot.
-   * @throws ApiError 429, and what `signIn` throws.
+   * Signs in without an Authorization header. An address that failed too often is rejected before any lookup, even with
+   * valid credentials: a person can wait, unlike a program with a key.
+   * @throws ApiError 429, and whatever `signIn` throws.
    */
   async signIn<T>(req: Pick<Request, 'ip'>, signIn: () => Promise<T>): Promise<T> {
     this.refuseFailed(req)

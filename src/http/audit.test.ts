@@ -1,4 +1,4 @@
-/** The resource that the audit names for a request, and what it leaves out; refusals beyond those with an entry. */
+/** The resource that the audit names for a request, and what it omits; refusals beyond those with an entry. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Request, Response } from 'express'
@@ -70,7 +70,7 @@ for (const [what, method, path, params, answer, resource] of CASES)
     assert.equal(resourceOf({ method, path }, params, answer), resource)
   })
 
-test('refused sign-ins of one /64 have ten entries a minute, and the others one together', async (context) => {
+test('refused sign-ins of one /64 get ten entries a minute, and the rest share one', async (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] })
   const rows: AuditRow[] = []
   const audit = new Audit({ write: async (row) => void rows.push(row), begin: async () => {} })
@@ -81,7 +81,7 @@ test('refused sign-ins of one /64 have ten entries a minute, and the others one 
       'bad_token',
     )
   for (let i = 0; i < 150; i++) refuse(`2001:db8::${i.toString(16)}`)
-  // Another customer's address still has its own.
+  // Another customer's address still gets its own entry.
   refuse('203.0.113.7')
   assert.equal(rows.filter(({ action }) => action === 'signIn').length, 11)
   context.mock.timers.tick(60_000)

@@ -1,6 +1,6 @@
 /**
- * The audit of requests: who did what, and how it ended. One place for all routes: what is written about a request comes
- * from the declaration of its route, so that no route can forget it.
+ * The audit of requests: who did what, and the outcome. It is in one place for all routes: a request's entry is derived
+ * from the declaration of its route, so no route can forget it.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import {
@@ -25,17 +25,19 @@ interface AuditedRoute {
   success: { status: number }
 }
 
-/** Keeps entries. It is handed in, so that routing does not know where. */
+/** Stores entries. It is passed in, so that routing does not know where they are stored. */
 export interface AuditSink {
-  /** Resolves when the entry is in the database. An entry that is there and says `unknown` is completed. */
+  /** Resolves when the entry is in the database. An existing entry that is `unknown` is completed. */
   write(row: AuditRow): Promise<void>
-  /** The same, of an entry that says `unknown`; one that the database does not take is not written later. */
+  /** The same for an entry that is `unknown`; if the database rejects it, it is not written later. */
   begin(row: AuditRow): Promise<void>
 }
 
-/** The entry of a request, for a handler that writes it in the statement of its change: neither is there without the other. */
+/**
+ * The entry of a request, for a handler that writes it in the statement of its change: either both exist or neither.
+ */
 export interface EntryOfChange {
-  /** The entry of a request that was done. @param made the id of what it makes. */
+  /** The entry of a successful request. @param made the id of what it creates. */
   of(made: string): AuditRow
   /** Called when it is written. */
   written(): void
@@ -43,30 +45,30 @@ export interface EntryOfChange {
 
 const NOBODY: AuditCaller = { via: 'nobody', workspaceId: null, userId: null, keyId: null, agentId: null }
 const MINUTE_MS = 60_000
-/** Entries a minute about failed sign-ins, from one address and in one process: a flood must not fill the disk. */
+/** Entries per minute about failed sign-ins, from one address and in one process: a flood must not fill the disk. */
 const FAILURES_OF_ADDRESS = 10
 const FAILURES = 120
-/** Addresses that are counted apart among refusals without an entry; the others are one more. */
+/** Addresses that are counted separately among refusals without an entry; all others count as one more. */
 const MOST_ADDRESSES = 1000
 const OTHERS = 'others'
 const LOOPBACK = 'loopback'
 const MAX_USER_AGENT = 160
-/** The status of an answer that nobody waited for any more. */
+/** The status of a response that no client was waiting for. */
 const CLIENT_GONE = 499
 
-/** True for a route whose requests are written down: every write, unless the route says otherwise. */
+/** True for a route whose requests are recorded: every write, unless the route declares otherwise. */
 export const isAudited = ({ method, audited }: Pick<AuditedRoute, 'method' | 'audited'>): boolean =>
   audited !== false && !['get', 'head', 'options'].includes(method)
 
-/** Names the caller of a request without a key, where the handler learns who that is. */
+/** Names the caller of a request without a key, once the handler knows the caller. */
 export function noteCaller(res: Response, caller: Partial<AuditCaller>): void {
   res.locals.auditCaller = { ...NOBODY, via: 'link', ...caller }
 }
 
 /**
- * Has the entry of a request written before it changes anything, where that is not done yet: for the handler of a route without
- * a key, when it knows the caller. Until it is known how the request ended, the entry says `unknown`.
- * @throws what the database said: then nothing may be changed.
+ * Writes the entry of a request before it changes anything, if it is not written yet. Handlers of routes without a key
+ * call it when they know the caller. The entry is `unknown` until the outcome is known.
+ * @throws the database's error: nothing may be changed then.
  */
 export const beginEntry = async (res: Response): Promise<void> => res.locals.beginEntry?.()
 
@@ -82,13 +84,13 @@ export class Audit {
   }
 
   /**
-   * Writes down that a request of a route begins, when {@link beginEntry} is called, and how it ends, before the end of its
-   * answer leaves: there is no change without an entry, and who has seen an answer finds how it ended. Where that cannot be
-   * written, an answer that has not begun becomes an error.
+   * Records that a request of a route begins, when {@link beginEntry} is called, and its outcome, before the end of the
+   * response is sent. So there is no change without an entry, and a client with a response can find the outcome. If the
+   * outcome cannot be written, a response that has not begun becomes an error.
    */
   ofRoute(declared: AuditedRoute): RequestHandler {
     return (req, res, next) => {
-      // Beyond this route they are others.
+      // Outside this route, they differ.
       const { params } = req
       const { end } = res
       let isWritten = false
@@ -96,7 +98,7 @@ export class Audit {
       let beginning: Promise<void> | undefined
       let ending: Promise<void> | undefined
       const begin = async () => {
-        // The entry of a client that has gone is written already.
+        // The entry of a disconnected client is already written.
         if (isWritten) return ending
         begun = { ...rowOf(null, undefined), errorCode: UNKNOWN }
         await this.#sink.begin(begun)
@@ -114,7 +116,7 @@ export class Audit {
       }
       const writeEnd = async (row: AuditRow) => {
         if (!begun) return this.#sink.write(row)
-        // Never both in one statement.
+        // Never write both in one statement.
         await beginning?.catch(() => {})
         crashPoint('audit-before-end')
         await this.#sink.write({ ...row, id: begun.id, createdAt: begun.createdAt })
@@ -148,14 +150,14 @@ export class Audit {
       }
       res.end = endWritten as typeof end
       res.once('close', () => {
-        // The sink tells of its own troubles.
+        // The sink reports its own problems.
         if (!isWritten) write(CLIENT_GONE)?.catch(() => {})
       })
       next()
     }
   }
 
-  /** Writes down that somebody exchanged a token for a cookie, or for an open connection. */
+  /** Records that a token was exchanged for a cookie, or for an open connection. */
   async signIn(req: Request, res: Response, principal: Principal, resource: string): Promise<void> {
     res.locals.auditCaller = callerFrom(principal)
     await this.#sink.write(
@@ -163,7 +165,7 @@ export class Audit {
     )
   }
 
-  /** Writes down that a credential was refused, within the bounds of a minute. The answer does not wait. */
+  /** Records that a credential was refused, within the limits per minute. The response does not wait for it. */
   failedSignIn(req: Request, res: Response, code: string): void {
     res.locals.hasFailed = true
     if (!this.#hasRoom(req)) return
@@ -173,7 +175,7 @@ export class Audit {
 
   #isWanted(req: Request, res: Response, caller: AuditCaller, status: number): boolean {
     if (caller.via === 'nobody' && status >= 400) return !res.locals.hasFailed && this.#hasRoom(req)
-    // The first request beyond a limit is written down, in each minute.
+    // In each minute, only the first request beyond a limit is recorded.
     return status !== 429 || this.#limited.add(caller.keyId ?? caller.agentId ?? '').count === 1
   }
 
@@ -186,7 +188,7 @@ export class Audit {
     return hasRoom
   }
 
-  /** Has the refusals of a minute that got no entry written down as one. */
+  /** Adds a refusal without an entry to the common entry for this minute. */
   #drop(address: string): void {
     if (this.#dropped.size === 0) setTimeout(() => this.#writeDropped(), MINUTE_MS).unref()
     const isKnown = this.#dropped.has(address) || this.#dropped.size < MOST_ADDRESSES
@@ -207,7 +209,7 @@ export class Audit {
 }
 
 const SIGN_IN = { action: 'signIn', method: null, route: null }
-/** One entry for all refusals of a minute beyond those that have their own; its address is the one with the most. */
+/** One entry for all refusals of a minute that have no entry of their own; its address is the most frequent one. */
 const REFUSALS = { action: 'refusals', method: null, route: null }
 
 function callerOf({ locals }: Response): AuditCaller {
@@ -242,14 +244,14 @@ function entryOf(
   }
 }
 
-/** Parameters of paths that are secrets. */
+/** Path parameters that are secrets. */
 const SECRETS = ['token']
-/** The form of an id or a name; a client may have put anything else there by mistake. */
+/** The format of an id or a name; a client may have sent anything else by mistake. */
 const NAME = /^[\w.:@~-]{1,64}$/
 
 /**
- * The resource of a request: the path up to its last parameter, without a version and without secrets, or all of the path
- * where it has none. The id of a thing that a POST has made follows the whole path.
+ * The resource of a request: the path up to its last parameter, without a version and without secrets, or the whole
+ * path if it has no parameter. For a POST that created something, its id follows the whole path.
  */
 export function resourceOf(
   { path, method }: Pick<AuditedRoute, 'path' | 'method'>,
@@ -272,7 +274,7 @@ function nameOf(parameter: string, values: Map<string, unknown>): string {
   return value.split('/').every((part) => NAME.test(part)) ? redactTokens(value) : '…'
 }
 
-/** The id in an answer, wherever the sort of resource has it. */
+/** The id in a response, wherever this kind of resource has it. */
 function idOf(answer: unknown): string | undefined {
   const body = (answer ?? {}) as Record<string, Record<string, unknown>>
   const ids = [body.data?.id, body.agent?.agentId, body.id, body.requestid, body.pinata_api_key]

@@ -1,4 +1,4 @@
-/** Answers and preflights of a route that pages may call, and of one that they may not. */
+/** Responses and preflights of a route that pages may call, and of one that they may not. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'

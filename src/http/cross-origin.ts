@@ -1,11 +1,11 @@
 /**
- * CORS: which pages of other origins may call a route and read its answers. A route declares it once, and both its preflight
- * and its answers follow from that. No answer ever allows credentials, so a browser never lends a session's cookie to
- * another origin.
+ * CORS: which pages of other origins may call a route and read its responses. A route declares it once, and both its
+ * preflight and its responses follow from that. No response ever allows credentials, so a browser never sends a session
+ * cookie from another origin.
  */
 import type { Request, Response } from 'express'
 
-/** Headers of answers that a page may read, besides those that browsers always show. */
+/** Response headers that a page may read, besides those that browsers always expose. */
 const EXPOSED = [
   'Content-Disposition',
   'Content-Length',
@@ -29,14 +29,14 @@ const EXPOSED = [
   'Upload-Offset',
   'X-Request-Id',
 ].join(', ')
-/** How long browsers keep the answer to a preflight; none of them keeps it for longer. */
+/** How long browsers cache a preflight; none of them caches it longer. */
 const PREFLIGHT_SECONDS = '7200'
-/** Headers that a page may send, besides those that its preflight names. */
+/** Headers that a page may send, in addition to those that its preflight names. */
 const ALLOWED = 'Authorization, Content-Type, Idempotency-Key, Prefer, Source'
-/** The name of a header that a page may ask for; only the dashboard sends those of sessions. */
+/** The name of a header that a page may request; only the dashboard sends session headers. */
 const REQUESTED = /^(?!berth-)[\w!#$%&'*+.^`|~-]+$/i
 
-/** The part of a route's declaration that says who may call it. */
+/** The part of a route's declaration that determines who may call it. */
 export interface Callers {
   scope: unknown
   session?: unknown
@@ -44,16 +44,16 @@ export interface Callers {
   origins?: 'any' | 'own' | undefined
 }
 
-/** True for a route that pages of any origin may call: by default each route with a key, except those of sessions. */
+/** True if pages of any origin may call a route: by default every route with a key, except session routes. */
 export const isOpenToPages = ({ origins, scope, session }: Callers): boolean =>
   origins === undefined ? scope !== null && !session : origins === 'any'
 
-/** Lets pages of any origin read the answer, whether it is a success or an error. */
+/** Lets pages of any origin read the response, whether it is a success or an error. */
 export function openToPages(res: Response): void {
   res.set({ 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED })
 }
 
-/** Answers what a preflight asks: the methods of the path, and the headers that the page wants to send. */
+/** Answers a preflight: the methods of the path, and the headers that the page wants to send. */
 export function allowPages(req: Request, res: Response, methods: Iterable<string>): void {
   openToPages(res)
   const names = (req.get('access-control-request-headers') ?? '').split(',').map((name) => name.trim())

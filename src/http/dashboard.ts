@@ -1,4 +1,4 @@
-/** The dashboard: files that were built before, read once, below `/dashboard`; pages of it are found by its own router. */
+/** The dashboard: prebuilt files, read once and served below `/dashboard`; its own router handles its pages. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -12,8 +12,8 @@ const TYPES: Record<string, string> = {
 }
 
 /**
- * Scripts and styles only from this host, nothing inline. Frames and images show content from gateways, which have their own
- * hosts and so their own origins. The page reads CARs and texts there as well.
+ * Scripts and styles only from this host, nothing inline. Frames and images show content from gateways, which have
+ * their own hosts and so their own origins. The page also reads CARs and texts there.
  */
 const policy = (gatewayDomain: string) =>
   [
@@ -38,7 +38,7 @@ interface Asset {
 }
 
 /**
- * Serves what `dashboard/dist` has; to be mounted where the API has no route.
+ * Serves `dashboard/dist`; mount it on paths without an API route.
  * @param gatewayDomain `BERTH_GATEWAY_DOMAIN`.
  */
 export function dashboard(gatewayDomain: string): RequestHandler {
@@ -56,7 +56,8 @@ export function dashboard(gatewayDomain: string): RequestHandler {
         vary: 'accept-encoding',
         ...(isGzip && { 'content-encoding': 'gzip' }),
       })
-      // At the first request: many processes are never asked, and all files take a quarter of a second.
+      // Compressed on the first request: many processes never serve it, and compressing all files takes a quarter of a
+      // second.
       if (isGzip) asset.gzip ??= gzipSync(asset.plain)
       res.end(isGzip ? asset.gzip : asset.plain)
     }
@@ -74,7 +75,7 @@ export function dashboard(gatewayDomain: string): RequestHandler {
   return router
 }
 
-/** Empty where the dashboard was not built. */
+/** Empty if the dashboard was not built. */
 function readAssets(): Map<string, Asset> {
   if (!existsSync(DIST)) return new Map()
   const files = readdirSync(DIST, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())

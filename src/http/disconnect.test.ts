@@ -10,7 +10,7 @@ describe('abortOnDisconnect', () => {
   before(() => once(server.listen(0, '127.0.0.1'), 'listening'))
   after(() => server.close())
 
-  /** A request whose answer is still to be sent. */
+  /** A request without a response yet. */
   async function receive(): Promise<{ res: ServerResponse; leave: () => Promise<unknown> }> {
     const received = once(server, 'request')
     const req = request({ port: (server.address() as AddressInfo).port, agent: false }).on('error', () => {})
@@ -26,7 +26,7 @@ describe('abortOnDisconnect', () => {
     }
   }
 
-  it('abortOnDisconnect aborts when the client goes', async () => {
+  it('abortOnDisconnect aborts when the client disconnects', async () => {
     const { res, leave } = await receive()
     const { signal } = abortOnDisconnect(res)
     assert.equal(signal.aborted, false)
@@ -34,13 +34,13 @@ describe('abortOnDisconnect', () => {
     assert.equal(signal.aborted, true)
   })
 
-  it('abortOnDisconnect aborts at once where the client has gone already', async () => {
+  it('abortOnDisconnect aborts at once if the client has already disconnected', async () => {
     const { res, leave } = await receive()
     await leave()
     assert.equal(abortOnDisconnect(res).signal.aborted, true)
   })
 
-  it('abortOnDisconnect does not abort after the whole answer was sent', async () => {
+  it('abortOnDisconnect does not abort after the whole response was sent', async () => {
     const { res } = await receive()
     const { signal } = abortOnDisconnect(res)
     const closed = once(res, 'close')

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 
 /**
- * A controller that aborts when the client goes before its answer is complete; at once where it has gone already, since
- * `close` is emitted only once.
+ * A controller that aborts when the client disconnects before its response is complete. If the client has already
+ * disconnected, it aborts at once, because `close` is emitted only once.
  */
 export function abortOnDisconnect(res: ServerResponse): AbortController {
   const gone = new AbortController()

@@ -1,4 +1,4 @@
-/** `/openapi.json`, and `/docs`: the same document for people, without anything from another host. */
+/** `/openapi.json`, and `/docs`: the same document as a page, without anything from another host. */
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import type { Request, Response } from 'express'
@@ -8,11 +8,11 @@ import { openApiDocument } from './openapi.ts'
 import { type Route, route } from './route.ts'
 
 const TAG = 'Documentation'
-const UNCHANGED = { status: 304, description: 'The client has it already: `If-None-Match`.' }
+const UNCHANGED = { status: 304, description: 'The client already has it: `If-None-Match`.' }
 
 /**
  * Routes that serve the document of `routes` and of themselves.
- * @param home where `/` leads browsers.
+ * @param home where `/` redirects browsers.
  */
 export function documentRoutes(
   routes: Route[],
@@ -24,7 +24,7 @@ export function documentRoutes(
       path: '/openapi.json',
       id: 'openapi',
       tag: TAG,
-      summary: 'This API as an OpenAPI 3.1 document',
+      summary: 'Get this API as an OpenAPI 3.1 document',
       scope: null,
       origins: 'any',
       success: { status: 200, description: 'The document.', body: z.looseObject({}) },
@@ -39,7 +39,7 @@ export function documentRoutes(
       path: '/docs',
       id: 'docs',
       tag: TAG,
-      summary: 'This API as a page for people',
+      summary: 'Get this API as a web page',
       scope: null,
       success: { status: 200, description: 'The page.', mediaType: 'text/html' },
       otherSuccess: UNCHANGED,
@@ -54,9 +54,12 @@ export function documentRoutes(
       path: '/',
       id: 'root',
       tag: TAG,
-      summary: 'Leads to the page',
+      summary: 'Redirect to the page',
       scope: null,
-      success: { status: 302, description: 'Go to `/docs`; a browser, to the dashboard where it is on.' },
+      success: {
+        status: 302,
+        description: 'Redirects to `/docs`, or browsers to the dashboard if it is enabled.',
+      },
       async handle({ req, res }) {
         const isBrowser = req.accepts(['json', 'html']) === 'html'
         res.vary('Accept').redirect(isBrowser ? home : '/docs')
@@ -64,7 +67,7 @@ export function documentRoutes(
       },
     }),
   ]
-  // The Host header of a client is not repeated to others: `/` is wherever the document came from.
+  // The Host header of one client must not appear in responses to others: `/` is wherever the document came from.
   const servers = [{ url: publicUrl ?? '/' }]
   const makeDocument = () => ({ ...openApiDocument([...routes, ...ownRoutes], version), servers })
   const sendDocument = sender('json', () => JSON.stringify(makeDocument()))
@@ -73,8 +76,8 @@ export function documentRoutes(
 }
 
 /**
- * Answers with the same text each time, a few hundred kilobytes: compressed, and once to each browser. It is made when
- * it is asked for first: many processes never are.
+ * Sends the same text each time, a few hundred kilobytes: compressed, and once to each browser. It is created on first
+ * use, because many processes never need it.
  */
 function sender(type: 'json' | 'html', make: () => string) {
   let made: { text: string; compressed: Buffer; etag: string } | undefined

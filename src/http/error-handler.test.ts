@@ -1,4 +1,4 @@
-/** The two shapes of a failure: the contract's, and below `/psa` the Pinning Service API's. */
+/** The two formats of an error: the contract's, and below `/psa` the Pinning Service API's. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -43,13 +43,13 @@ describe('a failure', () => {
     ["node's disk", 503, 'no_space', 'the disk of Kubo is full'],
   ]
   for (const [failure, status, code, message] of expected)
-    it(`a failure is ${status} for a fault of the ${failure}, in the shape of its API`, async () => {
+    it(`a failure returns ${status} (${failure}) in the format of its API`, async () => {
       assert.deepEqual(await ask(`/v3/${failure}`), { status, code, body: { error: message } })
       const error = { reason: code.toUpperCase(), details: message }
       assert.deepEqual(await ask(`/psa/${failure}`), { status, code, body: { error } })
     })
 
-  it('a failure has the shape of the Pinning Service API at the paths of that API only', async () => {
+  it('a failure has the Pinning Service API’s format only at that API’s paths', async () => {
     for (const path of ['/psa', '/psa?x=/psa/', '/psa/a/b', '/psa/a/b?c'])
       assert.equal((await ask(path)).body.error.reason, 'NOT_FOUND', path)
     for (const path of ['/', '/psalm', '/PSA/a/b', '/v3/a/psa/', '/?/psa/'])
@@ -58,7 +58,7 @@ describe('a failure', () => {
 })
 
 describe('a feature that Berth does not have', () => {
-  it('a feature that Berth does not have is 501, and the answer names it', async () => {
+  it('a feature that Berth does not have returns 501, and the response names it', async () => {
     const message = {
       '/v3/vectorize/files/x': 'Vectors are not offered: Berth has no index of what files mean',
       '/v3/x402/payment_instructions': 'x402 is not offered: Berth sells nothing',

@@ -1,6 +1,6 @@
 /**
- * Writing a pin, its operation and its entry of the audit. Most of what a statement costs PostgreSQL and `web` is the same for one pin and for
- * many: those that come while a statement is under way share the next one.
+ * Writes pins, each with its operation and its audit entry. Most of the cost of a statement, in PostgreSQL and in
+ * `web`, is the same for one pin and for many, so pins that arrive during a statement share the next one.
  */
 import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isRefusedValue } from '../../db/database-errors.ts'
@@ -21,7 +21,7 @@ export interface NewPin {
   groupId: string | null
   keyvalues: Record<string, string>
   hostNodes: string[]
-  /** Host nodes are hints: where none can be reached, the search goes on. */
+  /** Host nodes are only hints: if none can be reached, the search continues. */
   hostNodesOptional?: boolean
 }
 
@@ -38,15 +38,15 @@ interface Key {
   fingerprint: Buffer
 }
 
-/** Rows that are written with a pin. */
+/** Additional rows that are written with a pin. */
 interface Along {
   key?: Key | undefined
   entry?: EntryOfChange | undefined
 }
 
-/** Statements of a process that write pins at a time. */
+/** Concurrent statements of a process that write pins. */
 const STATEMENTS = 2
-/** Pins that one statement writes. */
+/** Maximum number of pins per statement. */
 const MOST = 32
 
 interface Waiting {
@@ -66,8 +66,8 @@ export class PinInserts {
   }
 
   /**
-   * {@link insertPin}, in a statement with others that come at the same time. A pin with a group or a key has one of its
-   * own: it may wait for a lock.
+   * {@link insertPin}, in one statement with others that arrive at the same time. A pin with a group or a key gets a
+   * separate statement, because it may wait for a lock.
    */
   insert(caller: Caller, pin: NewPin, along: Along = {}): Promise<Accepted | undefined> {
     if (along.key || pin.groupId !== null)
@@ -87,23 +87,25 @@ export class PinInserts {
   async #write(pins: Waiting[]): Promise<void> {
     try {
       const rows = pins.map(({ row }) => row)
-      // The entries of the audit are a part of the statement.
+      // The audit entries are a part of the statement.
       const accepted = await inPartition(this.#pool, () => insertRows(this.#pool, rows))
       for (const { row, resolve } of pins) resolve(accepted.get(row.file_id))
     } catch (error) {
       const isRefused = isRefusedValue(error)
-      // PostgreSQL refuses the whole statement for one row: each pin is written alone, so that only that one is refused.
+      // PostgreSQL rejects the whole statement because of one row, so each pin is written separately and only the bad
+      // one is rejected.
       if (isRefused && pins.length > 1) for (const pin of pins) await this.#write([pin])
-      // The cause of any other failure would stop the next statement too, and as late: nobody waits for more than one.
+      // The cause of any other failure would also stop the next statement, after the same delay: nobody waits for more
+      // than one.
       else for (const { reject } of isRefused ? pins : [...pins, ...this.#waiting.splice(0)]) reject(error)
     }
   }
 }
 
 /**
- * Writes a pin and its operation, by one statement.
- * @returns undefined when the group is not the workspace's, or when the idempotency key is known.
- * @throws ApiError 404 for a group that was deleted meanwhile.
+ * Writes a pin and its operation in one statement.
+ * @returns undefined if the group is not the workspace's, or if the idempotency key is known.
+ * @throws ApiError 404 if the group was deleted in the meantime.
  */
 export async function insertPin(
   db: Queryable,
@@ -113,7 +115,7 @@ export async function insertPin(
 ): Promise<Accepted | undefined> {
   const row = rowOf(caller, pin, along)
   const accepted = await insertRows(db, [row], along.key).catch((error) => {
-    // Deleted between the statement's look at it and the insert.
+    // Deleted between the statement's check and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
     throw error
   })
@@ -144,7 +146,7 @@ function rowOf({ workspaceId, userId }: Caller, pin: NewPin, { key, entry }: Alo
   }
 }
 
-/** @returns what was accepted, by the file's id. */
+/** @returns the accepted pins, by the file's id. */
 async function insertRows(db: Queryable, rows: Row[], key?: Key): Promise<Map<string, Accepted>> {
   const inserted = await db.query<PinRecord>({
     name: key ? 'pin-accept-by-key' : 'pin-accept',
@@ -157,7 +159,7 @@ async function insertRows(db: Queryable, rows: Row[], key?: Key): Promise<Map<st
   )
 }
 
-/** No row comes back when the group is not the workspace's, or when the idempotency key is known. */
+/** Returns no row if the group is not the workspace's, or if the idempotency key is known. */
 const accept = (byKey: { idempotencyKey?: string; fingerprint?: string }) => `
   WITH asked AS (
     SELECT * FROM json_to_recordset($1::json) AS asked (file_id uuid, operation_id uuid, workspace_id uuid, user_id uuid,

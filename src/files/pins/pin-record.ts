@@ -4,7 +4,7 @@ import { isoTime } from '../../db/statements/statement.ts'
 
 /** The states of a pin request before its content is pinned. */
 export const PENDING = ['prechecking', 'backfilled', 'searching', 'retrieving'] as const
-/** How a pin request may fail; final. */
+/** The ways in which a pin request may fail; final. */
 export const FAILURES = [
   'expired',
   'over_free_limit',
@@ -15,7 +15,7 @@ export const FAILURES = [
 export type Failure = (typeof FAILURES)[number]
 export const PIN_STATUSES = [...PENDING, ...FAILURES] as const
 
-/** A pin record (contract 2.1), with the npm SDK's spelling of `hose_nodes` beside the contract's. */
+/** A pin record (contract 2.1), with the npm SDK's spelling `hose_nodes` in addition to the contract's. */
 export const pinRecord = z.object({
   id: z.string(),
   name: z.string().nullable(),
@@ -29,6 +29,6 @@ export const pinRecord = z.object({
 })
 export type PinRecord = z.output<typeof pinRecord>
 
-/** The columns of a {@link PinRecord}, of `file`. */
+/** The columns of a {@link PinRecord}, from `file`. */
 export const PIN_COLUMNS = `id, name, cid, keyvalues, group_id, status, ${isoTime('created_at')} AS date_queued,
   host_nodes AS hose_nodes, host_nodes`

@@ -1,4 +1,4 @@
-/** Pin requests: accepted, listed and withdrawn. The work itself is `workers/handlers/pin.ts`. */
+/** Accepts, lists and withdraws pin requests. The pinning itself is in `workers/handlers/pin.ts`. */
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import { notFound } from '../../errors.ts'
@@ -27,10 +27,10 @@ export class PinService {
   }
 
   /**
-   * Accepts a pin: the file and its operation are written by one statement; the caller has it dispatched. A repeat with
-   * the same idempotency key finds what the first one made.
-   * @param options.entry of the audit, which is written with them.
-   * @throws ApiError 404 for a group that is not there, 422 for a known key with another request.
+   * Accepts a pin: one statement writes the file and its operation; the caller dispatches the operation. A repeat with
+   * the same idempotency key returns the first result.
+   * @param options.entry an audit entry, which is written with them.
+   * @throws ApiError 404 if the group does not exist, 422 if the key is known with a different request.
    */
   async accept(
     caller: Principal,
@@ -51,9 +51,9 @@ export class PinService {
   }
 
   /**
-   * Starts a failed request again, by one statement; the caller has the operation dispatched. A request that is under way is
-   * returned unchanged, so that a repeat is harmless.
-   * @returns undefined if the workspace has no such request that is not pinned yet.
+   * Restarts a failed request in one statement; the caller dispatches the operation. A request in progress is returned
+   * unchanged, so a repeat is harmless.
+   * @returns undefined if the workspace has no such unpinned request.
    */
   async retry(workspaceId: string, id: string): Promise<Accepted | undefined> {
     const read = async (text: string, values: unknown[]) =>
@@ -65,7 +65,7 @@ export class PinService {
     return { record, operationId }
   }
 
-  /** The record of an accepted pin, whatever became of it; undefined when it was withdrawn. */
+  /** The record of an accepted pin, in any state; undefined if it was withdrawn. */
   async find(workspaceId: string, id: string): Promise<PinRecord | undefined> {
     const { rows } = await this.#pool.query<PinRecord>(
       `SELECT ${PIN_COLUMNS} FROM file WHERE workspace_id = $1 AND id = $2 AND removed_at IS NULL`,
@@ -74,7 +74,7 @@ export class PinService {
     return rows[0]
   }
 
-  /** A page of the requests that are not pinned (yet), by age; `removed_at` is there for the list's index. */
+  /** A page of the requests that are not pinned (yet), by age; `removed_at` is included for the list's index. */
   async list(workspaceId: string, filter: PinFilter): Promise<PinRecord[]> {
     const { rows } = await this.#pool.query<PinRecord>(
       `SELECT ${PIN_COLUMNS} FROM file
@@ -103,7 +103,7 @@ export class PinService {
   }
 }
 
-/** The fingerprint of a request, which tells a repeat from another request under the same key. */
+/** The fingerprint of a request, which distinguishes a repeat from a different request under the same key. */
 function hash(pin: NewPin): Buffer {
   const sorted = { ...pin, keyvalues: Object.entries(pin.keyvalues).sort() }
   return fingerprintOf(`pin.add ${JSON.stringify(sorted)}`)

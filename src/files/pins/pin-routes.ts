@@ -31,7 +31,7 @@ const pinRequest = z.object({
     .array(text(1024).meta({ format: 'host-node' }))
     .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
     .nullish()
-    .describe('Where the content can be had: peer ids, or multiaddrs that end in /p2p/<peer id>.'),
+    .describe('Nodes that have the content: peer ids, or multiaddrs that end in /p2p/<peer id>.'),
 })
 
 const pinQuery = z.object({
@@ -41,11 +41,11 @@ const pinQuery = z.object({
     .transform((status) => (status === 'retreiving' ? 'retrieving' : status))
     .pipe(z.enum(PIN_STATUSES))
     .optional(),
-  cid: cid.optional().describe('Only this CID, however it is spelled.'),
-  order: order.optional().describe('`ASC` or `DESC` by age; newest first unless told.'),
+  cid: cid.optional().describe('Only this CID, in any spelling.'),
+  order: order.optional().describe('`ASC` or `DESC` by age; default: newest first.'),
   sort: order.optional().describe('The same as `order`.'),
   ...paging(10, 250),
-  includesCount: z.enum(['true', 'false']).optional().describe('Adds `count`, the number of all that match.'),
+  includesCount: z.enum(['true', 'false']).optional().describe('Adds `count`, the number of all matches.'),
 })
 
 const pinPage = z.object({
@@ -68,7 +68,7 @@ const NO_PIN = 'There is no such pin request'
 
 export function pinRoutes(services: PinRouteServices): Route[] {
   const { pins, operations, admitPin, allowPrivateHostNodes } = services
-  /** The record of a pin that was started, after the wait that `Prefer` asks for. */
+  /** The record of a started pin, after the wait that `Prefer` requests. */
   const answer = async ({ record, operationId }: Accepted, asked: Asked): Promise<RouteResponse> => {
     const { headers } = await operations.started('pin.add', operationId, { ...asked, waitMs: 0 })
     if (!asked.prefer.waitMs) return { headers, body: { data: record } }
@@ -83,7 +83,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       tag: TAG,
       summary: 'Pin a CID to the public network',
       description:
-        'Answers at once with the record, in status `prechecking`. Follow the operation named by `Operation-Id`, ' +
+        'Immediately returns the record, in status `prechecking`. Follow the operation named by `Operation-Id`, ' +
         'or ask for `Prefer: wait=N`. Once pinned, it is a file: `GET /v3/files/public/{id}`.',
       scope: 'org:files:write',
       body: pinRequest,
@@ -117,7 +117,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       path: '/v3/files/public/pin_by_cid',
       id: 'listPinByCid',
       tag: TAG,
-      summary: 'List pin requests that are not pinned yet, or have failed',
+      summary: 'List pin requests that are pending or have failed',
       scope: 'org:files:read',
       query: pinQuery,
       success: { status: 200, description: 'A page of pin records.', body: pinPage },
@@ -152,7 +152,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       tag: TAG,
       summary: 'Withdraw a pin request',
       description:
-        'Ends a retrieval under way and removes the request from the queue. A pinned file is deleted as a file.',
+        'Ends a retrieval in progress and removes the request from the queue. To delete a pinned file, delete it as a file.',
       scope: 'org:files:write',
       params: z.object({ id: pathId }),
       success: { status: 200, description: 'Withdrawn.', body: nothing },
@@ -167,7 +167,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       tag: TAG,
       summary: 'Retry a failed pin request',
       description:
-        'Starts a new operation for the same request, with all that it was asked with. A request that is under way ' +
+        'Starts a new operation with the same parameters. A request in progress' +
         'stays unchanged; `Operation-Id` then names its operation. An `Idempotency-Key` has no effect: a repeat after ' +
         'the new operation has failed starts another one.',
       scope: 'org:files:write',

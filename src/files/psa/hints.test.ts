@@ -1,4 +1,4 @@
-/** Provider hints: which origins are taken, and which delegates are given. */
+/** Provider hints: which origins are accepted, and which delegates are returned. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { pickDelegates, readOrigins } from './hints.ts'
@@ -9,14 +9,14 @@ const NAMED = `/dns4/node.example.com/tcp/4001${PEER}`
 const LOCAL = [`/ip4/127.0.0.1/tcp/4001${PEER}`, `/ip6/fd00::1/udp/4001/quic-v1${PEER}`]
 
 describe('delegates', () => {
-  it('delegates are no addresses of local networks, where there are others', () => {
+  it('delegates exclude local addresses if there are others', () => {
     assert.deepEqual(pickDelegates([...LOCAL, PUBLIC, NAMED]), [PUBLIC, NAMED])
     assert.deepEqual(pickDelegates(LOCAL), LOCAL)
   })
-  it('delegates name their peer, and are named once', () => {
+  it('delegates name their peer and contain no duplicates', () => {
     assert.deepEqual(pickDelegates(['/ip4/8.8.8.8/tcp/4001', PUBLIC, PUBLIC]), [PUBLIC])
   })
-  it('delegates are at most 20, and none where there is no address', () => {
+  it('delegates are at most 20, and none without an address', () => {
     const many = Array.from({ length: 30 }, (_, i) => `/ip4/8.8.8.${i}/tcp/4001${PEER}`)
     assert.deepEqual(pickDelegates(many), many.slice(0, 20))
     assert.deepEqual(pickDelegates([]), [])
@@ -24,7 +24,7 @@ describe('delegates', () => {
 })
 
 describe('origins', () => {
-  it('origins are those that may be dialled', () => {
+  it('origins are limited to addresses that may be dialled', () => {
     const odd = [
       '',
       'x',

@@ -1,4 +1,4 @@
-/** Addresses at which the two sides can be dialled: of our node for clients (delegates), and of theirs for us (origins). */
+/** Addresses at which the two sides can be dialled: our node's for clients (delegates), and theirs for us (origins). */
 import { isIP } from 'node:net'
 import { ApiError } from '../../errors.ts'
 import { text } from '../../http/shapes.ts'
@@ -8,13 +8,12 @@ import { DIALLED_HOST_NODES, parseHostNode } from '../host-nodes.ts'
 const MAX_DELEGATES = 20
 
 /**
- * Picks delegates from a node's addresses: at most 20, and those of local networks only where there is no
- * other, as the specification asks. A node that others cannot dial has none. The specification wants at
- * least one, but clients connect to each before they go on, and to an address where nobody is that takes
- * long and ends in nothing.
+ * Picks delegates from a node's addresses: at most 20, and local addresses only if there are no others, as the
+ * specification asks. A node that others cannot dial has none. The specification wants at least one. But clients
+ * connect to each delegate before they continue, and dialling an unreachable address takes long and fails.
  */
 export function pickDelegates(addresses: string[]): string[] {
-  // Kubo's client gives up on an answer with a delegate that does not name its peer.
+  // Kubo's client rejects a response with a delegate that does not name its peer.
   const named = [...new Set(addresses)].filter((address) => /\/p2p\/[^/]+$/.test(address))
   const open = named.filter((address) => !isLocal(address))
   return (open.length > 0 ? open : named).slice(0, MAX_DELEGATES)
@@ -28,8 +27,8 @@ function isLocal(address: string): boolean {
 const address = text(1024)
 
 /**
- * The first {@link DIALLED_HOST_NODES} origins that may be dialled, as multiaddrs. The others are left out and not refused: a node
- * names all of its addresses, those of its local networks too, and dialling origins is best effort.
+ * The first {@link DIALLED_HOST_NODES} origins that may be dialled, as multiaddrs. Others are left out instead of
+ * rejected: a node lists all of its addresses, including local ones, and dialling origins is best effort.
  */
 export function readOrigins(origins: string[], allowPrivate: boolean): string[] {
   const read = origins.flatMap((origin) => {

@@ -1,4 +1,4 @@
-/** Pins as the Pinning Service API lists them, by time of creation, page by page, and as it shows each. */
+/** Lists pins for the Pinning Service API, by time of creation and page by page, and shows each in its format. */
 
 import { type Queryable, queryOne } from '../../db/pool.ts'
 import { PIN_COLUMNS, type PinRow, RETRIEVAL } from '../../db/statements/pins.ts'
@@ -11,32 +11,31 @@ export interface PinsFilter {
   name?: string | undefined
   match: 'exact' | 'iexact' | 'partial' | 'ipartial'
   statuses: Status[]
-  /** Milliseconds of Unix time: created before the one, and not before the other. */
+  /** Unix time in milliseconds: created before `before`, and not before `from`. */
   before?: number | undefined
   from?: number | undefined
-  /** Pairs that must all be there, as JSON. */
+  /** Pairs that must all match, as JSON. */
   meta?: string | undefined
 }
 
 /**
- * When a pin was created, in milliseconds of Unix time: the first 48 bits of its id, a UUIDv7. So the order by
- * id, which the lists' indexes have, is the order by time; and the time has no more digits than any client
- * keeps. A JavaScript `Date` cuts microseconds, and a page that continues at a time cut short loses what was
- * created between the two.
+ * When a pin was created, as Unix time in milliseconds: the first 48 bits of its id, a UUIDv7. So the order by id,
+ * which the lists' indexes have, is the order by time, and the time has no more digits than clients keep. A JavaScript
+ * `Date` truncates microseconds, and a page that continued at a truncated time would lose the pins created between the
+ * two times.
  */
 const createdAt = (id: string): number => Number.parseInt(id.replace('-', '').slice(0, 12), 16)
 
-/** The least id of a millisecond. */
+/** The smallest id of a millisecond. */
 function firstId(ms: number): string {
   const hex = Math.max(0, ms).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
 }
 
 /**
- * A page of pins, the newest first, and how many match in all. The next page is what was created before the
- * last pin of this one, so pins of the same millisecond stay together: those that do not all fit on the page
- * wait for the next, and more of them than `limit` are a page of their own, longer than asked for. Nothing
- * is lost or comes twice.
+ * A page of pins, newest first, and how many match in total. The next page contains pins created before the last pin of
+ * this page, so pins of the same millisecond stay together. If they do not all fit on the page, they move to the next
+ * one. More of them than `limit` form a page of their own, longer than requested. Nothing is lost or repeated.
  */
 export async function listPins(
   db: Queryable,
@@ -50,14 +49,14 @@ export async function listPins(
   const ms = createdAt(beyond.id)
   const whole = rows.filter(({ id }) => createdAt(id) > ms)
   return {
-    // A client that has as many as there are stops, whatever was deleted between the two statements.
+    // A client stops when it has this many, even if pins were deleted between the two statements.
     count: Math.max(await countPins(db, workspaceId, filter), rows.length),
     results:
       whole.length > 0 ? whole : await selectPins(db, workspaceId, { ...filter, from: ms, before: ms + 1 }),
   }
 }
 
-/** Each half of the files has an index for lists of its own, and the page is merged from the ends of both. */
+/** Each half of the files has its own index for lists, and the page is merged from the first rows of both. */
 async function selectPins(
   db: Queryable,
   workspaceId: string,
@@ -66,7 +65,8 @@ async function selectPins(
 ): Promise<PinRow[]> {
   const { halves, values } = conditions(workspaceId, filter)
   const n = `$${values.push(limit)}`
-  // Pins with a name are all found, as for their count: OFFSET 0 keeps the planner from following the list to far ones.
+  // Pins with a name are all collected, as for their count: OFFSET 0 keeps the planner from following the list for a
+  // long way.
   const fence = filter.name === undefined ? '' : 'OFFSET 0'
   const pages = halves.map(
     (where) => `(SELECT id FROM (SELECT id, removed_at FROM file WHERE ${where} ${fence}) found
@@ -87,7 +87,7 @@ async function countPins(db: Queryable, workspaceId: string, filter: PinsFilter)
   return row.count
 }
 
-/** The filter as conditions: one set for files that are pinned, one for all other, where they are asked for. */
+/** The filter as conditions: one set for pinned files, one for all others, as far as requested. */
 function conditions(
   workspaceId: string,
   { cids, name, match, statuses, before, from, meta }: PinsFilter,
@@ -144,7 +144,7 @@ function stored({ size, expires_at }: PinRow): Record<string, string> {
   return { raw_size: `${size}`, ...(expires_at !== null && { pinned_until: expires_at }) }
 }
 
-/** Berth's own status, which is finer, and what is known about it. */
+/** Berth's own status, which is more detailed, and what is known about it. */
 function details(name: Status, { status, error, progress }: PinRow): string {
   if (name === 'failed' && error !== null) return `${status}: ${error}`
   if (status === 'retrieving' && progress)

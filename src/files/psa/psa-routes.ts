@@ -1,4 +1,4 @@
-/** The IPFS Pinning Service API 1.0.0, at `/psa`: what Kubo speaks with `ipfs pin remote`. */
+/** The IPFS Pinning Service API 1.0.0, at `/psa`, as used by Kubo's `ipfs pin remote`. */
 import type { z } from 'zod'
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
 import type { Searches } from '../../db/searches.ts'
@@ -31,7 +31,7 @@ export interface PsaRouteServices {
 const TAG = 'Pinning Service API'
 const PINS = '/psa/pins'
 const ONE = '/psa/pins/:requestid'
-/** Kubo asks every half second for each pin that it waits for; workers write their addresses every five. */
+/** Kubo polls every half second for each pin that it waits for; workers write their addresses every five seconds. */
 const DELEGATES_MS = 2000
 
 export function psaRoutes(services: PsaRouteServices): Route[] {
@@ -42,7 +42,7 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
   })
 
   const newPin = ({ plan }: Principal, body: z.output<typeof pin>): NewPin => {
-    // The specification's answer to a token that has not paid for this.
+    // The specification's response if the plan does not include this.
     if (!plan.pinByCid) throw new ApiError(409, 'insufficient_funds', messages.pinByCidPlan)
     return {
       cid: body.cid,
@@ -69,14 +69,14 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       tag: TAG,
       summary: 'List pins',
       description:
-        'The newest first; files that were uploaded are among them. More than `limit` come only where more ' +
-        'were created in one millisecond.',
+        'Newest first, including uploaded files. A page has more than `limit` pins only if more' +
+        'than that were created in one millisecond.',
       scope: 'org:files:read',
       query: pinsQuery,
       success: { status: 200, description: 'A page of pins.', body: pinResults },
       async handle({ principal, query, signal }) {
         const { cid, status, after, limit, ...filter } = query
-        // The compliance suite looks by name for a pin that it has just asked for, without a status.
+        // The compliance suite looks up a pin by name right after requesting it, without a status.
         const statuses: Status[] =
           status ?? (query.name === undefined ? ['pinned'] : ['queued', 'pinning', 'pinned'])
         const cids = cid?.map((each) => canonicalCid(parseCid(each)))
@@ -128,8 +128,8 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       tag: TAG,
       summary: 'Replace a pin',
       description:
-        'The new pin has an id of its own, and the old one is gone at once. What the old one kept is released ' +
-        'after the new one has been retrieved: blocks that both have are not fetched again.',
+        'The new pin has its own id, and the old pin is gone at once. The old pin’s content is released' +
+        'after the new one has been retrieved, so that shared blocks are not fetched again.',
       scope: 'org:files:write',
       params: requestParams,
       body: pin,
@@ -149,7 +149,7 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       id: 'psaRemovePin',
       tag: TAG,
       summary: 'Remove a pin',
-      description: 'It is gone at once; an operation releases its content unless another file keeps it.',
+      description: 'The pin is gone at once; an operation releases its content unless another file keeps it.',
       scope: 'org:files:write',
       params: requestParams,
       success: { status: 202, description: 'Removed.' },
@@ -168,10 +168,10 @@ const NETWORK = 'public'
 const missing = () => notFound('There is no such pin request')
 
 /**
- * Puts a new pin in the place of another, in one transaction: nobody sees both or neither. What the old one
- * kept is released after the new one's retrieval has ended.
+ * Replaces a pin with a new one in a single transaction: clients never see both or neither. The old pin's content is
+ * released after the new pin's retrieval has ended.
  * @returns the new pin's id.
- * @throws ApiError 404 for a request that is not there.
+ * @throws ApiError 404 if the request does not exist.
  */
 async function replacePin(pool: Pool, caller: Principal, id: string, pin: NewPin): Promise<string> {
   const { workspaceId } = caller
@@ -185,7 +185,7 @@ async function replacePin(pool: Pool, caller: Principal, id: string, pin: NewPin
   })
 }
 
-/** Removes a pin, whatever its status. @throws ApiError 404 for a request that is not there. */
+/** Removes a pin in any status. @throws ApiError 404 if the request does not exist. */
 async function removePin(pool: Pool, workspaceId: string, id: string): Promise<void> {
   if (!(await removeFile(pool, { workspaceId, network: NETWORK, id, only: 'any' }))) throw missing()
 }

@@ -8,7 +8,7 @@ import { FAILURES } from '../pins/pin-record.ts'
 
 const MAX_CIDS = 10
 
-/** The statuses of a file that each status of the specification stands for. */
+/** The file statuses that each status of the specification stands for. */
 export const STATUSES = {
   queued: ['prechecking', 'backfilled'],
   pinning: ['searching', 'retrieving'],
@@ -18,16 +18,16 @@ export const STATUSES = {
 export type Status = keyof typeof STATUSES
 const status = z.enum(Object.keys(STATUSES) as Status[])
 
-/** A pin as a client asks for it. */
+/** A pin, as requested by a client. */
 export const pin = z.object({
   cid: cid.describe('The CID to pin: any version, any multibase.'),
-  name: optionalName(255).nullish().describe('A name, to find it by.'),
+  name: optionalName(255).nullish().describe('A name to find it by.'),
   origins: z
     .array(z.string())
     .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
     .nullish()
     .describe(
-      `Multiaddrs of nodes that have the content. The first ${DIALLED_HOST_NODES} that can be dialled are kept, the others passed over.`,
+      `Multiaddrs of nodes that have the content. The first ${DIALLED_HOST_NODES} that can be dialled are kept; the others are ignored.`,
     ),
   meta: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
 })
@@ -37,7 +37,7 @@ export const pinStatus = z.object({
   status,
   created: z
     .string()
-    .describe('When it was asked for, in milliseconds. Lists are ordered and continued by it.'),
+    .describe('When it was requested, with milliseconds. Lists are ordered and paginated by it.'),
   pin: z.object({
     cid: z.string(),
     name: z.string().optional(),
@@ -46,7 +46,7 @@ export const pinStatus = z.object({
   }),
   delegates: z
     .array(z.string())
-    .describe('Addresses of the IPFS node, to connect to; none while it cannot be dialled.'),
+    .describe('Addresses of the IPFS node to connect to; none while it cannot be dialled.'),
   info: z
     .record(z.string(), z.string())
     .describe(
@@ -56,7 +56,7 @@ export const pinStatus = z.object({
 export type PinStatus = z.output<typeof pinStatus>
 
 export const pinResults = z.object({
-  count: z.number().describe('How many match in all, on this page and behind it.'),
+  count: z.number().describe('How many pins match in total, on this page and the following ones.'),
   results: z.array(pinStatus),
 })
 
@@ -89,25 +89,23 @@ const metaFilter = z
   .meta({ format: 'json-pairs' })
 
 export const pinsQuery = z.object({
-  cid: cidList
-    .optional()
-    .describe('Only these CIDs, at most 10, separated by commas, however they are spelled.'),
-  name: text(255).optional().describe('Only pins of this name.'),
+  cid: cidList.optional().describe('Only these CIDs, at most 10, separated by commas, in any spelling.'),
+  name: text(255).optional().describe('Only pins with this name.'),
   match: z
     .enum(['exact', 'iexact', 'partial', 'ipartial'])
     .default('exact')
-    .describe('How `name` is compared: as a whole or as a part, with or without (`i`) regard to case.'),
+    .describe('How `name` is compared: whole or partial, case-sensitive or (`i`) case-insensitive.'),
   status: statusList
     .optional()
     .describe(
-      'Only pins in these statuses, separated by commas. Unless told, only `pinned` ones; with `name`, also those that ' +
+      'Only pins in these statuses, separated by commas. Default: only `pinned` ones; with `name`, also those that' +
         'are queued or being pinned.',
     ),
   before: time
     // A pin that was created within the millisecond of `before` counts as created before it.
     .transform((value) => Date.parse(value) + (/\.\d{3}\d*[1-9]/.test(value) ? 1 : 0))
     .optional()
-    .describe('Only pins created before this; `created` of the last one leads to the next page.'),
+    .describe('Only pins created before this; use `created` of the last pin to get the next page.'),
   after: time
     .transform((value) => Date.parse(value) + 1)
     .optional()

@@ -5,20 +5,20 @@ import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Reservations } from './reservations.ts'
 
 const MIB = 1_048_576
-/** An upload of unknown length reserves ahead as many bytes as have come, within these bounds. */
+/** An upload of unknown length reserves as many bytes ahead as have already arrived, within these bounds. */
 const LEAST_STEP = MIB
 const LARGEST_STEP = 64 * MIB
 
-/** The uploader, and the size of a file that the URL allows where it is signed. */
+/** The uploader, and the file size limit of a signed URL. */
 interface Limits {
   uploader: Uploader
   maxFileBytes?: number | undefined
 }
 
 /**
- * How many bytes an upload may have as it comes: what the plan allows for one file and has left, and what the URL
- * allows. What it takes of the rest of the plan is reserved before it is written. Whether the workspace has the
- * content already shows only when all of it is there, so a duplicate needs the room as well.
+ * How many bytes an upload may have as they arrive: the plan's limit for one file, its remaining storage, and the URL's
+ * limit. Storage is reserved before it is written. Whether the workspace already has the content is known only when the
+ * upload is complete, so even a duplicate needs the room.
  */
 export class Allowance {
   /** The id of the reservation. */
@@ -28,7 +28,7 @@ export class Allowance {
   readonly #expectedBytes: number
   #reserved = 0
 
-  /** @param expectedBytes bytes that can come, where that is known; otherwise Infinity. */
+  /** @param expectedBytes the number of expected bytes, if known; otherwise Infinity. */
   constructor(
     services: { reservations: Reservations; disk: DiskReserve },
     grant: Limits,
@@ -39,7 +39,7 @@ export class Allowance {
     this.#expectedBytes = expectedBytes
   }
 
-  /** @throws ApiError 413 `over_max_size` for a file of so many bytes. */
+  /** @throws ApiError 413 `over_max_size` if a file of this size is too large. */
   checkSize(bytes: number): void {
     const { maxFileBytes, uploader } = this.#grant
     if (maxFileBytes !== undefined && bytes > maxFileBytes) throw overUrlSize(maxFileBytes)
@@ -48,7 +48,7 @@ export class Allowance {
   }
 
   /**
-   * Makes sure that the upload may have `totalBytes` in all, the chunk that is about to be written included.
+   * Ensures that the upload may have `totalBytes` in total, including the chunk that is about to be written.
    * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is down to its reserve.
    */
   async reserveUpTo(totalBytes: number): Promise<void> {
@@ -71,20 +71,20 @@ export class Allowance {
     this.#reserved = granted
   }
 
-  /** Gives back what did not become a file. */
+  /** Releases the bytes that did not become a file. */
   release(): Promise<void> {
     return this.#services.reservations.release(this.id)
   }
 }
 
-/** The answer to a file above the plan's limit for one file. */
+/** The error for a file above the plan's limit for one file. */
 export const overMaxSize = (limit: number): ApiError =>
   new ApiError(413, 'over_max_size', `file: larger than the ${limit} bytes that the plan allows for one file`)
 
-/** The answer to a file above what the plan stores in all. */
+/** The error for a file above the plan's total storage. */
 export const overPlanStorage = (limit: number): ApiError =>
   new ApiError(403, 'over_free_limit', `file: would exceed the ${limit} bytes that the plan stores`)
 
-/** The answer to a file above what a signed URL allows. */
+/** The error for a file above a signed URL's limit. */
 export const overUrlSize = (limit: number): ApiError =>
   new ApiError(413, 'over_max_size', `file: larger than the ${limit} bytes that this URL allows`)

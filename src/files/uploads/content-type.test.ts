@@ -3,13 +3,13 @@ import { describe, it } from 'node:test'
 import { contentType, isAllowedType } from './content-type.ts'
 
 describe('contentType', () => {
-  it('contentType never makes of a folder, or of what shows its type, anything else', () => {
+  it('contentType never overrides a folder or a detected type', () => {
     for (const sniffed of ['directory', 'image/png', 'application/pdf', 'video/mp4']) {
       for (const claim of ['text/html', 'application/x-own', 'image/svg+xml', 'directory', '', 'a/b; c=d'])
         assert.equal(contentType(sniffed, claim), sniffed)
     }
   })
-  it('contentType takes no type that could be anything but a type', () => {
+  it('contentType ignores malformed types', () => {
     for (const claim of ['text/', '/html', 'text/html\r\nX: y', 'text/<b>', `text/${'x'.repeat(200)}`, '*/*'])
       assert.equal(contentType('text/plain', claim), 'text/plain', claim)
   })
@@ -31,7 +31,7 @@ describe('isAllowedType', () => {
     ['directory', ['*/*'], false],
   ]
   for (const [type, allowed, expected] of table) {
-    it(`isAllowedType ${expected ? 'lets' : 'does not let'} ${type} pass as ${JSON.stringify(allowed)}`, () => {
+    it(`isAllowedType ${expected ? 'accepts' : 'rejects'} ${type} for ${JSON.stringify(allowed)}`, () => {
       assert.equal(isAllowedType(type, allowed), expected)
     })
   }

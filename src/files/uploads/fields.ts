@@ -6,20 +6,20 @@ import type { Network } from '../../storage/port.ts'
 import { expiresAt, NOT_SECONDS } from '../files.ts'
 import { keyvalues } from '../keyvalues.ts'
 
-/** The fields that have come so far. */
+/** The fields that have arrived so far. */
 export interface Choices {
   network?: Network
   name?: string
   groupId?: string
   keyvalues?: Record<string, string>
   car?: boolean
-  /** The upload becomes what a directory has in it. */
+  /** The upload becomes an entry of a directory. */
   wrap?: boolean
   cidVersion?: 0 | 1
   expiresAt?: Date
 }
 
-/** Reads one field; one that it does not know says nothing. @throws ApiError 400 naming the field. */
+/** Reads one field; unknown fields are ignored. @throws ApiError 400 naming the field. */
 export type FieldReader = (name: string, value: string) => Choices
 
 const groupId = z.uuid('must be a UUID').toLowerCase()
@@ -32,15 +32,15 @@ const expiry = z
   .pipe(expiresAt)
   .transform((seconds) => new Date(seconds * 1000))
 
-/** For the document: the parts of the form. */
+/** For the OpenAPI document: the parts of the form. */
 export const uploadForm = z.object({
   file: z
     .union([z.file(), z.array(z.file()).min(1)])
     .describe(
-      'The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder.',
+      'The file, or several files with paths as file names, which form a folder. If all of them are in one folder, the upload is that folder.',
     ),
-  network: network.default('private').describe('`private` if left out.'),
-  name: optionalName(255).optional().describe('If left out, the name of the file or the folder.'),
+  network: network.default('private').describe('Default: `private`.'),
+  name: optionalName(255).optional().describe('Default: the name of the file or folder.'),
   group_id: groupId.optional(),
   group: groupId.optional().describe('The same as `group_id`.'),
   keyvalues: z
@@ -48,14 +48,14 @@ export const uploadForm = z.object({
     .meta({ format: 'json-pairs' })
     .optional()
     .describe('Metadata: a JSON object of strings, at most ten pairs.'),
-  car: flag.optional().describe('`true`: the file is a CAR, and the upload is the DAG of its one root.'),
-  cid_version: cidVersion.optional().describe('`v1` if left out.'),
+  car: flag.optional().describe('`true`: the file is a CAR, and the upload is the DAG of its single root.'),
+  cid_version: cidVersion.optional().describe('Default: `v1`.'),
   expires_at: z
     .string()
     .meta({ format: 'unix-time' })
     .optional()
-    .describe('Unix time in seconds, when the file is to be deleted; never, if left out.'),
-  streamable: flag.optional().describe('Accepted; every file can be streamed.'),
+    .describe('When to delete the file, as Unix time in seconds. Default: never.'),
+  streamable: flag.optional().describe('Accepted, without effect: every file can be streamed.'),
 })
 
 /** The fields of `POST /v3/files`. */
@@ -85,18 +85,18 @@ export const readField: FieldReader = (name, value) => {
 /** Reads a field that is `true` or `false`. @throws ApiError 400 naming the field. */
 export const readFlag = (name: string, value: string): boolean => check(flag, name, value) === 'true'
 
-/** Some clients wrap the pairs as `{"keyvalues": {…}}`. A value is a string, so this is no pair. */
+/** Some clients wrap the pairs as `{"keyvalues": {…}}`. A value is a string, so this cannot be a pair. */
 function unwrap(pairs: unknown): unknown {
   const inner = (pairs as { keyvalues?: unknown } | null)?.keyvalues
   return typeof inner === 'object' ? inner : pairs
 }
 
-/** The older API's name and metadata of a file. */
+/** The older API's name and metadata for a file. */
 export const olderMetadata = z.object({
   name: optionalName(255).nullish(),
   keyvalues: z.preprocess(numbersAsText, keyvalues.nullish()),
 })
-/** The older API's options of an upload. An option that is unknown is refused, as the client expects something of it. */
+/** The older API's upload options. Unknown options are rejected, because the client expects them to have an effect. */
 export const olderOptions = z.strictObject({
   groupId: groupId.nullish(),
   cidVersion: z
@@ -106,21 +106,21 @@ export const olderOptions = z.strictObject({
   wrapWithDirectory: z
     .boolean()
     .nullish()
-    .describe('The upload becomes the entry of a directory, and `IpfsHash` is that of the directory.'),
+    .describe('The upload becomes the entry of a directory, and `IpfsHash` is the directory’s.'),
   customPinPolicy: z.unknown().optional().describe('Accepted, without effect: Berth keeps one copy.'),
 })
 
-/** The older API has numbers as values, too. */
+/** The older API also allows numbers as values. */
 function numbersAsText(pairs: unknown): unknown {
   if (typeof pairs !== 'object' || pairs === null) return pairs
   const asText = (value: unknown) => (typeof value === 'number' ? String(value) : value)
   return Object.fromEntries(Object.entries(pairs).map(([key, value]) => [key, asText(value)]))
 }
 
-/** For the document: the parts of the older form. */
+/** For the OpenAPI document: the parts of the older form. */
 export const legacyForm = z.object({
   file: uploadForm.shape.file,
-  network: network.optional().describe('`public` if left out.'),
+  network: network.optional().describe('Default: `public`.'),
   pinataMetadata: z
     .string()
     .meta({ format: 'json-metadata' })

@@ -14,33 +14,35 @@ export interface FormField {
 /** A part named `file`, with or without a file name. */
 export interface FormFile {
   kind: 'file'
-  /** Path as the client has it, slashes and all; empty where it names none. Nothing of it is checked. */
+  /** The client's path, including slashes; empty if it names none. It is unchecked. */
   path: string
-  /** The part's Content-Type; `text/plain` where it has none. */
+  /** The part's Content-Type; `text/plain` if it has none. */
   type: string
   content: Readable
 }
 
-/** Most files of one upload. */
+/** Maximum files per upload. */
 const MAX_FILES = 10_000
 const LIMITS = {
   files: MAX_FILES,
   fields: 32,
-  // Ten pairs of metadata at their longest, every character escaped, are smaller.
+  // Larger than ten pairs of metadata of maximum length with every character escaped.
   fieldSize: 128 * 1024,
   headerSize: 16 * 1024,
   headerPairs: 32,
 }
-/** Files whose beginning is read and that wait to be taken; no more of the form is read then but a piece of 64 KiB. */
+/**
+ * Files whose beginning was read and that wait to be consumed; beyond this, the form is only read up to another piece
+ * of 64 KiB.
+ */
 const MAX_WAITING = 16
-/** Longest time without a byte from the client, and without a file that is taken whole. */
+/** Maximum time without a byte from the client, and without a file being consumed. */
 const IDLE_MS = 60_000
 const MIB = 1_048_576
 
 /**
- * A multipart form that is read part by part, in its order, and no faster than the parts are taken: each
- * file is to be read to its end before the next part is asked for. Whatever ends the form early is the
- * reason of `signal`, which fires for all who wait for it.
+ * Reads a multipart form part by part, in order, and no faster than the parts are consumed: each file must be read to
+ * its end before the next part is requested. If the form ends early, `signal` fires with the reason.
  */
 export class UploadForm {
   readonly #req: Request
@@ -51,15 +53,15 @@ export class UploadForm {
   readonly #onData: (chunk: Uint8Array) => void
   readonly #onGone: () => void
   readonly #gone: AbortSignal
-  /** Hands the parser what comes: it waits for a file of 64 KiB to be read, but for no number of small ones. */
+  /** Passes data to the parser, which waits until a 64 KiB file is read, but not for any number of small files. */
   readonly #gate: Transform
   #open: (() => void) | undefined
   #isWhole = false
   #idle: NodeJS.Timeout | undefined
 
   /**
-   * @param gone fires when the client has gone.
-   * @throws ApiError 415 for another Content-Type or a compressed body, 400 for one without a boundary.
+   * @param gone fires when the client has disconnected.
+   * @throws ApiError 415 for another Content-Type or a compressed body, 400 if the boundary is missing.
    */
   constructor(req: Request, gone: AbortSignal) {
     this.#req = req
@@ -88,12 +90,12 @@ export class UploadForm {
     if (gone.aborted) this.#onGone()
   }
 
-  /** Fires when the form ends early; its reason is the ApiError to answer. */
+  /** Fires when the form ends early; its reason is the ApiError to return. */
   get signal(): AbortSignal {
     return this.#failing.signal
   }
 
-  /** The parts; to be iterated once. */
+  /** The parts; can be iterated only once. */
   async *parts(): AsyncGenerator<FormField | FormFile> {
     try {
       yield* this.#parts
@@ -102,14 +104,14 @@ export class UploadForm {
     }
   }
 
-  /** Ends the form for a reason; only the first one counts. */
+  /** Ends the form with a reason; only the first reason counts. */
   fail(reason: Error): void {
     if (this.signal.aborted) return
     this.#failing.abort(reason)
     this.close()
   }
 
-  /** Lets go of everything. What the client still sends is thrown away, so that it comes to read its answer. */
+  /** Releases everything. Whatever the client still sends is discarded, so that it gets to read the response. */
   close(): void {
     clearTimeout(this.#idle)
     this.#gone.removeEventListener('abort', this.#onGone)
@@ -121,7 +123,10 @@ export class UploadForm {
     this.#parts.destroy(this.signal.reason)
   }
 
-  /** Starts to wait anew. A pause is the store's: the pipe makes it while the parser takes no more; so is a wait at the end. */
+  /**
+   * Restarts the idle timer. A pause is the store's fault: the pipe pauses while the parser accepts no more data. A
+   * wait at the end is too.
+   */
   #expectData(): void {
     clearTimeout(this.#idle)
     if (this.#isWhole || this.signal.aborted) return

@@ -11,32 +11,35 @@ import type { KeptFile } from './keep.ts'
 import type { Reservations } from './reservations.ts'
 
 /**
- * The choices of an upload. A key leaves every choice to the form, but that a key for private uploads fixes their network;
- * a signed URL fixes some of them. What is
- * fixed here the form cannot change: another network is refused, anything else is passed over.
+ * The choices of an upload. A key leaves all choices to the form, except that a key for private uploads fixes the
+ * network; a signed URL fixes some. The form cannot change fixed choices: another network is rejected, anything else is
+ * ignored.
  */
 export interface UploadGrant {
   uploader: Uploader
   network?: Network | undefined
-  /** The network of a form that names none; private, if left out. */
+  /** The network if the form names none. Default: private. */
   defaultNetwork?: Network | undefined
   groupId?: string | undefined
   name?: string | undefined
   keyvalues?: Record<string, string> | undefined
-  /** A bound below that of the plan for one file. */
+  /** A limit for one file below the plan's limit. */
   maxFileBytes?: number | undefined
-  /** Types as `image/png` or `image/*`, and `directory` for folders. Left out: every type. */
+  /** Types such as `image/png` or `image/*`, and `directory` for folders. Default: every type. */
   allowedMimeTypes?: string[] | undefined
-  /** Asked when the bytes are here, which may be long after they began to come. @throws ApiError where the permission has ended. */
+  /**
+   * Called when the bytes have arrived, possibly long after the upload began. @throws ApiError if the permission has
+   * ended.
+   */
   stillGood?(): Promise<void>
 }
 
 export interface UploadServices {
   pool: Pool
-  /** Connections of their own for transactions that wait for an IPFS node: one that hangs must not take all the others. */
+  /** Separate connections for transactions that wait for an IPFS node: a hanging node must not take all others. */
   keepPool: Pool
   storages: Storages
-  /** A folder for the bytes of uploads whose form says only after the file what is to become of it. */
+  /** A folder for the bytes of uploads if their form specifies their handling only after the file. */
   spoolDir: string
   bounds: Bounds
   reservations: Reservations
@@ -50,8 +53,8 @@ export interface ReceivedUpload extends KeptFile {
 
 /**
  * `receiveUpload` of `receive.ts`: reads a multipart form from the request, and keeps its file.
- * @param signal fires when the client has gone.
- * @throws ApiError with what is wrong; then the content is not kept.
+ * @param signal fires when the client has disconnected.
+ * @throws ApiError with the problem; the content is then not kept.
  */
 export type ReceiveUpload = (
   req: Request,
@@ -60,14 +63,14 @@ export type ReceiveUpload = (
   signal: AbortSignal,
 ) => Promise<ReceivedUpload>
 
-/** Keys that upload, to whichever network. */
+/** Keys that may upload to either network. */
 export const UPLOAD_SCOPES: Scope[] = ['org:files:write', 'org:private_files:write']
 
-/** The network that a key is bound to; undefined for both. */
+/** The network that a key is limited to; undefined for both. */
 export const networkOfKey = ({ scopes }: Principal): 'private' | undefined =>
   grants(scopes, 'org:files:write') ? undefined : 'private'
 
-/** @throws ApiError 400 when a client names another network than its key or URL is for. */
+/** @throws ApiError 400 if a client names a network other than its key's or URL's. */
 export function checkNetwork(
   { network }: Pick<UploadGrant, 'network'>,
   requested: Network | undefined,
@@ -76,7 +79,7 @@ export function checkNetwork(
     throw badRequest(`network: this key or URL is for the ${network} network`)
 }
 
-/** @throws ApiError where no CAR may be uploaded: 403 on a plan without, 400 on the private network. */
+/** @throws ApiError if CARs cannot be uploaded: 403 if the plan excludes them, 400 on the private network. */
 export function checkCar({ uploader }: UploadGrant, network: Network): void {
   if (!uploader.plan.pinByCid) throw forbidden(messages.carPlan)
   if (network !== 'public') throw badRequest('car: only on the public network')

@@ -1,4 +1,4 @@
-/** The end of every upload: content that is in the store, and pinned, becomes a file. */
+/** The end of every upload: stored, pinned content becomes a file. */
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
@@ -17,7 +17,7 @@ import { overMaxSize, overPlanStorage } from './allowance.ts'
 import { isBetterType } from './content-type.ts'
 import { publishQuotaReached, settle } from './reservations.ts'
 
-/** A file as clients read it. */
+/** A file, as shown to clients. */
 export const fileRecord = z.object({
   id: z.string(),
   name: z.string().nullable(),
@@ -31,7 +31,7 @@ export const fileRecord = z.object({
   expires_at: z
     .number()
     .nullable()
-    .describe('When it is to be deleted, a Unix time in seconds; null for never.'),
+    .describe('When it will be deleted, as Unix time in seconds; null for never.'),
 })
 export type FileRecord = z.output<typeof fileRecord>
 
@@ -41,11 +41,11 @@ export interface FileDetails {
   name: string | null
   keyvalues: Record<string, string>
   groupId: string | null
-  /** When the file is to be removed; null for never. */
+  /** When to remove the file; null for never. */
   expiresAt: Date | null
 }
 
-/** The content of a file, as the store measured it. */
+/** The content of a file, as measured by the store. */
 export interface StoredContent {
   cid: CID
   size: number
@@ -55,20 +55,23 @@ export interface StoredContent {
 
 export interface KeptFile {
   file: FileRecord
-  /** The workspace had this content on this network already, for as long: `file` is that older file, at most with a better type. */
+  /**
+   * The workspace already had this content on this network, with the same or a later expiry: `file` is that older file,
+   * possibly with a better type.
+   */
   isDuplicate: boolean
 }
 
 const NODE_MS = 10_000
 
 /**
- * Writes the file of content that `Storage.add` or `importCar` has just pinned. Under the CID's lock nobody
- * can release the pin between the check that it is there and the row that keeps it.
- * @param id the new file's id, where the client knows it already.
- * @param reservation what the upload holds of the plan, see {@link settle}.
- * @throws ApiError 404 for a group that is not there, 413 `over_max_size` and 403 `over_free_limit` above the
- *   plan's limits; then the pin is the caller's to release. StorageError when the node does not answer, or others
- *   that wait for it hold this up: what was pinned without a file is released by the worker's comparison.
+ * Writes the file of content that `Storage.add` or `importCar` has just pinned. Because of the CID's lock, nothing can
+ * release the pin between the check that it exists and the row that keeps it.
+ * @param id the new file's id, if the client already knows it.
+ * @param reservation the upload's reservation of the plan's storage; see {@link settle}.
+ * @throws ApiError 404 if the group does not exist, 413 `over_max_size` and 403 `over_free_limit` above the plan's
+ *   limits; the caller must then release the pin. StorageError if the node does not respond, or if others that wait for
+ *   it hold this up; the worker's comparison then releases content that was pinned without a file.
  */
 export async function keepContent(
   { keepPool, storages }: { keepPool: Pool; storages: Storages },
@@ -85,10 +88,11 @@ export async function keepContent(
     await lockCid(client, cid)
     const { workspaceId, userId } = uploader
     const { network, name, keyvalues, groupId, expiresAt } = details
-    // A file that ends sooner is no duplicate: the content would go with it, long before the client expects.
+    // A file that expires sooner is not a duplicate: its content would disappear long before the client expects.
     const known = await findDuplicate.first(client, workspaceId, network, `${cid}`, expiresAt)
     if (!(await storage.isPinned(cid, bounded()))) {
-      // The pin was released since the content was added: by the deletion of another file, or as a pin that no file kept.
+      // The pin was released after the content was added: by the deletion of another file, or as a pin that no file
+      // kept.
       await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
     }
     if (known) {
@@ -96,7 +100,7 @@ export async function keepContent(
       const file = isBetter ? await updateType.one(client, known.id, content.mimeType) : known
       return { file, isDuplicate: true }
     }
-    // The limits come last: other uploads of the workspace wait for this check, and must not wait for a node that hangs.
+    // The limits come last: other uploads of the workspace wait for this check, and must not wait for a hanging node.
     await checkLimits(client, uploader, details, content, reservation)
     const file = await insertFile.one(
       client,
@@ -118,7 +122,7 @@ export async function keepContent(
   }).catch(async (error) => {
     if (error instanceof ApiError && error.code === 'over_free_limit')
       await publishQuotaReached(keepPool, uploader.workspaceId)
-    // The group was deleted between the look at it and the insert.
+    // The group was deleted between the check and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
     if (!isHeldUp(error)) throw error
     throw new StorageError('unavailable', `Others wait for the node, before ${cid}`, { cause: error })
@@ -127,7 +131,7 @@ export async function keepContent(
   return kept
 }
 
-/** @throws ApiError where the plan, or a group that is not there, forbids a new file. */
+/** @throws ApiError if the plan does not allow a new file, or its group does not exist. */
 async function checkLimits(
   client: Pick<Pool, 'query'>,
   { workspaceId, plan }: Uploader,
@@ -139,7 +143,7 @@ async function checkLimits(
     throw groupNotFound()
   if (plan.maxFileBytes !== null && size > plan.maxFileBytes) throw overMaxSize(plan.maxFileBytes)
   if (plan.storageBytes === null) return
-  // The uploads of a workspace are counted one at a time, as are the pins of `workers/handlers/pin.ts`.
+  // The uploads of a workspace are counted one at a time, as are the pins in `workers/handlers/pin.ts`.
   const used = await settle(client, reservation, workspaceId)
   if (used + size > plan.storageBytes) throw overPlanStorage(plan.storageBytes)
 }

@@ -13,13 +13,13 @@ test('one upload has at most 10,000 folders', () => {
     },
     { status: 400, message: 'file: one upload has at most 10000 folders' },
   )
-  // Folders that are there already take more files.
+  // Existing folders accept more files.
   const few = new UploadPaths()
   for (let i = 0; i < 10_000; i++) few.add(`${names(62, 'd')}/${i}`)
   assert.equal(few.size, 10_000)
 })
 
-test('the paths of one upload have at most 4 MiB in all', () => {
+test('the paths of one upload have at most 4 MiB in total', () => {
   const paths = new UploadPaths()
   const folder = names(62, 'd'.repeat(63))
   assert.throws(

@@ -5,15 +5,17 @@ const MAX_PATH_BYTES = 4096
 const MAX_NAME_BYTES = 255
 const MAX_DEPTH = 64
 
-/** Each folder is a block on the disk, whether or not a file's bytes are counted: as many as there may be files. */
+/** Each folder is a block on disk, even without any file bytes, so there may be as many folders as files. */
 const MAX_FOLDERS = 10_000
-/** Most bytes of all paths together, which stay in memory until the upload ends: some 400 for each of 10,000 files. */
+/**
+ * Maximum bytes of all paths together, which stay in memory until the upload ends: about 400 for each of 10,000 files.
+ */
 const MAX_ALL_BYTES = 4_194_304
 
 /** The entries of a folder, by name. */
 type Folder = Map<string, Folder | 'file'>
 
-/** The file names of one upload, checked as they come: together they are one file, or a folder. */
+/** The file names of one upload, checked as they arrive: together they form one file, or a folder. */
 export class UploadPaths {
   readonly #tree: Folder = new Map()
   #files = 0
@@ -22,13 +24,13 @@ export class UploadPaths {
   /** The path of the first file. */
   #first = ''
   #isFolder = false
-  /** The first name that all paths so far share; null when they differ, or a path has one name only. */
+  /** The first name that all paths so far share; null if they differ, or a path has only one name. */
   #root: string | null = null
 
   /**
-   * Takes a file's name; slashes in it make folders.
-   * @throws ApiError 400 for a path that is not relative, too long or deep, or in another's place, for a file without
-   *   a name beside others, and for too many folders or too long paths in all.
+   * Adds a file's name; slashes in it create folders.
+   * @throws ApiError 400 if a path is not relative, too long, too deep, or conflicts with another; if one of several
+   *   files has no name; and for too many folders or too long paths in total.
    */
   add(path: string): void {
     if (this.#files > 0 && (path === '' || this.#tree.has(''))) {
@@ -72,24 +74,24 @@ export class UploadPaths {
     return this.#files
   }
 
-  /** The paths make a folder: there are several files, or one with a path. */
+  /** True if the paths form a folder: there are several files, or one with a path. */
   get isFolder(): boolean {
     return this.#isFolder
   }
 
-  /** The folder that all paths are in, if there is one: the upload is that folder, not a folder around it. */
+  /** The folder that contains all paths, if any: the upload is that folder, not a folder around it. */
   get root(): string | null {
     return this.#root
   }
 
-  /** The name of the upload: the file's or the folder's, or null if that shows nothing. */
+  /** The name of the upload: the file's or the folder's; null if it shows nothing visible. */
   get name(): string | null {
     const name = this.#isFolder ? this.#root : this.#first
     return name && isVisible(name) ? name : null
   }
 }
 
-/** @param field names it in errors. @throws ApiError 400 for a path that is not relative, too long or too deep. */
+/** @param field names the path in errors. @throws ApiError 400 if a path is not relative, too long or too deep. */
 export function checkPath(path: string, field = 'file'): void {
   const names = path.split('/')
   const wrong = (what: string) => wrongPath(path, what, field)

@@ -10,12 +10,12 @@ import { iterate, Upload, WRAPPER } from './upload.ts'
 import { release } from './upload-import.ts'
 
 /**
- * Bytes allowed for a form's fields and boundaries. A Content-Length over the limit by more than this is refused before the
- * body is read; a smaller excess is found while the file comes in.
+ * Bytes allowed for a form's fields and boundaries. A Content-Length that exceeds the limit by more than this is
+ * rejected before the body is read; a smaller excess is detected while the file arrives.
  */
 const FORM_OVERHEAD_BYTES = 1_048_576
 
-/** Receives the form of `POST /v3/files`, see {@link ReceiveUpload}. */
+/** Receives the form of `POST /v3/files`; see {@link ReceiveUpload}. */
 export const receiveUpload: ReceiveUpload = (req, grant, services, signal) =>
   receiveForm(readField, req, grant, services, signal)
 
@@ -47,7 +47,7 @@ export async function receiveForm(
   }
 }
 
-/** A file whose bytes are in memory, as the client describes it. */
+/** A file whose bytes are in memory, with the client's description. */
 interface WholeFile {
   content: Uint8Array
   type: string
@@ -57,7 +57,7 @@ interface WholeFile {
   wrappedAs?: string | undefined
 }
 
-/** Receives a file whose bytes came in a JSON body. */
+/** Receives a file whose bytes arrived in a JSON body. */
 export async function receiveWhole(
   { content, type, details, cidVersion, wrappedAs }: WholeFile,
   grant: UploadGrant,
@@ -80,7 +80,7 @@ export async function receiveWhole(
   }
 }
 
-/** Makes a file of what is in the store now, or takes it out again. */
+/** Turns the stored content into a file, or removes it from the store again. */
 async function keep(
   upload: Pick<Upload, 'network' | 'allowance' | 'declaredType' | 'details'>,
   stored: StoredContent,
@@ -104,7 +104,7 @@ async function keep(
     )
     return { ...kept, network, userId: uploader.userId }
   } catch (error) {
-    // A node that did not answer before would not answer here either.
+    // A node that did not respond before would not respond here either.
     if (error instanceof ApiError) await release(services, network, stored.cid)
     throw error
   }

@@ -1,4 +1,4 @@
-/** Signed URLs: for uploads without a key, and links to private files; whoever has one uses it until it expires. */
+/** Signed URLs: for uploads without a key, and links to private files; any holder can use them until they expire. */
 import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { badRequest, forbidden, notFound } from '../../errors.ts'
@@ -26,7 +26,7 @@ export interface SignRouteServices extends UploadServices, LinkServices {
 }
 
 const TAG = 'Uploads'
-/** A link for who looks at a file: whoever may read it asks for another one. */
+/** For a link to view a file: a viewer who may read the file requests another link after that. */
 const LOOK_S = 900
 
 export function signRoutes(services: SignRouteServices): Route[] {
@@ -37,9 +37,9 @@ export function signRoutes(services: SignRouteServices): Route[] {
       path: '/v3/files/sign',
       id: 'signUpload',
       tag: TAG,
-      summary: 'Make a URL for uploads without a key',
+      summary: 'Create a URL for uploads without a key',
       description:
-        'Whoever has the URL uploads by it as often as they like until it expires, within the rate limit of the plan, which counts all uploads by the URLs of a key. It ends earlier when the key that signed it is revoked, or its user leaves the workspace. With `url`, the same as `POST /v3/files/private/download_link`.',
+        'Anyone with the URL can upload any number of times until it expires, within the plan’s rate limit, which counts all uploads through a key’s URLs together. The URL ends earlier if the key that signed it is revoked, or if its user leaves the workspace. With `url`, this is the same as `POST /v3/files/private/download_link`.',
       scope: UPLOAD_SCOPES,
       body: signRequest,
       success: { status: 200, description: 'The signed URL.', body: signedUrl },
@@ -62,8 +62,8 @@ export function signRoutes(services: SignRouteServices): Route[] {
       path: '/v3/files/private/download_link',
       id: 'signDownload',
       tag: TAG,
-      summary: 'Make a link to a private file',
-      description: 'Whoever has the link reads the file by it until it expires.',
+      summary: 'Create a link to a private file',
+      description: 'Anyone with the link can read the file until it expires.',
       scope: 'org:files:write',
       body: linkRequest,
       success: { status: 200, description: 'The signed URL.', body: signedUrl },
@@ -77,8 +77,8 @@ export function signRoutes(services: SignRouteServices): Route[] {
       path: '/v0/files/private/:id/link',
       id: 'linkToFile',
       tag: TAG,
-      summary: 'Get a link to a private file, to look at it',
-      description: `At the oldest gateway of the workspace, good for ${LOOK_S / 60} minutes. For who may read alone; \`POST /v3/files/private/download_link\` makes links that are good for longer, to be handed on.`,
+      summary: 'Get a link to view a private file',
+      description: `The link is at the oldest gateway of the workspace and valid for ${LOOK_S / 60} minutes. It only needs read permission; \`POST /v3/files/private/download_link\` creates longer-lived links to share.`,
       scope: 'org:files:read',
       params: z.object({ id: pathId }),
       success: { status: 200, description: 'The signed URL.', body: signedUrl },
@@ -93,9 +93,9 @@ export function signRoutes(services: SignRouteServices): Route[] {
       path: '/v3/files/:network',
       id: 'uploadBySignedUrl',
       tag: TAG,
-      summary: 'Upload by a signed URL',
+      summary: 'Upload to a signed URL',
       description:
-        'The address is what `POST /v3/files/sign` gave out; no key is needed. The body is that of `POST /v3/files`; with `Upload-Length`, it begins a resumable upload as there. What the URL fixes, the upload cannot change.',
+        'Send it to a URL from `POST /v3/files/sign`; no key is needed. The body is the same as for `POST /v3/files`; with `Upload-Length`, the request begins a resumable upload, as it does there. The upload cannot change what the URL fixes.',
       scope: null,
       origins: 'any',
       params: z.object({ network: pathId.describe('The id in the URL.') }),
@@ -106,7 +106,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
       async handle({ req, res, params, signal }) {
         const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)
         const caller = await signedUploads.resolve(url, params.network)
-        // Counted beside the key's own requests: strangers who have a URL must not use those up.
+        // Counted separately from the key's own requests: strangers with a URL must not use those up.
         const { workspaceId, userId, plan } = caller.grant.uploader
         noteCaller(res, { workspaceId, userId, keyId: caller.keyId })
         const keyId = `signed by ${caller.keyId}`
@@ -134,9 +134,9 @@ interface LinkServices {
 }
 
 /**
- * A link to a private file that is good for a look.
- * @param base the address of this API: gateways are at its scheme and port.
- * @throws ApiError 404 where there is no such file, or no gateway.
+ * A short-lived link to view a private file.
+ * @param base the URL of this API: gateways use its scheme and port.
+ * @throws ApiError 404 if there is no such file, or no gateway.
  */
 async function linkToLook(
   { prisma, gateways, signer }: LinkServices,
@@ -157,9 +157,8 @@ async function linkToLook(
 }
 
 /**
- * Signs the address of a private file on one of the workspace's gateways.
- * @throws ApiError 400 naming `url` for what is no such address, 404 where the gateway or the file is not the
- *   workspace's.
+ * Signs the URL of a private file on one of the workspace's gateways.
+ * @throws ApiError 400 naming `url` if it is not such a URL, 404 if the gateway or the file is not the workspace's.
  */
 async function signLink(
   { prisma, gateways, signer }: LinkServices,
@@ -177,6 +176,6 @@ async function signLink(
   const where = { workspaceId, network: 'private', cidV1: canonical, status: 'pinned', removedAt: null }
   const file = await prisma.file.findFirst({ where, select: { id: true } })
   if (!file) throw notFound('url: there is no such private file')
-  // A link ends with its gateway: the name may be somebody else's later.
+  // A link ends with its gateway: the name may later belong to someone else.
   return signer.sign(url, { algorithm: 'PINATA1', date, expires, method, subject: gateway.id })
 }

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { network, optionalName, text } from '../../http/shapes.ts'
 import { keyvalues } from '../keyvalues.ts'
 
-/** A signed URL is good for at most a year. */
+/** A signed URL is valid for at most a year. */
 const MAX_EXPIRES_S = 31_536_000
-/** The end of the year 9999: whatever is later was meant in milliseconds. */
+/** The end of the year 9999: a larger number was meant in milliseconds. */
 const MAX_UNIX_S = 253_402_300_799
 const MAX_TYPES = 50
 const TYPE = /^(directory|(\*|[\w.+-]+)\/(\*|[\w.+-]+))$/i
@@ -19,19 +19,21 @@ const period = {
     .max(MAX_UNIX_S, unixSeconds)
     .optional()
     .transform((date) => date ?? nowSeconds())
-    .describe('From when it is good, in seconds of Unix time; now, if left out.'),
+    .describe('Start of validity, as Unix time in seconds. Default: now.'),
   expires: z
     .int('must be a whole number of seconds')
     .min(1, 'must be at least 1')
     .max(MAX_EXPIRES_S, `must be at most ${MAX_EXPIRES_S}`)
-    .describe('For how many seconds from `date` it is good.'),
+    .describe('For how many seconds after `date` it is valid.'),
 }
 const address = z
   .string()
   .max(4096, 'must have at most 4096 characters')
   .meta({ format: 'private-file' })
-  .describe("A private file's address: `https://<gateway>/files/<cid>`, and what a gateway takes after it.")
-const method = z.literal('GET', 'must be GET').describe('What the link is good for.')
+  .describe(
+    "A private file's URL: `https://<gateway>/files/<cid>`, optionally with a path or query that gateways support.",
+  )
+const method = z.literal('GET', 'must be GET').describe('The HTTP method that the link allows.')
 
 interface Period {
   date: number
@@ -44,32 +46,34 @@ const IN_THE_PAST = { path: ['expires'], error: 'is over already: date and expir
 export const linkRequest = z.object({ url: address, ...period, method }).refine(isAhead, IN_THE_PAST)
 export type LinkRequest = z.output<typeof linkRequest>
 
-/** `POST /v3/files/sign`: with `url` the same, without it a URL for uploads. */
+/** `POST /v3/files/sign`: with `url` the same as above, without it a URL for uploads. */
 export const signRequest = z
   .object({
     ...period,
     url: address.optional(),
     method: method.optional(),
-    network: network.default('private').describe('The network of every file that is uploaded by the URL.'),
+    network: network
+      .default('private')
+      .describe('The network of every file that is uploaded through the URL.'),
     max_file_size: z
       .int('must be a whole number of bytes')
       .min(1, 'must be at least 1')
       .nullish()
-      .describe('Most bytes of an upload.'),
+      .describe('Maximum bytes of an upload.'),
     allow_mime_types: z
       .array(text(255).regex(TYPE, 'must be as image/png, image/* or directory'))
       .min(1, 'must not be empty')
       .max(MAX_TYPES, `must have at most ${MAX_TYPES} entries`)
       .nullish()
-      .describe('The types that may be uploaded, wildcards included; `directory` for folders.'),
+      .describe('The types that may be uploaded, with optional wildcards; `directory` for folders.'),
     group_id: z
       .uuid('must be a UUID')
       .toLowerCase()
       .nullish()
-      .describe('The group of what is uploaded; if left out, the upload may name one.'),
-    filename: optionalName(255).nullish().describe('The name of what is uploaded, whatever the upload says.'),
-    keyvalues: keyvalues.nullish().describe('Metadata of what is uploaded, whatever the upload says.'),
-    streamable: z.boolean().optional().describe('Accepted; every file can be streamed.'),
+      .describe('The group of the uploaded files. If omitted, the upload may name one.'),
+    filename: optionalName(255).nullish().describe('The name of the uploaded file; overrides the upload’s.'),
+    keyvalues: keyvalues.nullish().describe('Metadata of the uploaded file; overrides the upload’s.'),
+    streamable: z.boolean().optional().describe('Accepted, without effect: every file can be streamed.'),
   })
   .refine(isAhead, IN_THE_PAST)
 export type SignRequest = z.output<typeof signRequest>

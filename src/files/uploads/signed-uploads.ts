@@ -1,8 +1,8 @@
 /**
- * URLs by which their holder uploads without a key. A URL may be used as often as its
- * holder likes until it expires: a client that missed the answer sends its upload once more, and then gets
- * the file that is there. What it allows is a row, so that it ends with the key that signed it, and with the
- * membership of the key's user; the plan's limits are those of the moment of use.
+ * URLs whose holders upload without a key. A URL may be used any number of times until it expires: a client that missed
+ * the response repeats its upload, and gets the existing file. Its permissions are stored in a row, so that they end
+ * with the key that signed it, and with the membership of the key's user; the plan's limits are those at the time of
+ * use.
  */
 
 import type { Request } from 'express'
@@ -20,7 +20,7 @@ import type { SignRequest } from './sign-schema.ts'
 import { CID_VERSION_OPTION } from './tus-metadata.ts'
 import { mayNotUpload, type UploadCaller } from './tus-rows.ts'
 
-/** The terms of the uploads that come by a URL. */
+/** The terms of uploads through a URL. */
 type Fixed = Omit<UploadGrant, 'uploader' | 'stillGood'>
 
 const METHODS = JSON.stringify(['HEAD', 'PATCH', 'POST'])
@@ -37,9 +37,9 @@ export class SignedUploads {
   }
 
   /**
-   * Makes a URL.
-   * @param base the address of this API, see `apiBase`.
-   * @throws ApiError 404 for a group that is not there.
+   * Creates a URL.
+   * @param base the URL of this API; see `apiBase`.
+   * @throws ApiError 404 if the group does not exist.
    */
   async create({ keyId, workspaceId, userId }: Principal, wanted: SignRequest, base: string): Promise<URL> {
     const { date, expires, network, group_id: groupId } = wanted
@@ -67,15 +67,15 @@ export class SignedUploads {
   }
 
   /**
-   * The uploader by a URL, and what the upload may be.
+   * Resolves a URL to the uploader and the terms of the upload.
    * @param requested the URL as the client sent it.
    * @param id the last segment of its path.
-   * @throws ApiError 401 for a URL without a signature, 403 for one that is forged, not yet good or over, or
-   *   whose signer may upload no more.
+   * @throws ApiError 401 if the URL has no signature; 403 if it is forged, not valid yet or expired, or if its signer
+   *   may no longer upload.
    */
   async resolve(requested: URL, id: string): Promise<UploadCaller> {
     const url = new URL(requested)
-    // The npm SDK adds this to a URL that was signed without it.
+    // The npm SDK adds this after signing the URL without it.
     url.searchParams.delete(CID_VERSION_OPTION)
     const verdict = this.#signer.verify(url, 'PINATA2', Date.now() / 1000)
     if (verdict !== 'good') throw REFUSALS[verdict]()
@@ -84,7 +84,7 @@ export class SignedUploads {
     return { keyId, grant: { ...(fixed as Fixed), uploader, stillGood } }
   }
 
-  /** @throws ApiError 403 where its key is revoked, or its user may upload no more. */
+  /** @throws ApiError 403 if its key is revoked, or its user may no longer upload. */
   async #find(id: string) {
     const row = await findSignedUpload.first(this.#pool, id)
     if (!row?.uploader) throw mayNotUpload()
@@ -100,9 +100,9 @@ const REFUSALS = {
 }
 
 /**
- * The address of this API as the client sees it, without a slash at its end.
- * @param publicUrl the setting PUBLIC_URL; without it, where the client says that it sent its request.
- * @throws ApiError 400 for a Host header that is no host.
+ * The URL of this API as the client sees it, without a trailing slash.
+ * @param publicUrl the setting PUBLIC_URL; without it, the origin that the request names.
+ * @throws ApiError 400 if the Host header is not a host.
  */
 export function apiBase(req: Request, publicUrl: string | undefined): string {
   const base = publicUrl ?? `${req.protocol}://${req.get('host') ?? ''}`

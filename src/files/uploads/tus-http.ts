@@ -1,4 +1,4 @@
-/** The bridge between Express and `@tus/server`, which speaks in web requests and answers errors as plain text. */
+/** The bridge between Express and `@tus/server`, which uses web requests and reports errors as plain text. */
 import { finished } from 'node:stream/promises'
 import { ReadableStream } from 'node:stream/web'
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'
@@ -6,11 +6,11 @@ import { ApiError, badRequest, unavailable } from '../../errors.ts'
 import { refuseEncoded } from '../../http/request-headers.ts'
 import { uploadBusy } from './tus-lease.ts'
 
-/** The one version of the protocol there is. */
+/** The only version of the protocol. */
 const TUS_VERSION = '1.0.0'
 /**
- * Headers that the protocol reads. It would check and refuse others, such as X-Forwarded-*, and blanks in Upload-Metadata,
- * which `readDetails` has read.
+ * Headers that the protocol reads. It would also check and reject others, such as X-Forwarded-*, and spaces in
+ * Upload-Metadata, which `readDetails` has read.
  */
 const FORWARDED = [
   'content-length',
@@ -21,17 +21,16 @@ const FORWARDED = [
   'upload-offset',
 ]
 const PIECE_TYPE = 'application/offset+octet-stream'
-/** Longest time in which not a byte arrives. */
+/** Maximum time without any received byte. */
 const IDLE_MS = 60_000
 
-/** True for a client that says that it speaks the protocol. The npm SDK does not. */
+/** True if a client declares that it uses the protocol. The npm SDK does not. */
 export const speaksTus = (req: ExpressRequest): boolean => req.headers['tus-resumable'] !== undefined
 
 /**
- * Refuses what a client may not expect here, before anything is written for it.
- * @throws ApiError 415 for compressed bytes, 412 for another version of the protocol, 400 for an extension that is
- *   not offered. A client
- *   whose checksum was passed over would take its bytes for checked.
+ * Rejects unsupported expectations of a client before anything is written for it.
+ * @throws ApiError 415 for compressed bytes, 412 for another version of the protocol, 400 for an unsupported extension:
+ *   a client whose checksum was ignored would believe that its bytes were checked.
  */
 export function checkOffered(req: ExpressRequest): void {
   refuseEncoded(req)
@@ -49,10 +48,10 @@ export function checkOffered(req: ExpressRequest): void {
 }
 
 /**
- * The request as the protocol is to see it: in its version, whether the client says so or not.
- * @param url the upload's address, of which only the last segment counts.
- * @param gone fires when the client has gone.
- * @param admit is asked before each part of the body is passed on; what it throws ends the body.
+ * The request in the form that the protocol library expects: with a version, whether the client sent one or not.
+ * @param url the upload's URL, of which only the last segment matters.
+ * @param gone fires when the client has disconnected.
+ * @param admit is awaited before each part of the body is passed on; an error from it ends the body.
  */
 export function toWebRequest(
   req: ExpressRequest,
@@ -71,22 +70,24 @@ export function toWebRequest(
 }
 
 async function* admitted(req: ExpressRequest, admit: () => Promise<void>): AsyncGenerator<Uint8Array> {
-  // A client that is refused is to read its answer: its connection stays.
+  // A rejected client should read its response, so its connection stays open.
   for await (const chunk of req.iterator({ destroyOnReturn: false })) {
     await admit()
     yield chunk
   }
 }
 
-/** Headers of an answer that are not the protocol's to say: the route's declaration says which pages may read it. */
+/**
+ * Response headers that the protocol must not set: the route's declaration decides which pages may read the response.
+ */
 const DROPPED = /^(content-length|access-control-.*)$/
 
-/** Copies an answer's headers. @throws ApiError for an answer of failure. */
+/** Copies a response's headers. @throws ApiError if the response is an error. */
 export async function takeAnswer(response: Response, res: ExpressResponse): Promise<void> {
   if (!response.ok) {
     const message = (await response.text()).trim()
     if (response.status === 423) throw uploadBusy()
-    // Headers that are missing are answered as 403 there, and those of extensions that are not offered as 501.
+    // The library returns 403 for missing headers, and 501 for headers of unsupported extensions.
     const status = [403, 501].includes(response.status) ? 400 : response.status
     if (status >= 500) throw unavailable('The upload cannot be stored now', new Error(message))
     throw new ApiError(status, response.status === 409 ? 'offset' : 'bad_request', message)
@@ -94,19 +95,19 @@ export async function takeAnswer(response: Response, res: ExpressResponse): Prom
   for (const [name, value] of response.headers) if (!DROPPED.test(name)) res.set(name, value)
 }
 
-/** Sets what every answer has, also one of failure. */
+/** Sets the header of every response, including errors. */
 export function setHeaders(res: ExpressResponse): void {
   res.set('Tus-Resumable', TUS_VERSION)
 }
 
-/** @throws ApiError 415 for a piece that does not say that it is one. */
+/** @throws ApiError 415 if a piece does not have the right Content-Type. */
 export function checkPieceType(req: ExpressRequest): void {
   const [type = ''] = (req.headers['content-type'] ?? '').split(';')
   if (type.trim().toLowerCase() === PIECE_TYPE) return
   throw new ApiError(415, 'unsupported_media_type', `Content-Type: must be ${PIECE_TYPE}`)
 }
 
-/** Runs `work`, which reads the body, and ends the connection when nothing arrives for a minute. */
+/** Runs `work`, which reads the body, and ends the connection if nothing arrives for a minute. */
 export async function boundIdle<T>(req: ExpressRequest, work: () => Promise<T>): Promise<T> {
   req.setTimeout(IDLE_MS, () => req.destroy())
   try {
@@ -116,12 +117,12 @@ export async function boundIdle<T>(req: ExpressRequest, work: () => Promise<T>):
   }
 }
 
-/** Reads the body to its end and drops it: a client that is still sending might not read its answer. */
+/** Reads the body to its end and discards it: a client that is still sending might not read its response. */
 export async function drain(req: ExpressRequest): Promise<void> {
   await boundIdle(req, () => finished(req.resume()))
 }
 
-/** The length of an upload that begins. @throws ApiError 400 where it is not said, or is no number of bytes. */
+/** The length of a new upload. @throws ApiError 400 if it is missing or not a number of bytes. */
 export function readLength(req: ExpressRequest): number {
   if (req.headers['upload-defer-length'] !== undefined) {
     throw badRequest('Upload-Defer-Length: the length must be known at the start')
@@ -129,13 +130,13 @@ export function readLength(req: ExpressRequest): number {
   return readNumber(req, 'upload-length')
 }
 
-/** Bytes that the body may have; Infinity where it does not say. */
+/** The announced size of the body; Infinity if it is unknown. */
 export function announcedBytes({ headers }: ExpressRequest): number {
   if (headers['content-length'] !== undefined) return Number(headers['content-length'])
   return headers['transfer-encoding'] === undefined ? 0 : Number.POSITIVE_INFINITY
 }
 
-/** A header that is a number of bytes. @throws ApiError 400 for anything else. */
+/** Parses a header as a number of bytes. @throws ApiError 400 for anything else. */
 export function readNumber(req: ExpressRequest, header: 'upload-length' | 'upload-offset'): number {
   const text = String(req.headers[header] ?? '')
   if (/^\d{1,15}$/.test(text)) return Number(text)

@@ -1,4 +1,4 @@
-/** The end of a resumable upload: its bytes go into the store, and become a file. */
+/** The end of a resumable upload: its bytes are stored and become a file. */
 import { createReadStream } from 'node:fs'
 import { isUniqueViolation } from '../../db/database-errors.ts'
 import type { Pool } from '../../db/pool.ts'
@@ -20,14 +20,14 @@ interface Services {
 }
 
 const READ_BYTES = 262_144
-/** The type of a folder, as the store tells it. */
+/** The type of a folder, as the store reports it. */
 const FOLDER = 'directory'
 
 /**
- * Imports the bytes of an upload and keeps their file, under the upload's id. May run again after a crash at
- * any point: the same bytes are the same content, and a file that is there already is found.
- * @param path where the bytes are, all of them.
- * @throws what may be gone at the next attempt; what will not is an outcome.
+ * Imports the bytes of an upload and keeps their file, under the upload's id. It may run again after a crash at any
+ * point: the same bytes are the same content, and an existing file is found.
+ * @param path the file with all of the bytes.
+ * @throws errors that a retry may overcome; permanent failures are outcomes.
  */
 export async function importUpload(
   services: Services,
@@ -59,7 +59,7 @@ function store(
   signal: AbortSignal,
 ) {
   const { network, car, cidVersion } = details
-  // No more than was announced: a request whose lease ran out may still be writing.
+  // Reads only the announced length: a request whose lease expired may still be writing.
   const bytes =
     length === 0 ? noBytes() : createReadStream(path, { end: length - 1, highWaterMark: READ_BYTES })
   if (car) return importCar({ services, workspaceId, network, signal }, bytes)
@@ -73,7 +73,7 @@ async function keep(
 ): Promise<KeptFile> {
   const { type, car, folder, maxFileBytes, allowedMimeTypes } = details
   if (folder && stored.mimeType !== FOLDER) throw badRequest('folder: the root of the CAR is no folder')
-  // The content of a CAR may be larger than the CAR.
+  // The content of a CAR may be larger than the CAR itself.
   if (maxFileBytes !== null && stored.size > maxFileBytes) throw overUrlSize(maxFileBytes)
   const mimeType = admitType(stored.mimeType, car ? null : type, allowedMimeTypes)
   try {
@@ -90,7 +90,7 @@ async function* oneFile(content: AsyncIterable<Uint8Array>): AsyncGenerator<AddE
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {}
 
-/** True for an answer that no repeat will change, unlike one for too much at a time (429). */
+/** True for an error that a retry cannot change, unlike one for too many concurrent requests (429). */
 function isFinal(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status < 500 && error.status !== 429
 }

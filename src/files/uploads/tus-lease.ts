@@ -1,7 +1,7 @@
 /**
- * A lease on an upload's row: one request at a time has the upload, over all web processes, and renews the lease. A
- * lock in memory would not know of other processes, and one of PostgreSQL's own would take a connection for as
- * long as the slowest client sends. A process that dies lets its leases run out.
+ * A lease on an upload's row: across all web processes, one request at a time holds the upload and renews the lease. An
+ * in-memory lock would not cover other processes, and a PostgreSQL lock would occupy a connection for as long as the
+ * slowest client sends. The leases of a dead process expire.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -10,26 +10,26 @@ import type { Pool } from '../../db/pool.ts'
 import { askForUpload, giveUploadBack, renewUpload, takeUpload } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 
-/** Much longer than the renewals of a busy process are late: two requests must not write at once. */
+/** Much longer than any delay of a busy process's renewals: two requests must not write at once. */
 const LEASE_MS = 10_000
-/** Interval of renewals, by which a request also learns that another one waits for it. */
+/** Interval of renewals, through which a request also learns that another one waits for it. */
 const RENEW_MS = 500
 const ASK_MS = 100
-/** How long a request waits for another to make way: less than the minute after which proxies give up. */
+/** How long a request waits for another to yield: less than the minute after which proxies give up. */
 export const WAIT_MS = 50_000
 
-/** The answer to a request that found an upload busy all the time; clients of tus ask again after it. */
+/** The error for a request that found the upload busy all the time; tus clients retry after it. */
 export const uploadBusy = (): ApiError =>
   new ApiError(423, 'busy', 'The upload is being received or imported: ask again', {
     headers: { 'retry-after': '5' },
   })
 
-/** Makes locks for one request. */
+/** Creates locks for one request. */
 export class UploadLocker implements Locker {
   readonly #pool: Pool
   readonly #gone: AbortSignal
 
-  /** @param gone fires when nobody waits for a lock any more: it is neither waited for nor asked for then. */
+  /** @param gone fires when nobody waits for a lock any longer: waiting and requesting stop then. */
   constructor(pool: Pool, gone: AbortSignal) {
     this.#pool = pool
     this.#gone = gone
@@ -40,8 +40,8 @@ export class UploadLocker implements Locker {
   }
 
   /**
-   * Runs `work` while no other request has the upload; one that asks for it waits.
-   * @throws ApiError 423 when it is not to be had.
+   * Runs `work` while no other request holds the upload; a request for it waits.
+   * @throws ApiError 423 if the upload stays busy.
    */
   async hold<T>(id: string, work: () => Promise<T>): Promise<T> {
     const lock = this.newLock(id)
@@ -83,11 +83,11 @@ class UploadLock implements Lock {
     this.#timer = undefined
     await giveUploadBack
       .run(this.#pool, this.#upload, this.#id)
-      // The lease runs out by itself then.
+      // The lease then expires by itself.
       .catch(() => {})
   }
 
-  /** Also true for an upload that is gone: whoever looks at it next will see. */
+  /** Also true if the upload no longer exists: the caller finds out when it reads it. */
   async #take(): Promise<boolean> {
     const row = await takeUpload.one(this.#pool, this.#upload, this.#id, LEASE_MS)
     return row.taken
@@ -97,10 +97,11 @@ class UploadLock implements Lock {
     const timer = setTimeout(async () => {
       const { rows } = await renewUpload
         .run(this.#pool, this.#upload, this.#id, LEASE_MS)
-        // The database is away: nobody else can take the lease either, and when it is back it is renewed.
+        // The database is unavailable: nobody else can take the lease either, and it is renewed once the database is
+        // back.
         .catch(() => ({ rows: [{ lease_wanted: false }] }))
       if (this.#timer !== timer) return
-      // A lease that was lost ran out while this process was stopped; who has it now wants this request gone.
+      // A lost lease expired while this process was stopped; its new holder wants this request to end.
       if (!rows[0] || rows[0].lease_wanted) await onWanted()
       if (rows[0]) this.#renewLater(onWanted)
     }, RENEW_MS)

@@ -1,4 +1,4 @@
-/** The description of a resumable upload: the Upload-Metadata header, and the signed URL it came by. */
+/** The description of a resumable upload: the Upload-Metadata header, and the signed URL that it came through. */
 import { badRequest } from '../../errors.ts'
 import { type Choices, readField, readFlag } from './fields.ts'
 import { checkCar, checkNetwork, type UploadGrant } from './grant.ts'
@@ -7,12 +7,12 @@ import type { UploadDetails } from './tus-rows.ts'
 export const CID_VERSION_OPTION = 'X-Upload-Option-Cid-Version'
 
 /**
- * Reads what is to become of an upload. Its fields are those of the form of `POST /v3/files`, with `filename`
- * and `filetype` in place of what a part of the form has, and `folder` in place of its several files. What the URL fixes
- * goes first.
- * @param header Upload-Metadata, as it came.
- * @param cidVersion the query's {@link CID_VERSION_OPTION}, which the npm SDK sends as well.
- * @throws ApiError 400 naming the field, 403 for a CAR that the plan does not have.
+ * Parses the description of an upload. Its fields are those of the form of `POST /v3/files`. `filename` and `filetype`
+ * replace the properties of a form part, and `folder` replaces several files. Values that the URL fixes take
+ * precedence.
+ * @param header Upload-Metadata, unparsed.
+ * @param cidVersion the query's {@link CID_VERSION_OPTION}, which the npm SDK also sends.
+ * @throws ApiError 400 naming the field, 403 if the plan does not include CARs.
  */
 export function readDetails(header: string, cidVersion: unknown, grant: UploadGrant): UploadDetails {
   const { filename, filetype, folder: isFolder = 'false', ...fields } = readMetadata(header)
@@ -43,7 +43,7 @@ export function readDetails(header: string, cidVersion: unknown, grant: UploadGr
 const PAIR =
   /^([\x21-\x2b\x2d-\x7e]+)(?: +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?))?$/
 
-/** The pairs of the header: `key <base64>,key <base64>`, with any blanks around them. @throws ApiError 400. */
+/** The pairs of the header: `key <base64>,key <base64>`, with optional spaces around them. @throws ApiError 400. */
 function readMetadata(header: string): Record<string, string> {
   const pairs: Record<string, string> = Object.create(null)
   for (const pair of header.split(',').map((one) => one.trim())) {
@@ -57,7 +57,7 @@ function readMetadata(header: string): Record<string, string> {
   return pairs
 }
 
-/** UTF-8, as tus clients write; what is not is taken for Latin-1, which the npm SDK writes (`btoa`). */
+/** Decodes UTF-8, which tus clients write; anything else is treated as Latin-1, which the npm SDK writes (`btoa`). */
 function decodeText(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

@@ -4,15 +4,15 @@ import { pathId } from '../../http/shapes.ts'
 import type { ResumableUploads } from './tus-uploads.ts'
 
 const TAG = 'Uploads'
-/** The last segment but one is the id of the file, where the Go CLI looks for it. */
+/** The second-to-last segment is the id of the file, where the Go CLI looks for it. */
 const PATH = '/v3/files/tus/:id/:token'
 const params = z.object({
   id: pathId,
-  token: z.string().describe('What `Location` has at its end: whoever knows it may send bytes.'),
+  token: z.string().describe('The token at the end of `Location`: anyone who knows it may send bytes.'),
 })
-const BUSY = 'A request that finds the upload busy for 50 seconds is answered 423, and may be repeated.'
+const BUSY = 'A request that finds the upload busy for 50 seconds gets 423, and may be repeated.'
 
-/** Resumable uploads, beyond their creation by `POST /v3/files`. */
+/** Routes of resumable uploads, except their creation by `POST /v3/files`. */
 export function resumableRoutes(uploads: ResumableUploads): Route[] {
   return [
     route({
@@ -22,12 +22,12 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       id: 'appendToUpload',
       tag: TAG,
       summary: 'Send bytes of a resumable upload',
-      description: `tus 1.0.0. The answer to the last bytes comes once the file is there, and has its CID in \`upload-cid\`. A client that misses that answer repeats its request, or asks with HEAD. ${BUSY}`,
+      description: `tus 1.0.0. The response to the last bytes is sent once the file exists, with its CID in \`upload-cid\`. A client that misses that response repeats its request, or sends HEAD. ${BUSY}`,
       scope: null,
       origins: 'any',
       params,
       stream: { mediaType: 'application/offset+octet-stream', schema: z.file() },
-      success: { status: 204, description: 'The bytes are here; `Upload-Offset` says how many.' },
+      success: { status: 204, description: 'The bytes are stored; `Upload-Offset` is their number.' },
       errors: [403, 404, 409, 410, 412, 413, 423, 503, 507],
       async handle({ req, res, params, signal }) {
         await uploads.append(req, res, params, signal)
@@ -40,12 +40,12 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       overridden: true,
       id: 'describeUpload',
       tag: TAG,
-      summary: 'Ask how far a resumable upload is',
-      description: `tus 1.0.0. \`Upload-Offset\` is where to go on. Where all bytes have arrived, the answer waits for the file, and has its CID in \`upload-cid\`. ${BUSY}`,
+      summary: 'Get the progress of a resumable upload',
+      description: `tus 1.0.0. Continue at \`Upload-Offset\`. If all bytes have arrived, the response waits for the file, and has its CID in \`upload-cid\`. ${BUSY}`,
       scope: null,
       origins: 'any',
       params,
-      success: { status: 200, description: 'How many bytes have arrived, of how many.' },
+      success: { status: 200, description: 'How many bytes have arrived, and the total.' },
       errors: [403, 404, 410, 412, 413, 423, 503],
       async handle({ req, res, params, signal }) {
         await uploads.describe(req, res, params, signal)
@@ -58,12 +58,12 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       overridden: true,
       id: 'terminateUpload',
       tag: TAG,
-      summary: 'Give a resumable upload up',
+      summary: 'Cancel a resumable upload',
       description: 'tus 1.0.0.',
       scope: null,
       origins: 'any',
       params,
-      success: { status: 204, description: 'Its bytes are gone.' },
+      success: { status: 204, description: 'Its bytes are deleted.' },
       errors: [403, 404, 409, 410, 412, 423, 503],
       async handle({ req, res, params, signal }) {
         await uploads.terminate(req, res, params, signal)
@@ -76,12 +76,12 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       aliases: ['/v3/files/:network', PATH],
       id: 'resumableUploadOptions',
       tag: TAG,
-      summary: 'Ask what resumable uploads can do',
-      description: 'tus 1.0.0, and what a browser asks before a page of another origin may upload.',
+      summary: 'Get the supported features of resumable uploads',
+      description: 'tus 1.0.0. Also answers the CORS preflight for uploads from pages of other origins.',
       scope: null,
       origins: 'any',
-      success: { status: 204, description: '`Tus-Version`, `Tus-Extension`, and the headers of CORS.' },
-      // An alias has parameters, which may not decode.
+      success: { status: 204, description: '`Tus-Version`, `Tus-Extension`, and the CORS headers.' },
+      // An alias has parameters, which may fail to decode.
       errors: [400],
       async handle({ req, res }) {
         await uploads.options(req, res)

@@ -1,4 +1,4 @@
-/** Resumable uploads as PostgreSQL has them: the row is the upload, the spooled bytes belong to it. */
+/** Resumable uploads in PostgreSQL: the row is the upload, and the spooled bytes belong to it. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,27 +17,27 @@ import { isUuid } from '../../lib/read.ts'
 import type { UploadGrant } from './grant.ts'
 import type { FileDetails } from './keep.ts'
 
-/** The file that the bytes are to become. */
+/** The file that the bytes will become. */
 export interface UploadDetails extends FileDetails {
-  /** The media type that the client says it is; empty where it says none. */
+  /** The media type declared by the client; empty if it declared none. */
   type: string
   car: boolean
-  /** The bytes are a CAR of a folder that the client has made; one of anything else is refused. */
+  /** The bytes are a CAR of a folder that the client created; a CAR of anything else is rejected. */
   folder: boolean
   cidVersion: 0 | 1
-  /** Bound of `UploadGrant`; null for no limit of the URL's own. */
+  /** Limit from `UploadGrant`; null if the URL sets none. */
   maxFileBytes: number | null
-  /** Types of `UploadGrant`; null for every type. */
+  /** Types from `UploadGrant`; null for every type. */
   allowedMimeTypes: string[] | null
 }
 
-/** A caller that begins an upload: the key, and what the upload may be. */
+/** A caller that begins an upload: the key, and the terms of the upload. */
 export interface UploadCaller {
   keyId: string
   grant: UploadGrant
 }
 
-/** How an upload ended: as content of a file, or with an answer that a repeat gets again. */
+/** How an upload ended: as content of a file, or with an error that repeated requests get again. */
 export type Outcome = { cid: string; fileId: string } | { refusal: ApiError }
 
 export interface Upload {
@@ -45,10 +45,10 @@ export interface Upload {
   workspaceId: string
   /** The key that began it. */
   keyId: string
-  /** The owner of that key, with the plan as it is now; null when the owner may no longer upload. */
+  /** The owner of that key, with the current plan; null if the owner may no longer upload. */
   uploader: Uploader | null
   length: number
-  /** Bytes that count against the plan, see `tus-room.ts`. */
+  /** Bytes that count against the plan; see `tus-room.ts`. */
   counted: number
   /** The Upload-Metadata header. */
   metadata: string
@@ -66,17 +66,17 @@ export interface NewUpload {
   metadata: string
   details: UploadDetails
   expiryMs: number
-  /** Bytes that the plan stores; null for no limit. */
+  /** The plan's storage limit in bytes; null for no limit. */
   storageBytes: number | null
 }
 
 /**
- * The bytes of unfinished uploads are on the disk, and in no sum of files. A workspace may announce this many
- * times what its plan stores: so an upload whose client died, and that nobody ended, locks nobody out.
+ * The bytes of unfinished uploads are on disk, and not in any sum of files. A workspace may announce this multiple of
+ * its plan's storage, so an upload whose client died without ending it blocks nobody.
  */
 const UNFINISHED = 4
 
-/** @throws ApiError 403 when the workspace has announced too much that it did not finish. */
+/** @throws ApiError 403 if the workspace has announced too much that it did not finish. */
 export async function beginUpload(pool: Pool, upload: NewUpload): Promise<void> {
   const limit = upload.storageBytes === null ? null : upload.storageBytes * UNFINISHED
   const { rowCount } = await insertUpload.run(
@@ -100,16 +100,16 @@ export async function beginUpload(pool: Pool, upload: NewUpload): Promise<void> 
   }
 }
 
-/** An upload by its id; undefined when there is none. */
+/** Finds an upload by its id; undefined if it does not exist. */
 export async function readUpload(pool: Pool, id: string): Promise<Upload | undefined> {
   const row = await findUpload.first(pool, id)
   return row && toUpload(row)
 }
 
 /**
- * The upload at an address.
- * @throws ApiError 404 for an id that is unknown or has another token, 410 for one that has expired, 403 when
- *   its key or its user may upload no more.
+ * Finds the upload of a URL.
+ * @throws ApiError 404 if the id is unknown or has another token, 410 if the upload has expired, 403 if its key or its
+ *   user may no longer upload.
  */
 export async function openUpload(pool: Pool, id: string, token: string): Promise<Upload> {
   const row = await findUpload.first(pool, id)
@@ -122,10 +122,10 @@ export async function openUpload(pool: Pool, id: string, token: string): Promise
   return upload
 }
 
-/** The refusal of an upload whose key is revoked, or may no longer upload. */
+/** The error for an upload whose key is revoked, or may no longer upload. */
 export const mayNotUpload = (): ApiError => forbidden('The key of this upload is revoked, or may not upload')
 
-/** Ends an upload. It may have been ended before, with the same outcome. */
+/** Ends an upload. It may already have ended with the same outcome. */
 export async function endUpload(prisma: PrismaClient, id: string, outcome: Outcome): Promise<void> {
   if ('cid' in outcome) {
     await prisma.upload.updateMany({ where: { id }, data: outcome })
@@ -140,8 +140,8 @@ export async function deleteUpload(prisma: PrismaClient, id: string): Promise<vo
 }
 
 /**
- * The id of the older file that has an upload's content, where there is one: a client that takes the upload's id for the
- * file's finds it by that, until the upload expires.
+ * The id of the older file with an upload's content, if there is one. A client that uses the upload's id as the file's
+ * finds the file through it, until the upload expires.
  */
 export async function findUploadedFile(
   prisma: PrismaClient,
@@ -156,7 +156,7 @@ export async function findUploadedFile(
 type UploadRow = NonNullable<Awaited<ReturnType<typeof findUpload.first>>>
 
 function toUpload({ tokenHash: _, cid, fileId, refusal, ...row }: UploadRow): Upload {
-  // A time in JSON is text.
+  // In JSON, a time is text.
   const details = row.details as Omit<UploadDetails, 'expiresAt'> & { expiresAt: string | null }
   return {
     ...row,
@@ -177,8 +177,8 @@ const hash = (token: string): Uint8Array => createHash('sha256').update(token).d
 const BATCH = 500
 
 /**
- * Removes uploads and signed URLs whose time is over, and files in `dir` that belong to no unfinished upload:
- * a process died between a row and its file. Any number of processes may do it at once.
+ * Removes expired uploads and signed URLs, and files in `dir` that belong to no unfinished upload, as when a process
+ * died between a row and its file. Any number of processes may run it at once.
  */
 export async function removeAbandonedUploads(
   { pool, prisma }: { pool: Pool; prisma: PrismaClient },
@@ -201,7 +201,7 @@ export async function removeAbandonedUploads(
   }
 }
 
-/** The row in the form that the protocol reads. It is written before the file. */
+/** Adapts the row to the form that the protocol library reads. The row is written before the file. */
 export function protocolRows(pool: Pool, prisma: PrismaClient, expiryMs: number) {
   return {
     async get(id: string) {

@@ -1,7 +1,7 @@
 /**
- * Resumable uploads (tus 1.0.0). `@tus/server` speaks the protocol and `FileStore` writes
- * the bytes, each upload into one file; the rest is in the row (`tus-rows.ts`). Nothing is in memory only, so
- * any web process may take the next request, and a process that dies loses nothing that was acknowledged.
+ * Resumable uploads (tus 1.0.0). `@tus/server` implements the protocol and `FileStore` writes the bytes, one file per
+ * upload; everything else is in the row (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the
+ * next request, and a process that dies loses nothing that was acknowledged.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -65,7 +65,7 @@ export interface ResumableUploadOptions {
   bounds: Bounds
   reservations: Reservations
   disk: DiskReserve
-  /** Folder of the bytes, in files of the uploads' ids; the same for every web process. */
+  /** Folder of the bytes, in files named after the uploads' ids; the same for every web process. */
   dir: string
   expiryMs: number
   /** See `apiBase`. */
@@ -73,24 +73,24 @@ export interface ResumableUploadOptions {
   log: Logger
 }
 
-/** The id of an upload in its address. */
+/** The id of an upload in its URL. */
 interface Address {
   id: string
   token: string
 }
 
-/** True for a creating request that begins a resumable upload. */
+/** True if a creating request begins a resumable upload. */
 export const isResumable = ({ headers }: Request): boolean =>
   headers['upload-length'] !== undefined || headers['upload-defer-length'] !== undefined
 
-/** Time for a request that is to make way, from when it is told until its connection is cut. */
+/** How long a request that was told to yield may take before its connection is cut. */
 const DRAIN_MS = 1000
 
 export class ResumableUploads {
   readonly #options: ResumableUploadOptions
   readonly #server: Server
   readonly #closing = new AbortController()
-  /** Imports under way in this process. */
+  /** Imports in progress in this process. */
   readonly #imports = new Map<string, Promise<Outcome>>()
 
   constructor(options: ResumableUploadOptions) {
@@ -115,9 +115,10 @@ export class ResumableUploads {
   }
 
   /**
-   * Begins an upload: 201, with its address in Location. A creation that fails leaves nothing, as nobody knows the address.
-   * @param gone fires when the client has gone.
-   * @throws ApiError 400 naming the field, 403 and 413 above a limit, 404 for a group that is not there.
+   * Begins an upload: 201, with its URL in Location. A failed creation leaves nothing behind, because nobody knows the
+   * URL.
+   * @param gone fires when the client has disconnected.
+   * @throws ApiError 400 naming the field, 403 and 413 above a limit, 404 if the group does not exist.
    */
   async create(
     req: Request,
@@ -134,7 +135,7 @@ export class ResumableUploads {
     const { workspaceId, plan } = grant.uploader
     new Allowance(this.#options, grant, length).checkSize(length)
     const { storageBytes } = plan
-    // Bytes are counted when they come: so an upload whose client died, and that nobody ended, locks nobody out.
+    // Bytes count once they arrive, so an upload whose client died without ending it blocks nobody.
     if (storageBytes !== null && (await readUsedBytes(pool, workspaceId)) + length > storageBytes) {
       await publishQuotaReached(pool, workspaceId)
       throw overPlanStorage(storageBytes)
@@ -169,12 +170,15 @@ export class ResumableUploads {
       .end()
   }
 
-  /** Finishes an upload whose bytes came with its creation. Where that fails, nothing stays: nobody knows its address. */
+  /**
+   * Finishes an upload whose bytes arrived with its creation. If that fails, nothing stays, because nobody knows its
+   * URL.
+   */
   async #finishCreation(id: string, res: Response): Promise<Outcome> {
     try {
       return await this.#finish(id)
     } catch (error) {
-      // An import that takes longer than the request goes on.
+      // An import that takes longer than the request continues.
       if (!this.#imports.has(id)) await this.#remove(id)
       res.removeHeader('location')
       throw error
@@ -182,9 +186,9 @@ export class ResumableUploads {
   }
 
   /**
-   * Takes bytes: 204 with the new offset, and with `upload-cid` after the last one.
-   * @throws ApiError 409 for an offset that is not the upload's, 413 beyond its length, 415 for bytes of another type,
-   *   423 while it is busy, 429 while too many others run.
+   * Receives bytes: 204 with the new offset, and with `upload-cid` after the last byte.
+   * @throws ApiError 409 for a wrong offset, 413 beyond the upload's length, 415 for bytes of another type, 423 while
+   *   it is busy, 429 while too many others run.
    */
   async append(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)
@@ -195,7 +199,7 @@ export class ResumableUploads {
     const receive = async () => {
       let outcome = upload.outcome
       let received = outcome ? upload.length : await this.#makeReady(upload, req, gone)
-      // All is here already: the client missed the answer, and sends the end of its upload once more.
+      // Everything has arrived: the client missed the response, and sends the end of its upload again.
       if (received === upload.length) await drain(req)
       else received = await this.#answerByProtocol(req, res, upload, received, gone)
       if (received === upload.length) outcome ??= await this.#finish(id)
@@ -206,7 +210,7 @@ export class ResumableUploads {
     await this.#options.bounds.run('resumableUploads', upload, receive, transfer)
   }
 
-  /** Says how many bytes have arrived. Where all have, it sees to it that they are a file. */
+  /** Reports how many bytes have arrived. If all have, it ensures that they become a file. */
   async describe(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)
     checkOffered(req)
@@ -230,7 +234,7 @@ export class ResumableUploads {
     res.status(200).end()
   }
 
-  /** Gives an upload up, with its bytes. @throws ApiError 409 for one that is a file already. */
+  /** Cancels an upload and deletes its bytes. @throws ApiError 409 if it is already a file. */
   async terminate(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)
     checkOffered(req)
@@ -245,13 +249,13 @@ export class ResumableUploads {
     res.status(204).end()
   }
 
-  /** Answers OPTIONS: the parts of the protocol that there are. */
+  /** Handles OPTIONS: the supported parts of the protocol. */
   async options(req: Request, res: Response): Promise<void> {
     await takeAnswer(await this.#server.handleWeb(toWebRequest(req, ADDRESS)), res)
     res.status(204).end()
   }
 
-  /** Ends imports under way; the next request for their uploads repeats them. */
+  /** Ends imports in progress; the next request for their uploads repeats them. */
   async close(): Promise<void> {
     this.#closing.abort()
     await Promise.allSettled(this.#imports.values())
@@ -266,13 +270,13 @@ export class ResumableUploads {
     await deleteUpload(this.#options.prisma, id)
   }
 
-  /** Runs `work` while no request writes to the upload; one that is writing is told to make way. */
+  /** Runs `work` while no request writes to the upload; a writing request is told to yield. */
   #hold<T>(id: string, gone: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     const signals = [this.#closing.signal, ...(gone ? [gone] : [])]
     return new UploadLocker(this.#options.pool, AbortSignal.any(signals)).hold(id, work)
   }
 
-  /** Bytes that have arrived. @throws ApiError 410 when they are lost. */
+  /** The number of bytes that have arrived. @throws ApiError 410 if they are lost. */
   async #count({ id, outcome, length }: Upload): Promise<number> {
     if (outcome) return length
     try {
@@ -286,9 +290,9 @@ export class ResumableUploads {
   }
 
   /**
-   * Counts the bytes that are here, before more are taken. A client that does not speak tus repeats a piece of
-   * which a part had arrived from the piece's beginning, and could never go on: for it that part is dropped.
-   * @throws ApiError 423 when another request brought all of the same piece while this one waited for it.
+   * Counts the received bytes before more are accepted. A client that does not use the tus protocol resends a partly
+   * received piece from its beginning, and could never continue. For such a client, the received part is dropped.
+   * @throws ApiError 423 if another request delivered the whole piece while this one waited for it.
    */
   async #makeReady(upload: Upload, req: Request, gone: AbortSignal): Promise<number> {
     const offset = readNumber(req, 'upload-offset')
@@ -304,10 +308,10 @@ export class ResumableUploads {
   }
 
   /**
-   * Lets the protocol answer. Resolves to how many bytes of the upload have arrived.
-   * @param received how many there are before.
-   * @throws ApiError 423 when the request had to make way for another one before its end, 403 `over_free_limit`,
-   *   507 while a disk is down to its reserve.
+   * Lets the protocol library respond. Resolves to the number of received bytes of the upload.
+   * @param received the number before.
+   * @throws ApiError 423 if the request had to yield to another one before its end, 403 `over_free_limit`, 507 while a
+   *   disk is down to its reserve.
    */
   async #answerByProtocol(
     req: Request,
@@ -321,7 +325,7 @@ export class ResumableUploads {
     const { disk } = this.#options
     await disk.admit(bytes - received)
     let refusal: unknown
-    // Other uploads may write to the same disk meanwhile.
+    // Other uploads may write to the same disk at the same time.
     const admit = () =>
       disk.admit().catch((error) => {
         refusal = error
@@ -337,15 +341,15 @@ export class ResumableUploads {
     )
     if (refusal) throw refusal
     if (response.status >= 500) await disk.admit()
-    // The protocol would answer 204 with fewer bytes, which not every client looks at.
+    // The library would respond with 204 and fewer bytes, which not every client checks.
     if (response.ok && response.headers.get('connection') === 'close') throw uploadBusy()
     await takeAnswer(response, res)
     return Number(response.headers.get('upload-offset') ?? 0)
   }
 
   /**
-   * Makes a file of an upload all of whose bytes are here. The import goes on when the client has gone.
-   * @throws ApiError 423 when it takes longer than a request may, StorageError when the store is away.
+   * Turns an upload with all of its bytes into a file. The import continues after the client has disconnected.
+   * @throws ApiError 423 if it takes longer than a request may, StorageError if the store is unavailable.
    */
   async #finish(id: string): Promise<Outcome> {
     let running = this.#imports.get(id)
@@ -378,19 +382,16 @@ export class ResumableUploads {
   }
 }
 
-/** A made-up host: the protocol reads only the id at the end of the address. */
+/** A made-up host: the protocol library reads only the id at the end of the URL. */
 const ADDRESS = 'http://uploads/'
 
-/** @throws the ApiError with which the upload was refused. */
+/** @throws the ApiError with which the upload was rejected. */
 function setOutcome(res: Response, outcome: Outcome): void {
   if ('refusal' in outcome) throw outcome.refusal
   res.set('Upload-Cid', outcome.cid)
 }
 
-/**
- * Writes the entry of the audit before anything is changed: whoever has the address acts for the user who began the
- * upload.
- */
+/** Writes the audit entry before anything changes: anyone with the URL acts for the user who began the upload. */
 function beginEntryOf(res: Response, { workspaceId, keyId, uploader }: Upload): Promise<void> {
   noteCaller(res, { workspaceId, keyId, userId: uploader?.userId ?? null })
   return beginEntry(res)

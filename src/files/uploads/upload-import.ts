@@ -7,7 +7,7 @@ import { isKept, lockCid } from '../held-content.ts'
 import type { UploadServices } from './grant.ts'
 import type { StoredContent } from './keep.ts'
 
-/** Most time for a step over content that is in the store already. */
+/** Time limit for a step on content that is already stored. */
 const STEP_MS = 60_000
 
 export interface ImportTarget {
@@ -19,7 +19,8 @@ export interface ImportTarget {
 
 /**
  * Imports a CAR, and pins its root.
- * @throws ApiError 400 for what is no whole CAR of one root, 429 while as many are under way as may be.
+ * @throws ApiError 400 if it is not a complete CAR with a single root, 429 while the maximum number of imports is
+ *   running.
  */
 export const importCar = (target: ImportTarget, bytes: AsyncIterable<Uint8Array>): Promise<StoredContent> =>
   target.services.bounds.run('carImports', target, () => storeCar(target, bytes))
@@ -39,7 +40,7 @@ async function storeCar(
   }
 }
 
-/** Blocks of a CAR that cannot be read are the client's fault. @throws ApiError 400 for them */
+/** Unreadable blocks of a CAR are the client's fault. @throws ApiError 400 for them */
 async function invalidAsBadRequest<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -50,8 +51,8 @@ async function invalidAsBadRequest<T>(work: Promise<T>): Promise<T> {
 }
 
 /**
- * Unpins what was added, unless a file keeps it. Where the node or the database does not answer, the
- * worker's comparison of pins with files does it later.
+ * Unpins added content, unless a file keeps it. If the node or the database does not respond, the worker's comparison
+ * of pins with files does it later.
  */
 export async function release(
   { keepPool, storages }: Pick<UploadServices, 'keepPool' | 'storages'>,

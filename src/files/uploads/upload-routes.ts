@@ -16,8 +16,8 @@ import { receiveForm, receiveUpload, receiveWhole } from './receive.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
 const TAG = 'Uploads'
-/** The answer to a request that begins a resumable upload where a form is sent otherwise. */
-export const RESUMABLE_BEGUN = { status: 201, description: '`Location` is where to send the bytes.' }
+/** The response to a request that begins a resumable upload, on routes that otherwise take a form. */
+export const RESUMABLE_BEGUN = { status: 201, description: 'Send the bytes to `Location`.' }
 const MULTIPART = 'multipart/form-data'
 
 export function uploadRoutes(services: UploadServices & { resumable: ResumableUploads }): Route[] {
@@ -29,7 +29,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       tag: TAG,
       summary: 'Upload a file, a folder or a CAR',
       description:
-        'Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` in place of a form, it begins a resumable upload (tus 1.0.0): the answer is 201, and `Location` is where to send the bytes. The metadata has the fields of the form, `filename` and `filetype`, and `folder`: with `true` the bytes are a CAR of a folder, which stands for the several files of a form and is taken wherever those are.',
+        'Responds once the content is pinned. If a form has `network` before `file`, it must also have `car` and `cid_version` before it, and is written directly to the IPFS node. The MIME type is detected from the bytes. If they are only recognised as text or XML, or not at all, the Content-Type of the part is used. The request itself imports a CAR (paid plans, public network), and its response is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` instead of a form, the request begins a resumable upload (tus 1.0.0). The response is 201; send the bytes to `Location`. The metadata has the fields of the form, `filename`, `filetype` and `folder`. With `folder` set to `true`, the bytes are a CAR of a folder, which replaces the several files of a form and is allowed wherever those are.',
       scope: UPLOAD_SCOPES,
       bound: 'uploads',
       stream: { mediaType: MULTIPART, schema: uploadForm },
@@ -53,14 +53,14 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       aliases: ['/v3/pinning/pinFileToIPFS'],
       id: 'pinFileToIPFS',
       tag: TAG,
-      summary: 'Upload a file or a folder, the older way',
+      summary: 'Upload a file or a folder (older API)',
       description:
-        'To the public network, unless the address or the form names the private one, or the key is one for private uploads ' +
-        '(`org:private_files:write`). The `pinata` SDK sends folders here, and sends none of the network that its caller named.',
+        'Uploads to the public network, unless the URL or the form names the private one, or the key is for private uploads' +
+        '(`org:private_files:write`). The `pinata` SDK sends folders here, without the network that its caller chose.',
       scope: UPLOAD_SCOPES,
       bound: 'uploads',
       query: z.object({
-        network: network.optional().describe('`public` if left out, and the form has none.'),
+        network: network.optional().describe('Default: the network in the form, or else `public`.'),
       }),
       stream: { mediaType: MULTIPART, schema: legacyForm },
       success: { status: 200, description: 'The file.', body: legacyRecord },
@@ -83,9 +83,9 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       aliases: ['/v3/pinning/pinJSONToIPFS'],
       id: 'pinJSONToIPFS',
       tag: TAG,
-      summary: 'Upload JSON as a file, the older way',
+      summary: 'Upload JSON as a file (older API)',
       description:
-        'To the public network. The body is `{"pinataContent": …, "pinataMetadata": …, "pinataOptions": …}`, or the content itself: an object without these fields. The file has it without blanks.',
+        'Uploads to the public network. The body is `{"pinataContent": …, "pinataMetadata": …, "pinataOptions": …}`, or the content itself: an object without these fields. The file contains the JSON without whitespace.',
       scope: 'org:files:write',
       bound: 'uploads',
       body: jsonUpload,
@@ -124,7 +124,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
 }
 
 const { id, name, cid, size, created_at, number_of_files, mime_type, group_id, keyvalues } = fileRecord.shape
-/** A file record in the spelling of the older API. */
+/** A file record with the older API's field names. */
 const legacyRecord = z.object({
   ID: id,
   Name: name,
@@ -158,14 +158,14 @@ const jsonUpload = z.looseObject({
 })
 const JSON_FIELDS = Object.keys(jsonUpload.shape)
 
-/** A file record as an upload answers it. */
+/** A file record, as returned by an upload. */
 export const uploadRecord = fileRecord.extend({
   vectorized: z.literal(false),
   network,
   is_duplicate: z
     .boolean()
     .describe(
-      'Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had. Only its `mime_type` changes, if this upload declares a better one.',
+      'Whether the workspace already had this content, until `expires_at` or longer. If so, this is the existing file, of which only `mime_type` changes if this upload declares a better type.',
     ),
   user_id: z.string(),
 })

@@ -16,10 +16,10 @@ import { type ImportTarget, importCar, release } from './upload-import.ts'
 
 /** The path of the directory around a wrapped upload. No DAG contains this name. */
 export const WRAPPER = 'wrapper'
-/** Choices that the import of the first file needs. */
+/** Fields that the import of the first file needs. */
 const IMPORT_CHOICES: (keyof Choices)[] = ['network', 'car', 'cidVersion', 'wrap']
 
-/** An upload by a form: what the form has said so far, and the way of its files into a store. */
+/** An upload by a form: the fields so far, and the transfer of its files into a store. */
 export class Upload {
   readonly #form: UploadForm
   readonly #readField: FieldReader
@@ -43,12 +43,12 @@ export class Upload {
     return this.#grant.network ?? this.#choices.network ?? this.#grant.defaultNetwork ?? 'private'
   }
 
-  /** The Content-Type of a single file; null for what is not the file that was sent. */
+  /** The Content-Type of a single file; null if the content is not the file that was sent. */
   get declaredType(): string | null {
     return this.#choices.car || this.#choices.wrap || this.#paths.isFolder ? null : this.#firstType
   }
 
-  /** The client's description of the file, complete once all of the form is read. */
+  /** The client's description of the file, complete once the whole form is read. */
   details(): FileDetails {
     const { name, keyvalues, groupId, expiresAt } = this.#choices
     return {
@@ -63,11 +63,11 @@ export class Upload {
   /**
    * Reads the form to its end, and brings its files into the store of their network.
    *
-   * How to import a file, and into which store, are fields, and most clients send them after the file. What
-   * reaches the public store can be had by everybody at that moment, so then the bytes wait on the disk
-   * until the form has ended. A form that names its network first has all such fields first, and its files
-   * go straight into the store, at the pace of the store.
-   * @returns what is there now, pinned.
+   * Fields determine how to import a file, and into which store, and most clients send them after the file. Anything in
+   * the public store is public immediately. So in that case, the bytes wait on disk until the form has ended. A form
+   * that names its network first has all such fields first, and its files are streamed directly into the store, at the
+   * pace of the store.
+   * @returns the stored, pinned content.
    */
   async store(services: UploadServices): Promise<StoredContent> {
     const files = this.#files()
@@ -117,7 +117,7 @@ export class Upload {
     return stored
   }
 
-  /** The files as they come; fields on the way are taken in. */
+  /** The files as they arrive; fields in between are processed. */
   async *#files(): AsyncGenerator<AddEntry, void> {
     try {
       for await (const part of this.#form.parts()) {
@@ -181,7 +181,7 @@ interface SpooledBytes {
   end: number
 }
 
-/** Bytes on the disk that are gone once it is closed, or its process has ended: the file has no name. */
+/** Bytes on disk that disappear when it is closed, or when its process ends: the file has no name. */
 class Spool {
   readonly #file: FileHandle
   #size = 0
@@ -190,7 +190,7 @@ class Spool {
     this.#file = file
   }
 
-  /** @param dir is made where it is not there. */
+  /** @param dir is created if it does not exist. */
   static async open(dir: string): Promise<Spool> {
     await mkdir(dir, { recursive: true, mode: 0o700 })
     const path = join(dir, randomUUID())
@@ -199,7 +199,7 @@ class Spool {
     return new Spool(file)
   }
 
-  /** Appends a file. @throws ApiError 507 when the disk is full, and what `content` throws. */
+  /** Appends a file. @throws ApiError 507 if the disk is full, and whatever `content` throws. */
   async write(content: AsyncIterable<Uint8Array>): Promise<SpooledBytes> {
     const start = this.#size
     for await (const chunk of content) {

@@ -1,4 +1,4 @@
-/** Examples of the routes of workspaces, members and keys, see `examples.ts`. */
+/** Examples for the routes of workspaces, members and keys; see `examples.ts`. */
 import type { Example } from './example.ts'
 
 export const WORKSPACE = '0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9'

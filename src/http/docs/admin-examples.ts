@@ -1,4 +1,4 @@
-/** Examples of the routes of the instance. */
+/** Examples for the instance routes. */
 import { AUDIT_EXAMPLE, PLAN_EXAMPLE, WORKSPACE } from './account-examples.ts'
 import type { Example } from './example.ts'
 

@@ -1,4 +1,4 @@
-/** Examples of the routes of an agent's life, its secrets and its tokens, see `examples.ts`. */
+/** Examples for the routes of an agent's lifecycle, secrets and tokens; see `examples.ts`. */
 import { messages } from '../../errors.ts'
 import type { Example } from './example.ts'
 

@@ -1,4 +1,4 @@
-/** Examples of the routes by which an agent's pages are reached, see `examples.ts`. */
+/** Examples for the routes that make an agent's pages reachable; see `examples.ts`. */
 import type { Example } from './example.ts'
 
 const mappings = [

@@ -1,4 +1,4 @@
-/** Examples of the routes that an agent's agentd and engine answer, see `examples.ts`. */
+/** Examples for the routes that an agent's agentd and engine handle; see `examples.ts`. */
 import type { Example } from './example.ts'
 
 const JOB = 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'

@@ -1,12 +1,12 @@
-/** An example of a route's request and its answers. */
+/** An example of a route's request and its responses. */
 export interface Example {
   request?: unknown
-  /** The answer: JSON, or text where the route's media type is not JSON. Absent where it has no body. */
+  /** The response: JSON, or text if the route's media type is not JSON. Absent if there is no body. */
   response?: unknown
-  /** Other answers of success that have a body of their own, by status. */
+  /** Other success responses with a body, by status. */
   others?: Record<number, unknown>
-  /** Answers of failure that have more than `error`, by status. */
+  /** Error responses with more fields than `error`, by status. */
   failures?: Record<number, unknown>
-  /** The answer as JSON lines or events. */
+  /** The response as JSON lines or events. */
   lines?: string
 }

@@ -1,6 +1,6 @@
 /**
- * Examples of each route's body and answer, by the route's id. A test holds them against the schemas of the routes, and
- * finds routes without one.
+ * Examples of each route's body and response, by the route's id. A test validates them against the routes' schemas, and
+ * finds routes without an example.
  */
 import { accountExamples } from './account-examples.ts'
 import { adminExamples } from './admin-examples.ts'

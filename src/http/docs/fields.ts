@@ -19,8 +19,8 @@ export interface Schema {
 }
 
 /**
- * Every field of `schema` with its type and what it means; those of objects and of the items of lists too, by their
- * paths: `files[].id`.
+ * Every field of `schema` with its type and meaning, including fields of objects and list items, by their paths:
+ * `files[].id`.
  */
 export function fieldList(schema: Schema, path = ''): Html[] {
   const object = holder(schema)
@@ -37,11 +37,11 @@ export function fieldList(schema: Schema, path = ''): Html[] {
   })
 }
 
-/** The alternative that has fields or items, where one may also be null. */
+/** The alternative with fields or items, if the schema also allows null. */
 const holder = (schema: Schema): Schema | undefined =>
   schema.anyOf ? schema.anyOf.find(({ properties, items }) => properties ?? items) : schema
 
-/** A type in words: `string, at most 255 characters`, `integer, 1 to 250`, `"ASC" | "DESC"`. */
+/** A readable type: `string, at most 255 characters`, `integer, 1 to 250`, `"ASC" | "DESC"`. */
 export function typeName(schema: Schema): string {
   const { type, items, minimum, maximum, maxLength, format, default: preset } = schema
   if (schema.anyOf) return schema.anyOf.map(typeName).join(' | ')

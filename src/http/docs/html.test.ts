@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { html, markdown } from './html.ts'
 
 describe('html', () => {
-  it('html escapes text, and leaves HTML as it is', () => {
+  it('html escapes text and leaves HTML unchanged', () => {
     const inner = html`<b>${'<i>'}</b>`
     assert.equal(
       html`<p title="${'"&\''}">${inner}</p>`.text,
@@ -11,17 +11,17 @@ describe('html', () => {
     )
   })
 
-  it('html joins lists, and shows nothing for what is not there', () => {
+  it('html joins lists and renders nothing for missing values', () => {
     assert.equal(html`${[1, 'a', [html`<br>`]]}${undefined}${null}${false}`.text, '1a<br>')
   })
 })
 
 describe('markdown', () => {
-  it('markdown has a backslash written twice', () => {
+  it('markdown renders a double backslash as one', () => {
     assert.equal(markdown('any of " \\\\.').text, '<p>any of &quot; \\.</p>')
   })
 
-  it('markdown knows paragraphs, code, strong and emphasis', () => {
+  it('markdown supports paragraphs, code, strong and emphasis', () => {
     const { text } = markdown('**One** `a*b*` *two*\n\nThree')
     assert.equal(text, '<p><strong>One</strong> <code>a*b*</code> <em>two</em></p><p>Three</p>')
   })

@@ -1,4 +1,4 @@
-/** Text that is HTML already. */
+/** Text that is already HTML. */
 export class Html {
   readonly text: string
 
@@ -17,7 +17,7 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** A text in HTML, also within quotes. */
+/** Escapes a text for HTML, including inside quotes. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char)
 
 function render(value: Value): string {
@@ -26,11 +26,11 @@ function render(value: Value): string {
   return value === undefined || value === null || value === false ? '' : escapeHtml(String(value))
 }
 
-/** HTML as a tagged template: what is put in is escaped, unless it is {@link Html}. */
+/** HTML as a tagged template: interpolated values are escaped, unless they are {@link Html}. */
 export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(strings.reduce((text, part, i) => text + render(values[i - 1]) + part))
 
-/** The little Markdown that descriptions use: paragraphs, `code`, **strong**, *emphasis* and `\\` for a backslash. */
+/** The Markdown subset of descriptions: paragraphs, `code`, **strong**, *emphasis* and `\\` for a backslash. */
 export function markdown(text: string): Html {
   const paragraphs = escapeHtml(text).split(/\n{2,}/)
   const inline = (paragraph: string) =>

@@ -1,4 +1,4 @@
-/** Examples of the API before v3. */
+/** Examples for the API before v3. */
 import type { Example } from './example.ts'
 
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'

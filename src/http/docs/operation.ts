@@ -1,4 +1,4 @@
-/** An operation on the page of the API: its parameters, its answers, and a form to try it. */
+/** An operation on the API's documentation page: its parameters, its responses, and a form to try it. */
 import { fieldList, type Schema, typeName } from './fields.ts'
 import { type Html, html, markdown } from './html.ts'
 

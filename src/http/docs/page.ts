@@ -1,10 +1,10 @@
 /**
- * The OpenAPI document as one HTML page for people: rendered here, with its style and its script inside, so that
- * it needs no other request and no other host. It takes less than 100 KB, and is readable without JavaScript.
+ * The OpenAPI document as a single HTML page: rendered here, with its style and script inline, so that it needs no
+ * other request and no other host. It takes less than 100 KB, and is readable without JavaScript.
  *
- * Redoc, RapiDoc, Scalar, Swagger UI, Stoplight Elements and OpenAPI Explorer were weighed in November 2026: a first visit
- * takes 0.22 to 1.26 MB. All but Swagger UI need inline styles in the policy, and 48 MB of packages or more; Swagger UI has
- * neither contents nor a search but by tag, and no curl before a request is sent.
+ * Redoc, RapiDoc, Scalar, Swagger UI, Stoplight Elements and OpenAPI Explorer were evaluated in November 2026: a first
+ * visit takes 0.22 to 1.26 MB. All except Swagger UI need inline styles in the policy, and 48 MB of packages or more.
+ * Swagger UI has no table of contents, searches only by tag, and shows no curl command before a request is sent.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** @param url how clients reach this server, where it is known; the script puts in where the page came from. */
+/** @param url how clients reach this server, if known; the script inserts the page's own origin. */
 export function renderPage(document: Document, url = 'http://localhost:3000'): string {
   const { info, tags, components } = document
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -104,7 +104,7 @@ export function renderPage(document: Document, url = 'http://localhost:3000'): s
 </html>`.text
 }
 
-/** The main job, from a shell. */
+/** The main use case, from a shell. */
 function firstCall(url: string): Html {
   return html`
 <section id="first-call">

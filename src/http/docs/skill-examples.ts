@@ -1,4 +1,4 @@
-/** Examples of the routes of skills and their hub, see `examples.ts`. */
+/** Examples for the routes of skills and their hub; see `examples.ts`. */
 import type { Example } from './example.ts'
 
 const AGENT = 'x7f3k2ab'

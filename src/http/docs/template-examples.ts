@@ -1,4 +1,4 @@
-/** Examples of the routes of templates, see `examples.ts`. */
+/** Examples for the routes of templates. */
 import type { Example } from './example.ts'
 
 const AGENT = 'x7f3k2ab'
