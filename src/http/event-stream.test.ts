@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import type { Response } from 'express'
 import { openEventStream } from './event-stream.ts'
 
-test('an event stream whose reader is slow collects no listeners', async () => {
+test('an event stream with a slow reader accumulates no listeners', async () => {
   const server = createServer(async (_req, res) => {
     const stream = openEventStream(res as Response)
     const count = () => res.listenerCount('close') + res.listenerCount('error') + res.listenerCount('drain')

@@ -4,7 +4,7 @@ import { type Route, route } from './route.ts'
 
 const part = z.object({ status: z.enum(['ok', 'degraded', 'down']), detail: z.string().optional() })
 
-/** `/healthz`: the process runs. `/readyz`: it can do its work. */
+/** `/healthz`: the process runs. `/readyz`: the process can do its work. */
 export function healthRoutes(readiness: Readiness): Route[] {
   return [
     route({
@@ -12,7 +12,7 @@ export function healthRoutes(readiness: Readiness): Route[] {
       path: '/healthz',
       id: 'live',
       tag: 'Health',
-      summary: 'Whether this process is alive',
+      summary: 'Check whether this process is alive',
       scope: null,
       success: { status: 200, description: 'It is.', body: z.object({ status: z.literal('ok') }) },
       handle: async () => ({ body: { status: 'ok' } }),
@@ -22,13 +22,13 @@ export function healthRoutes(readiness: Readiness): Route[] {
       path: '/readyz',
       id: 'ready',
       tag: 'Health',
-      summary: 'Whether Berth can work, part by part',
+      summary: 'Check whether Berth can work, by component',
       description:
-        '503 while `database`, `queue` or `schema` is down. Other parts that are away are shown as `down`, and delay work without losing it. What agents run in is `docker`, `kubernetes` or `processes`, as the workers that serve agents see it.',
+        '503 while `database`, `queue` or `schema` is down. Other unavailable components are shown as `down`; they delay work without losing it. The runtime of agents is shown as `docker`, `kubernetes` or `processes`, as seen by the workers that serve agents.',
       scope: null,
       success: {
         status: 200,
-        description: 'Ready, or `degraded` where another part is not well.',
+        description: 'Ready, or `degraded` if another component is unhealthy.',
         body: z.object({
           status: z.enum(['ok', 'degraded', 'down']),
           parts: z.object({

@@ -1,4 +1,4 @@
-/** JSON bodies: how large they may be, how long they may take, and how many may be on their way. */
+/** JSON bodies: their size limit, their time limit, and how many may be arriving at a time. */
 import express, { type Request, type RequestHandler } from 'express'
 import { ApiError, contractError } from '../errors.ts'
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
@@ -8,7 +8,7 @@ import { transferOf } from './request-transfer.ts'
 /**
  * Reads the JSON body of a route into `req.body`.
  * @param route.scope null for a route without a key, whose bodies have lower limits.
- * @param route.invalidBody the contract's message for text that is no JSON.
+ * @param route.invalidBody the contract's message for text that is not JSON.
  */
 export function readJson(
   { scope, invalidBody }: { scope: unknown; invalidBody?: string },
@@ -23,19 +23,19 @@ interface BodyRules {
   bytes: number
   ms: number
   kind: BoundKind
-  /** A body up to this size takes no place among those that are on their way. */
+  /** A body up to this size does not count among the bodies that are arriving. */
   freeBytes: number
 }
 const KEYED_BODY: BodyRules = { bytes: 1_048_576, ms: 60_000, kind: 'jsonBodies', freeBytes: 16_384 }
 const ANONYMOUS_BODY: BodyRules = { bytes: 16_384, ms: 10_000, kind: 'anonymousBodies', freeBytes: 0 }
 
-/** A body is JSON whatever its Content-Type says: `curl -d` alone would call it a form. */
+/** Every body is parsed as JSON, regardless of its Content-Type: `curl -d` declares it as a form. */
 const jsonParser = ({ bytes: limit }: BodyRules) => express.json({ limit, strict: false, type: () => true })
 const parsers = new Map([KEYED_BODY, ANONYMOUS_BODY].map((rules) => [rules, jsonParser(rules)]))
 
 /**
- * Ends the wait for a JSON body: the server has no limit on requests, since uploads take long. A request with neither
- * Content-Length nor Transfer-Encoding has an empty one (RFC 9112, 6.3), which nobody reads and which never ends.
+ * Ends the wait for a JSON body: the server has no request timeout, because uploads take long. A request with neither
+ * Content-Length nor Transfer-Encoding has an empty body (RFC 9112, 6.3), which nobody reads, so it never ends.
  */
 const limitBodyTime =
   ({ ms }: BodyRules): RequestHandler =>
@@ -52,7 +52,7 @@ const limitBodyTime =
 const hasBody = ({ headers }: Request): boolean =>
   'content-length' in headers || 'transfer-encoding' in headers
 
-/** Bounds the bodies that are on their way: a client may take its time, and what has come stays in memory. */
+/** Bounds the bodies that are arriving: a client may be slow, and the received part stays in memory. */
 const boundBodies =
   (bounds: Bounds, { kind, freeBytes }: BodyRules): RequestHandler =>
   (req, res, next) => {
@@ -66,7 +66,7 @@ const boundBodies =
     next()
   }
 
-/** Reads JSON; where the contract fixes a message for a bad body, text that is no JSON gets it as well. */
+/** Parses JSON; if the contract fixes a message for an invalid body, text that is not JSON gets that message too. */
 function bodyParser(invalidBody: string | undefined, rules: BodyRules): RequestHandler {
   const parseJson = parsers.get(rules) as RequestHandler
   if (!invalidBody) return parseJson

@@ -7,34 +7,37 @@ import { serveUpgrades, toOriginForm } from './upgrade.ts'
 export interface Listening {
   url: string
   /**
-   * Takes no more requests and waits for those under way; they are cut after 5 s. Long polls and connections that
-   * were upgraded are to be ended before, by whoever took them.
+   * Accepts no more requests and waits for running ones, which are cut after 5 s. The owners of long polls and upgraded
+   * connections must end them first.
    */
   close(): Promise<void>
-  /** How many requests are under way. */
+  /** The number of running requests. */
   requests(): number
-  /** Cuts what is under way. */
+  /** Cuts running requests. */
   cut(): void
 }
 
 const DRAIN_MS = 5000
-/** How often connections are closed that have become idle while the server closes: Node does so only once. */
+/** How often to close connections that became idle while the server closes: Node closes idle connections only once. */
 const IDLE_MS = 50
-/** Without a limit on the request, Node would have none on its headers. It looks for late ones this often. */
+/** Without a request timeout, Node would have none for headers. It checks for late headers at this interval. */
 const HEADERS_MS = 20_000
 const LATE_MS = 5000
-/** Longer than the minute for which proxies keep a connection: the one who sends must be the first to drop it. */
+/** Longer than the minute for which proxies keep a connection open, so that the sender closes first. */
 const KEEP_ALIVE_MS = 75_000
 
-/** Counts a connection from an address. @returns forgets it. @throws for one too many, which is closed. */
+/**
+ * Counts a connection from an address. @returns a function that releases it. @throws if there are too many, which
+ * closes the connection.
+ */
 type Admit = (address: string | undefined) => () => void
 
-/** Serves `app` on PORT and HOST. @throws ConfigError naming the setting when it cannot listen there. */
+/** Serves `app` on PORT and HOST. @throws ConfigError naming the setting if it cannot listen there. */
 export async function listen(
   app: RequestListener,
   { port, host, admit }: { port: number; host: string; admit: Admit },
 ): Promise<Listening> {
-  // Node would end every request, an upload too, after five minutes: bodies have bounds of their own.
+  // Node would end every request, including uploads, after five minutes: bodies have their own limits.
   const server = createServer(
     {
       requestTimeout: 0,

@@ -1,14 +1,14 @@
-/** The methods of a path: what pages of other origins may use of them, and what becomes of all others. */
+/** The methods of a path: which of them pages of other origins may use, and how unsupported methods are handled. */
 import type { Request, RequestHandler, Response } from 'express'
 import { ApiError } from '../errors.ts'
 import { allowPages, type Callers, isOpenToPages, openToPages } from './cross-origin.ts'
 
-/** A route at one of its paths. */
+/** A route mounted at one of its paths. */
 interface Mounted {
   declared: Callers & { method: string }
 }
 
-/** The methods of a path, in capitals. */
+/** The methods of a path, in upper case. */
 export function methodsOf(mounted: readonly Mounted[]): Set<string> {
   const methods = mounted.flatMap(({ declared: { method } }) =>
     method === 'get' ? [method, 'head'] : [method],
@@ -20,7 +20,9 @@ export function methodsOf(mounted: readonly Mounted[]): Set<string> {
 export const methodsForPages = (mounted: readonly Mounted[] = []): Set<string> =>
   methodsOf(mounted.filter(({ declared }) => isOpenToPages(declared)))
 
-/** Lets pages read what a route answers if the route declares so. @param methods of its path, for pages. */
+/**
+ * Lets pages read a route's response if its declaration allows it. @param methods the methods of its path for pages.
+ */
 export function answerPages(declared: Callers, methods: Set<string>): RequestHandler {
   const isOpen = isOpenToPages(declared)
   return (req, res, next) => {
@@ -29,13 +31,13 @@ export function answerPages(declared: Callers, methods: Set<string>): RequestHan
   }
 }
 
-/** Sets the headers of an answer that pages may read, or those of a preflight. */
+/** Sets the headers for a response that pages may read, or for a preflight. */
 export function letPagesRead(req: Request, res: Response, methods: Iterable<string>): void {
   if (req.method === 'OPTIONS') allowPages(req, res, methods)
   else openToPages(res)
 }
 
-/** Makes a POST the method that the client names, if it is one of these. */
+/** Replaces POST with the method that the client names, if it is one of these. */
 export const overrideMethod =
   (methods: Set<string>): RequestHandler =>
   (req, res, next) => {
@@ -47,15 +49,18 @@ export const overrideMethod =
     next('route')
   }
 
-/** Once its route is found, a POST that stands for HEAD is a POST again: its client expects the body of an error. */
+/**
+ * Once its route is found, a POST that stands for HEAD becomes a POST again: its client expects the body of an error.
+ */
 export const restoreMethod: RequestHandler = (req, res, next) => {
   if (res.locals.isOverridden && req.method === 'HEAD') req.method = 'POST'
   next()
 }
 
 /**
- * Handles methods that a path does not support: OPTIONS with those that it has, all others with 405 (RFC 9110, 15.5.6).
- * @param forPages those that pages of any origin may use.
+ * Handles methods that a path does not support: OPTIONS returns the supported ones, all others return 405 (RFC 9110,
+ * 15.5.6).
+ * @param forPages the methods that pages of any origin may use.
  */
 export function refuseMethod(methods: Set<string>, forPages: Set<string>): RequestHandler {
   const allow = [...methods].join(', ')

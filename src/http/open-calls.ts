@@ -1,21 +1,21 @@
 /**
- * Open calls of this process: requests under way, event streams, long polls, WebSockets. Each is ended when the
- * credential that opened it is no longer good, whichever process was told so.
+ * This process's open calls: running requests, event streams, long polls, WebSockets. Each ends when the credential
+ * that opened it is no longer valid, whichever process handled the change.
  */
 import type { Notifications } from '../db/notifications.ts'
 import type { Logger } from '../log.ts'
 import type { Principal } from './principal.ts'
 
 /**
- * The interval at which everything open is checked as well: a call outlives its token by at most this where the notification was lost,
- * or the token expired.
+ * The interval at which all open calls are checked. If a notification was lost, or a token expired, a call outlives its
+ * token by at most this.
  */
 const CHECK_MS = 3000
 
-/** Why a call may stay open: a row that has to stay as it was, and a fingerprint of the columns that count. */
+/** Why a call may stay open: a row that must not change, and a fingerprint of the relevant columns. */
 export interface Ground {
   of: 'key' | 'agent' | 'binding'
-  /** The id of the API key; for the others the agentId. */
+  /** The API key's id; for the other kinds, the agentId. */
   id: string
   fingerprint: string
 }
@@ -23,19 +23,19 @@ export interface Ground {
 export interface OpenCall {
   grounds: Ground[]
   expiresAt?: Date | null
-  /** {@link OpenCalls.changeCount} as they were before the key was checked: a change in between is not missed. */
+  /** {@link OpenCalls.changeCount} before the key was checked, so that a change in between is not missed. */
   since: number
-  /** Called when one of its grounds is gone, at most once. */
+  /** Called at most once, when one of its grounds no longer holds. */
   end(): void
 }
 
-/** A key that is good and belongs to a user who may do the same as before, or the gateway token that an agent has. */
+/** A valid key whose user has the same permissions as before, or the current gateway token of an agent. */
 export const byCaller = ({ keyId, role, isInstanceAdmin, agent }: Principal): Ground =>
   agent
     ? { of: 'agent', id: agent.agentId, fingerprint: `${agent.agentId}:${agent.fingerprint}` }
     : { of: 'key', id: keyId, fingerprint: `${keyId}:${role}:${isInstanceAdmin}` }
 
-/** Reads the fingerprints of the grounds that still hold: a call that has another one is ended. */
+/** Reads the fingerprints of the grounds that still hold: a call with another fingerprint is ended. */
 export type ReadValidFingerprints = (grounds: Ground[]) => Promise<Set<string>>
 
 export class OpenCalls {
@@ -64,24 +64,26 @@ export class OpenCalls {
     this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
   }
 
-  /** How many changes this process was told of, for {@link OpenCall.since}. */
+  /** The number of changes this process was notified of, for {@link OpenCall.since}. */
   get changeCount(): number {
     return this.#changes
   }
 
-  /** Resolves when what is open has been checked against all that this process was told since; at once for nothing. */
+  /**
+   * Resolves when open calls have been checked against all changes notified since then; immediately if there were none.
+   */
   async settled(since: number): Promise<void> {
     if (this.#changes !== since) await this.#checking
   }
 
-  /** Keeps a call until the function that it returns is called. */
+  /** Registers a call until the returned function is called. */
   add(call: OpenCall): () => void {
     this.#open.add(call)
     if (this.#changes !== call.since) this.#check()
     return () => this.#open.delete(call)
   }
 
-  /** Stops listening: no call is ended any more. */
+  /** Stops listening; calls are no longer ended. */
   close(): void {
     clearInterval(this.#timer)
     for (const stop of this.#stopListening) stop()
@@ -90,7 +92,7 @@ export class OpenCalls {
   #check(): void {
     this.#isDue = true
     this.#checking ??= this.#endStale()
-      .catch((error) => this.#log.debug({ err: error }, 'cannot check open calls; trying again'))
+      .catch((error) => this.#log.debug({ err: error }, 'cannot check open calls; retrying'))
       .finally(() => {
         this.#checking = undefined
       })

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the same declarations as the routes themselves. */
+/** Generates the OpenAPI 3.1 document from the declarations of the routes. */
 import { z } from 'zod'
 import { components, headerRefs, requestHeaders } from './docs/components.ts'
 import { examples } from './docs/examples.ts'
@@ -9,14 +9,14 @@ import type { Route } from './route.ts'
 export type Json = Record<string, unknown>
 
 /**
- * Express's `/v3/:id` is OpenAPI's `/v3/{id}`. OpenAPI has no parameter of several segments: Express's `/v3/*id`,
- * an alias only, is `/v3/{+id}` (RFC 6570, 3.2.3).
+ * Express's `/v3/:id` is OpenAPI's `/v3/{id}`. OpenAPI has no parameter with several segments: Express's `/v3/*id`,
+ * only used in an alias, becomes `/v3/{+id}` (RFC 6570, 3.2.3).
  */
 const openApiPath = (path: string): string => path.replace(/:(\w+)/g, '{$1}').replace(/\*(\w+)/g, '{+$1}')
 
 /**
- * Describes `routes`. A route's aliases are no entries of their own, which would show everything twice:
- * they are in its description and in `x-aliases`.
+ * Describes `routes`. Aliases of a route are not separate entries, which would show everything twice: they are in its
+ * description and in `x-aliases`.
  */
 export function openApiDocument(routes: Route[], version: string): Json {
   const paths: Record<string, Json> = {}
@@ -45,14 +45,14 @@ function operation(route: Route): Json {
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
-    scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${[scope].flat().join('` or `')}\`.`,
-    route.role === 'owner' && 'For owners of the workspace only.',
+    scope === 'any' ? 'Accepts any key.' : scope && `Scope: \`${[scope].flat().join('` or `')}\`.`,
+    route.role === 'owner' && 'Only for owners of the workspace.',
     callers.includes('gateway') &&
-      `The agent’s own gateway token will do as well${ofOneAgent ? '' : ', for what is that agent’s'}.`,
-    ofOneAgent && callers.length === 0 && 'Not with the agent’s own tokens.',
-    callers.includes('workspace') && 'A platform token that is good for the workspace will do.',
+      `Also accepts the agent’s own gateway token${ofOneAgent ? '' : ', for that agent’s own resources'}.`,
+    ofOneAgent && callers.length === 0 && 'Does not accept the agent’s own tokens.',
+    callers.includes('workspace') && 'Accepts a platform token with workspace scope.',
     callers.includes('widened') &&
-      'With the agent’s own tokens only where `BERTH_PLATFORM_TOKEN_SCOPE` is `workspace`.',
+      'Accepts the agent’s own tokens only if `BERTH_PLATFORM_TOKEN_SCOPE` is `workspace`.',
     aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,
   ]
   return {
@@ -100,11 +100,11 @@ function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
     io,
     unrepresentable: 'any',
     override({ jsonSchema }) {
-      // An answer may gain fields, and clients must not mind.
+      // Responses may gain fields, and clients must ignore unknown ones.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
-      // Every record has `propertyNames`, which say nothing.
+      // Every record has `propertyNames`, which carry no information.
       delete jsonSchema.propertyNames
-      // The format says what the pattern and the lengths say.
+      // The format implies the pattern and the lengths.
       if (jsonSchema.format) for (const key of ['pattern', 'minLength', 'maxLength']) delete jsonSchema[key]
     },
   })
@@ -126,13 +126,13 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
       ...common,
       ...(description !== undefined && { description }),
       ...(schema.type === 'object' && { style: 'deepObject', explode: true }),
-      // A shape that says its format is another one than what goes by this name elsewhere.
+      // A shape with its own format differs from what this name means elsewhere.
       schema: { ...(values && !schema.format && { enum: values }), ...schema },
     }
   })
 }
 
-/** Parameters of the path. A parameter without a declared shape, such as `agentId`, is text. */
+/** Path parameters. A parameter without a declared shape, such as `agentId`, is text. */
 function pathParameters({ path, params }: Route): Json[] {
   const declared = parameters(params, 'path')
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -144,8 +144,8 @@ function pathParameters({ path, params }: Route): Json[] {
 }
 
 /**
- * The schema of a parameter as clients send it. Parameters are text that shapes transform: the result says it better (a
- * number with its bounds, the values of an enum) where it is known.
+ * The schema of a parameter as clients send it. Parameters are text that shapes transform: if known, the output
+ * describes them better (a number with its bounds, the values of an enum).
  */
 function parameterSchema(input: Json, output: Json): Json {
   const { pattern, ...schema } = { ...input, ...output }
@@ -176,13 +176,13 @@ function success({ id, scope, operation }: Route, success: Route['success']): Js
 }
 
 function failures(route: Route): Json {
-  // 429: of the plan, of the client's address, or of what is under way; 431: Node's own.
+  // 429: from the plan, the client's address, or the work in progress; 431: from Node.
   const statuses = new Set([...(route.errors ?? []), 429, 431, 500])
-  // Checking a key fails when the database is away; most routes take no agent's token.
+  // Checking a key fails if the database is unavailable; most routes accept no agent's token.
   if (route.scope !== null) for (const status of [401, 403, 503]) statuses.add(status)
   if (/\/:(agentId|workspaceId)/.test(route.path)) statuses.add(404)
   const hasBody = route.body || route.stream
-  // Even of a path that has no shape, a parameter may be malformed: `%`.
+  // Even if a path has no shape, a parameter may be malformed: `%`.
   if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)
   if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)
   if (route.operation) statuses.add(422)

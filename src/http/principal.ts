@@ -1,12 +1,12 @@
-/** The caller of a request, and what keys may do. `Guard` (route.ts) makes a {@link Principal} of a header. */
+/** The caller of a request, and the permissions of keys. `Guard` (route.ts) turns a header into a {@link Principal}. */
 import type { Plan } from '../db/statements/plan.ts'
 
 export type Role = 'owner' | 'member' | 'viewer'
 
 /**
- * Tokens of agents, as routes name those that they take: the gateway token and the platform token of an agent, each for
- * that agent alone; and for the rest of its workspace, a platform token that BERTH_PLATFORM_TOKEN_SCOPE widens. `widened`
- * takes both tokens for their own agent, where that setting widens them.
+ * Agents' tokens, as routes name those that they accept. `gateway` and `platform` are the tokens of an agent, each only
+ * for that agent. `workspace` is a platform token for the rest of the agent's workspace, widened by
+ * BERTH_PLATFORM_TOKEN_SCOPE. `widened` accepts both tokens for their own agent if that setting widens them.
  */
 export type AgentCaller = 'gateway' | 'platform' | 'workspace' | 'widened'
 
@@ -19,19 +19,22 @@ export interface Principal {
   workspaceId: string
   userId: string
   role: Role
-  /** The user may see to the whole instance, with scopes for it. */
+  /** The user may administer the whole instance, with keys that have a scope for it. */
   isInstanceAdmin: boolean
   scopes: string[]
   plan: Plan
-  /** Set where the caller is a session of the dashboard; `keyId` is the session's. */
+  /** Set if the caller is a dashboard session; `keyId` is the session's. */
   isSession?: boolean
-  /** Set where the caller is an agent, and what it may do ends there: by its gateway token or a platform token. */
+  /**
+   * Set if the caller is an agent, through its gateway token or a platform token; its permissions are limited to the
+   * agent.
+   */
   agent?: {
     agentId: string
     by: 'gateway' | 'platform'
-    /** A text that changes with the agent's gateway token. */
+    /** A text that changes when the agent's gateway token changes. */
     fingerprint: string
-    /** The agent's token may see more of its workspace than that agent, where routes say so. */
+    /** The agent's token may access more of its workspace than the agent, on routes that allow it. */
     isWide: boolean
   }
 }
@@ -39,12 +42,13 @@ export interface Principal {
 const RESOURCES = ['files', 'groups', 'gateways', 'analytics', 'agents'] as const
 const ACCESS = ['read', 'write'] as const
 
-/** Uploads that stay private, whatever the client asks for: a part of `org:files:write`. */
+/** Uploads that stay private regardless of the request: a part of `org:files:write`. */
 const PRIVATE_UPLOADS = 'org:private_files:write'
 
 /**
- * A scope of API keys: `org:<resource>:<read|write>`, `org:<read|write>` or `admin` for a workspace; `instance:<read|write>`
- * for the whole instance, which `admin` does not have and which is good for instance admins only.
+ * A scope of API keys: `org:<resource>:<read|write>`, `org:<read|write>` or `admin` for a workspace;
+ * `instance:<read|write>` for the whole instance, which `admin` does not include and which only works for instance
+ * admins.
  */
 export type Scope =
   | 'admin'
@@ -68,7 +72,10 @@ export function isScope(text: string): text is Scope {
 /** True for a scope about the whole instance. */
 export const isOfInstance = (scope: string): boolean => scope.startsWith('instance:')
 
-/** True where `held` grants `needed`: write includes read, `org:write` every resource, `admin` all but the instance's. */
+/**
+ * True if `held` grants `needed`: write includes read, `org:write` every resource, `admin` everything except the
+ * instance's.
+ */
 export function grants(held: readonly string[], needed: Scope): boolean {
   if (isOfInstance(needed)) return held.includes(needed) || held.includes('instance:write')
   const enough: string[] = ['admin', needed]
@@ -79,7 +86,7 @@ export function grants(held: readonly string[], needed: Scope): boolean {
   return enough.some((scope) => held.includes(scope))
 }
 
-/** True for a scope that lets its holder change something. */
+/** True for a scope that allows changes. */
 export function isWrite(scope: Scope): boolean {
   return scope === 'admin' || scope.endsWith('write')
 }

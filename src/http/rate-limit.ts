@@ -1,4 +1,7 @@
-/** Requests per minute of a key and of its workspace, by its plan: in Redis where there is one, else in memory. */
+/**
+ * Limits requests per minute for a key and its workspace, by plan: counted in Redis if there is one, otherwise in
+ * memory.
+ */
 import type { Response } from 'express'
 import type { Redis } from 'ioredis'
 import { ApiError } from '../errors.ts'
@@ -7,19 +10,20 @@ import { WindowCounts } from './window-counts.ts'
 
 const WINDOW_MS = 60_000
 /**
- * The plan's limit is for each key. All keys of a workspace together have this many times as much: several run side
- * by side, none takes what the others need, and more keys bring nothing more.
+ * The plan's limit applies to each key. All keys of a workspace together have this many times as much: several can run
+ * in parallel, none uses up what the others need, and more keys do not raise the total.
  */
 const OF_WORKSPACE = 4
 
 type Caller = Pick<Principal, 'keyId' | 'workspaceId' | 'plan'>
 
-/** A count in its window, and when that starts again. */
+/** A count in its window, and the time until the window ends. */
 type Counted = [count: number, msLeft: number]
 
 /**
- * Counts a request of a key (`KEYS[1]`) and of its workspace (`KEYS[2]`) in one round trip. What a key sends beyond its
- * own limit (`ARGV[1]`) is refused, and takes nothing from the other keys. `ARGV[2]` is the window in milliseconds.
+ * Counts a request of a key (`KEYS[1]`) and of its workspace (`KEYS[2]`) in one round trip. Requests of a key beyond
+ * its own limit (`ARGV[1]`) are rejected, and do not count against the other keys. `ARGV[2]` is the window in
+ * milliseconds.
  */
 const COUNT = `
 local function count(name)
@@ -42,7 +46,7 @@ type CountingRedis = Redis & {
 
 export class RateLimiter {
   readonly #redis: CountingRedis | undefined
-  /** The counts without Redis, and while Redis is away: each process counts for itself. */
+  /** The counts without Redis, or while Redis is unavailable: each process counts separately. */
   readonly #memory = new WindowCounts(WINDOW_MS)
 
   constructor(redis: Redis | undefined) {
@@ -50,7 +54,9 @@ export class RateLimiter {
     this.#redis = redis as CountingRedis | undefined
   }
 
-  /** Counts one request and sets the RateLimit headers, of the limit that is nearer. @throws ApiError 429 above one. */
+  /**
+   * Counts one request and sets the RateLimit headers for the limit that is nearer. @throws ApiError 429 above a limit.
+   */
   async consume(caller: Caller, res: Response): Promise<void> {
     const ofKey = caller.plan.requestsPerMinute
     if (ofKey === null) return
@@ -75,7 +81,7 @@ export class RateLimiter {
     }
   }
 
-  /** @param limit of the key. */
+  /** @param limit the key's limit. */
   async #count({ keyId, workspaceId }: Caller, limit: number): Promise<[Counted, Counted]> {
     const key = `berth-rate:{${workspaceId}}:${keyId}`
     const workspace = `berth-rate:{${workspaceId}}`

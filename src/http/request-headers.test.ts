@@ -3,14 +3,14 @@ import { describe, it } from 'node:test'
 import { parsePrefer } from './request-headers.ts'
 
 describe('Prefer', () => {
-  it('Prefer says how long to wait, in seconds', () => {
+  it('Prefer sets how long to wait, in seconds', () => {
     assert.equal(parsePrefer(undefined).waitMs, undefined)
     assert.equal(parsePrefer('wait=5').waitMs, 5000)
     assert.equal(parsePrefer('handling=lenient, wait=0').waitMs, 0)
     assert.equal(parsePrefer('wait=999999').waitMs, 300_000)
   })
 
-  it('Prefer says not to wait at all', () => {
+  it('Prefer can disable waiting', () => {
     assert.equal(parsePrefer('respond-async').waitMs, 0)
     assert.equal(parsePrefer('respond-async, wait=10').waitMs, 0)
   })

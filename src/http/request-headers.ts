@@ -1,9 +1,9 @@
 import type { Request } from 'express'
 import { ApiError, badRequest } from '../errors.ts'
 
-/** The `Prefer` header (RFC 7240) as Berth reads it. */
+/** The parsed `Prefer` header (RFC 7240). */
 export interface Prefer {
-  /** How long to wait for the operation, in milliseconds; undefined where the client does not say. */
+  /** How long to wait for the operation, in milliseconds; undefined if the client did not specify it. */
   waitMs: number | undefined
 }
 
@@ -19,8 +19,8 @@ export function parsePrefer(header: string | string[] | undefined): Prefer {
 }
 
 /**
- * Makes the password of HTTP Basic the key, whatever the user name, for programs that know no other way to send one: git
- * above all. Every other credential stays as it is.
+ * Uses the password of HTTP Basic as the key, regardless of the user name, for programs that cannot send a key
+ * otherwise, above all git. Other credentials stay unchanged.
  */
 export function takePassword({ headers }: Pick<Request, 'headers'>): void {
   const [, encoded] = /^Basic +([A-Za-z0-9+/=_-]+)$/i.exec(headers.authorization ?? '') ?? []
@@ -29,14 +29,14 @@ export function takePassword({ headers }: Pick<Request, 'headers'>): void {
   if (password !== undefined) headers.authorization = `Bearer ${password}`
 }
 
-/** Adds the challenge for a password to a 401, upon which git asks its user for one. Other errors stay as they are. */
+/** Adds a password challenge to a 401, so that git asks its user for one. Other errors stay unchanged. */
 export function askForPassword(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 401) return error
   const headers = { ...error.headers, 'www-authenticate': 'Basic realm="Berth", charset="UTF-8"' }
   return new ApiError(401, error.code, error.message, { cause: error.cause, headers })
 }
 
-/** Refuses a body that is compressed where it is taken as it comes. @throws ApiError 415 */
+/** Rejects a compressed body on routes that use the raw bytes. @throws ApiError 415 */
 export function refuseEncoded({ headers }: Pick<Request, 'headers'>): void {
   const encoding = headers['content-encoding']?.trim() || 'identity'
   if (encoding.toLowerCase() === 'identity') return

@@ -3,8 +3,8 @@ import type { ApiError } from '../errors.ts'
 import type { Transfer } from '../lib/transfers.ts'
 
 /**
- * The bytes of a request: those of its body, then those of its answer.
- * @param end ends it with an error while the answer has not begun; after that the connection is cut.
+ * The bytes of a request: those of its body, then those of its response.
+ * @param end ends it with an error if the response has not begun; after that, the connection is cut.
  */
 export function transferOf(req: Request, res: Response, end: (error: ApiError) => void): Transfer {
   const { socket } = req
@@ -12,7 +12,7 @@ export function transferOf(req: Request, res: Response, end: (error: ApiError) =
   const before = passed()
   return {
     bytes: () => passed() - before,
-    // Bytes that nobody has taken from the request yet are not what the client is waited for.
+    // While bytes are still unread in the request, the client is not the one to wait for.
     isClientsTurn: () => (req.complete ? socket.writableLength > 0 : req.readableLength === 0),
     end(error) {
       if (res.headersSent) res.destroy()

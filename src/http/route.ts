@@ -1,6 +1,6 @@
 /**
- * A route is declared once: method, path, who may call it, the shapes of what goes in and out, and the
- * handler. From that declaration come the Express route, the validation and the OpenAPI document.
+ * A route is declared once: method, path, permissions, the shapes of input and output, and the handler. The Express
+ * route, the validation and the OpenAPI document are derived from that declaration.
  */
 import { once } from 'node:events'
 import { type Express, type Request, type RequestHandler, type Response, Router } from 'express'
@@ -41,20 +41,20 @@ type Output<T> = T extends Schema ? z.output<T> : undefined
 
 export interface Context<P, Q, B> {
   principal: Principal
-  /** The agent of the path, as the guard gave it. */
+  /** The agent of the path, as returned by the guard. */
   agent: unknown
   params: P
   query: Q
   body: B
   /** The `Prefer` header; empty on routes that start no operation. */
   prefer: Prefer
-  /** The `Idempotency-Key` header, checked. */
+  /** The validated `Idempotency-Key` header. */
   idempotencyKey: string | undefined
-  /** The entry of the audit, for a handler that writes it together with its change; undefined for a read. */
+  /** The audit entry, for a handler that writes it together with its change; undefined for a read. */
   entry: EntryOfChange | undefined
   req: Request
   res: Response
-  /** Fires when the client has gone, or its key or token is no longer good. */
+  /** Fires when the client has disconnected, or its key or token is no longer valid. */
   signal: AbortSignal
 }
 
@@ -68,66 +68,75 @@ export interface Route {
   method: 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete' | 'options'
   /** Path in Express 5's spelling: `/v3/files/:network/:id`. */
   path: string
-  /** The same route under other paths, for clients that spell it another way. */
+  /** Other paths of the same route, for clients that spell it differently. */
   aliases?: string[]
   id: string
   tag: string
   summary: string
   description?: string
-  /** The scope that the key needs, or one of several; `any` for every valid key, `null` for a route without a key. */
+  /** The required scope, or alternatives; `any` for every valid key, `null` for a route without a key. */
   scope: Scope | Scope[] | 'any' | null
   /** The key's user must be an owner of the workspace. */
   role?: 'owner'
   /**
-   * Only a session of the dashboard may ask: a key is of one workspace, and how and where a user signs in concerns all
-   * workspaces of the user. Keys are refused with this message, or with a general one.
+   * Only dashboard sessions are accepted: a key belongs to one workspace, while how and where a user signs in concerns
+   * all of the user's workspaces. Keys are rejected with this message, or with a general one.
    */
   session?: true | string
-  /** The tokens of agents that are let in beside keys; none where it says nothing. */
+  /** Agents' tokens that are accepted in addition to keys; default: none. */
   callers?: readonly AgentCaller[]
-  /** The key may also be the password of HTTP Basic. */
+  /** The key may also be the HTTP Basic password. */
   basic?: boolean
-  /** The origins whose pages may call the route; `isOpenToPages` has the default. */
+  /** The origins whose pages may call the route; for the default, see `isOpenToPages`. */
   origins?: Callers['origins']
   /** Clients that can only send POST may name the method in `X-HTTP-Method-Override`. */
   overridden?: true
   params?: Schema
   query?: Schema
-  /** JSON; a schema that takes undefined makes the body optional. */
+  /** JSON; a schema that accepts undefined makes the body optional. */
   body?: Schema
-  /** The message for a body that is not of this schema, where the contract fixes one; the field is in `Error-Detail`. */
+  /**
+   * The message for a body that does not match this schema, if the contract fixes one; the field is then named in
+   * `Error-Detail`.
+   */
   invalidBody?: string
-  /** A body that the handler reads from `req` itself: its media type and, for the document, its parts. */
+  /** A body that the handler reads from `req` itself: its media type and, for the OpenAPI document, its parts. */
   stream?: { mediaType: string; schema: Schema }
-  /** The status and schema of success, and the media type where it is not JSON; `lines` is another one, of JSON lines or events. */
+  /**
+   * The status and schema of success, and the media type if it is not JSON; `lines` is an alternative media type of
+   * JSON lines or events.
+   */
   success: { status: number; description: string; body?: Schema; mediaType?: string; lines?: string }
-  /** Another success, with a body of its own or none. */
+  /** Another success response, with its own body or none. */
   otherSuccess?: { status: number; description: string; body?: Schema }
-  /** A failure whose body has more than `error`: the contract has one. */
+  /** An error response whose body has more fields than `error`; the contract has one. */
   otherFailure?: { status: number; body: Schema }
-  /** Statuses of failure beside those that every route of its sort has. */
+  /** Error statuses in addition to those of every route of its kind. */
   errors?: number[]
-  /** The kind of work that it is, where that is bounded: an answer under way has a place of it. Needs a key. */
+  /** The kind of work, if it is bounded: a response in progress takes a place of that kind. Needs a key. */
   bound?: BoundKind
-  /** Said of a route without a key that only begins a sign-in: nobody has done anything yet, and a flood fills no disk. */
+  /**
+   * For a route without a key that only begins a sign-in: nobody has done anything yet, and a flood must not fill the
+   * disk.
+   */
   audited?: false
-  /** The handler writes the entry of the audit, `entry`, in the statement of its change. */
+  /** The handler writes the audit entry, `entry`, in the statement of its change. */
   entryWithChange?: boolean
   /** The route starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
   handle(context: Context<unknown, unknown, unknown>): Promise<RouteResponse | undefined>
 }
 
-/** A {@link Route} whose handler's context has the types of its shapes. */
+/** A {@link Route} whose handler's context is typed by its shapes. */
 export type Declared<P, Q, B, More = unknown> = Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
   params?: P
   query?: Q
   body?: B
-  /** Resolves to the answer, or to undefined when it wrote the response itself. */
+  /** Resolves to the response, or to undefined if it wrote the response itself. */
   handle(context: Context<Output<P>, Output<Q>, Output<B>> & More): Promise<RouteResponse | undefined>
 }
 
-/** Declares a route; its handler's context has the types of its shapes. */
+/** Declares a route; its handler's context is typed by its shapes. */
 export function route<
   P extends Schema | undefined = undefined,
   Q extends Schema | undefined = undefined,
@@ -136,19 +145,19 @@ export function route<
   return declared as unknown as Route
 }
 
-/** Decides who may call. It is handed in, so that routing knows neither accounts nor agents. */
+/** Decides who may call. It is passed in, so that routing does not depend on accounts or agents. */
 export interface Guard {
   /** The caller of an Authorization header. @throws ApiError 401 */
   authenticate(header: string | undefined): Promise<Principal>
   /** The caller of a session's cookie. @throws ApiError 401 */
   authenticateSession(cookie: string): Promise<Principal>
   /**
-   * The agent of a path, for a caller who may reach it.
-   * @param callers the tokens of agents that the route takes.
+   * The agent of a path, for a caller with access to it.
+   * @param callers the agents' tokens that the route accepts.
    * @throws ApiError 401, 403 or 404
    */
   authorize(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<unknown>
-  /** Lets a caller reach what is not one agent's. @throws ApiError 403 */
+  /** Admits a caller to a route that is not about a single agent. @throws ApiError 403 */
   admitToWorkspace(principal: Principal, callers: readonly AgentCaller[]): void
 }
 
@@ -161,7 +170,10 @@ export interface RouteServices {
   audit: Audit
 }
 
-/** Mounts routes, one router for each first two segments of a path: none is searched among all the others. */
+/**
+ * Mounts routes, with one router for the first two segments of a path, so that a request is not matched against all
+ * routes.
+ */
 export function mountRoutes(app: Express, routes: Route[], services: RouteServices): void {
   const routers = new Map<string, Router>()
   const mounted = routes.flatMap((declared) =>
@@ -191,7 +203,7 @@ export function mountRoutes(app: Express, routes: Route[], services: RouteServic
     ]
     router[declared.method](rest, ...handlers)
   }
-  // After all routes, and a path before those with more parameters, which it would match.
+  // After all routes, and before paths with more parameters that would also match.
   const parameters = (path: string) => path.split(/[:*]/).length
   // A parameter of several segments (`*slug`) also matches what follows it.
   const rank = (path: string) => [parameters(path), -path.split('/').length] as const
@@ -203,9 +215,9 @@ export function mountRoutes(app: Express, routes: Route[], services: RouteServic
 }
 
 /**
- * The caller of a request, counted against the plan.
- * @param session the cookie of a session, where that may be the caller.
- * @throws ApiError 401 without a good key, 403 without the scope, 429 above the limit of the plan or the address.
+ * Authenticates a request and counts it against the plan.
+ * @param session the session cookie, if the route accepts sessions.
+ * @throws ApiError 401 without a valid key, 403 without the scope, 429 above the limit of the plan or the address.
  */
 export async function authenticateRequest(
   { guard, rateLimiter, addresses, audit }: RouteServices,
@@ -246,21 +258,21 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     if (!bound) return handle(req, res)
     const work = async () => {
       await handle(req, res)
-      // A client may take its time to read.
+      // A client may read slowly.
       if (!res.closed) await once(res, 'close')
     }
     const transfer = transferOf(req, res, (error) => res.locals.gone.abort(error))
     return services.bounds.run(bound, res.locals.principal, work, transfer)
   }
   const handle = async (req: Request, res: Response) => {
-    // Its body came too late, or had to make room: the answer was an error.
+    // The body arrived too late, or had to make room: an error response was sent.
     if (res.headersSent) return
     const { principal } = res.locals
     const { signal } = res.locals.gone as AbortController
-    // The body may have taken long, and the news of its key may have come just now.
+    // The body may have taken long, and a change of the key may have been reported just now.
     if (principal) await services.calls.settled(res.locals.since)
     throwIfEnded(signal)
-    // Answers have tokens, and what a key may see; a handler whose answer may be kept says so.
+    // Responses contain tokens and confidential data; handlers of cacheable responses override this.
     res.set('Cache-Control', 'no-store')
     const context = {
       principal,
@@ -275,13 +287,13 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
       res,
       signal,
     }
-    // Where bytes come without a key, the handler knows the caller first.
+    // If bytes are uploaded without a key, the handler identifies the caller first.
     if (!declared.entryWithChange && (principal || !declared.stream)) await beginEntry(res)
     const result = await declared.handle(context).catch((error) => {
       throwIfEnded(signal)
       throw error
     })
-    // A change that was made is answered; a read is not, once the key has been revoked.
+    // A completed change gets its response; a read does not once the key has been revoked.
     if (declared.method === 'get') throwIfEnded(signal)
     if (!result || res.headersSent) return
     res.locals.answer = result.body
@@ -295,7 +307,7 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
   return [...recorded, authorize, ...readJson(declared, services.bounds), answer]
 }
 
-/** Leaves the caller, and the agent of the path, in `res.locals`. @throws ApiError */
+/** Stores the caller and the agent of the path in `res.locals`. @throws ApiError */
 async function admitCaller(declared: Route, services: RouteServices, req: Request, res: Response) {
   const { scope, path, callers = [] } = declared
   if (scope === null) return services.addresses.countRequest(req)
@@ -339,14 +351,14 @@ export function requireScope(principal: Principal, scopes: Scope[]): void {
   if (principal.role === 'viewer' && granted.every(isWrite)) throw forbidden(messages.permissionDenied)
 }
 
-/** @throws ApiError 400 naming the first parameter at fault. */
+/** @throws ApiError 400 naming the first invalid parameter. */
 function parseQuery(schema: Schema, input: unknown): unknown {
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
   throw badRequest(describeQueryIssue(parsed.error, input))
 }
 
-/** @throws ApiError 400 naming the first field at fault, in `Error-Detail` where there is a fixed message. */
+/** @throws ApiError 400 naming the first invalid field, in `Error-Detail` if there is a fixed message. */
 function parse(schema: Schema, input: unknown, message?: string): unknown {
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data

@@ -1,4 +1,4 @@
-/** The Express application: what every request passes, in order. */
+/** The Express application: the steps that every request passes, in order. */
 import { randomUUID } from 'node:crypto'
 import express, { type Express, type RequestHandler } from 'express'
 import helmet from 'helmet'
@@ -16,11 +16,11 @@ const HSTS_SECONDS = 15_724_800
 export interface ServerOptions {
   routes: Route[]
   services: RouteServices
-  /** Takes the requests for hosts that are not the API's, before anything of the API. */
+  /** Handles requests for hosts other than the API's, before anything of the API. */
   vhosts: RequestHandler
-  /** Takes what no route takes, where there is one. */
+  /** Handles requests without a matching route, if set. */
   pages?: RequestHandler | undefined
-  /** URL of the hosts of gateways, with a placeholder for the name. */
+  /** URL of gateways' hosts, with a placeholder for the name. */
   gatewayUrl: string
   log: Logger
 }
@@ -45,13 +45,13 @@ export function createServer({ routes, services, vhosts, pages, gatewayUrl, log 
   return app
 }
 
-/** Refuses upgrades: the API has no WebSockets, and a client that asked for one could not read any other answer. */
+/** Rejects upgrades: the API has no WebSockets, and a client that requested one could not read any other response. */
 const refuseUpgrades: RequestHandler = (req, _res, next) => {
   if (isUpgrade(req)) throw badRequest('upgrade: there is no WebSocket here')
   next()
 }
 
-/** Logs a line for each request; its id is in the answer (`X-Request-Id`, 32 hexadecimal digits). */
+/** Logs a line for each request; its id is in the response (`X-Request-Id`, 32 hexadecimal digits). */
 function requestLog(logger: Logger) {
   return pinoHttp({
     logger,
@@ -62,7 +62,7 @@ function requestLog(logger: Logger) {
     },
     customLogLevel: (_req, res, error) =>
       error || res.statusCode >= 500 ? 'warn' : res.statusCode >= 400 ? 'info' : 'debug',
-    // Serializers get what was logged itself, not what pino's own make of it.
+    // Serializers get the logged value itself, not pino's wrapped version.
     wrapSerializers: false,
     serializers: {
       err: describeError,
@@ -75,9 +75,9 @@ function requestLog(logger: Logger) {
 const LINGER_MS = 10_000
 
 /**
- * After an answer that came before the end of the request's body, the rest is read and thrown away: a
- * connection that is closed on a client that still sends is reset, and the client may never see its
- * answer. An answer that goes on for too long is cut off.
+ * After a response that was sent before the end of the request's body, the rest is read and discarded. If the
+ * connection were closed while the client still sends, it would be reset, and the client might never see the response.
+ * A request that continues for too long is cut off.
  */
 export const discardUnread: RequestHandler = (req, res, next) => {
   res.once('finish', () => {
@@ -96,7 +96,7 @@ const requestSeconds = new Histogram({
   buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30, 300],
 })
 
-/** Times every request by method and status, never by path: ids would make a series each. */
+/** Times every request by method and status, never by path: ids would create a series each. */
 const timeRequest: RequestHandler = (req, res, next) => {
   const start = performance.now()
   res.once('finish', () => {
@@ -106,9 +106,9 @@ const timeRequest: RequestHandler = (req, res, next) => {
 }
 
 /**
- * Parses a query string: `a=1&b[c]=2` is `{a: '1', b: {c: '2'}}`, and a name that comes twice is a list.
- * Brackets nest one level only (OpenAPI's `deepObject`), and what stands in them is always a key: `b[0]=x`
- * is no list, since metadata may have numbers for keys.
+ * Parses a query string: `a=1&b[c]=2` is `{a: '1', b: {c: '2'}}`, and a name that occurs twice is a list. Brackets nest
+ * only one level (OpenAPI's `deepObject`), and their content is always a key: `b[0]=x` is not a list, because metadata
+ * may have numeric keys.
  */
 function parseQuery(text: string): Record<string, unknown> {
   const query = emptyRecord()
@@ -126,14 +126,14 @@ function parseQuery(text: string): Record<string, unknown> {
 
 type Values = Record<string, unknown>
 
-/** Without a prototype: names come from the client. */
+/** Without a prototype, because names come from the client. */
 const emptyRecord = (): Values => Object.create(null)
 
 const isRecord = (value: unknown): value is Values => typeof value === 'object' && !Array.isArray(value)
 
 function append(values: Values, name: string, value: string): void {
   const known = values[name]
-  // In place: a list that is copied for each value takes seconds, for all callers, where a URL is full of them.
+  // In place: copying the list for each value would take seconds, for all callers, if a URL is full of them.
   if (Array.isArray(known)) known.push(value)
   else values[name] = known === undefined ? value : [known, value]
 }

@@ -1,26 +1,26 @@
-/** The cookies of a session of the dashboard and of a sign-in, and what a request must show: that the dashboard sent it. */
+/** The cookies of dashboard sessions and sign-ins, and the proof that a request came from the dashboard. */
 import type { Request, Response } from 'express'
 import { forbidden, messages } from '../errors.ts'
 
-/** A request that changes something has it: a page of another origin cannot add it without asking the API first. */
+/** Required on requests that change something: a page of another origin cannot add it without a preflight. */
 const HEADER = 'berth-session'
-/** The workspace that the page shows: another tab may have had the session go on in another one. */
+/** The workspace that the page shows: another tab may have moved the session to another workspace. */
 const WORKSPACE = 'berth-workspace'
 const READS = ['GET', 'HEAD', 'OPTIONS']
 
 type CookieName = 'session' | 'oidc'
 
 /**
- * Browsers take a `Secure` cookie from this machine over http as well; the prefix keeps pages of hosts below this one, such
- * as those of agents, from setting it.
+ * Browsers also accept a `Secure` cookie from this machine over http. The prefix keeps pages on hosts below this one,
+ * such as agents' pages, from setting it.
  */
 const isTrustworthy = ({ secure, hostname }: Request) =>
   secure || /^(127(\.\d+){3}|\[::1\]|(.+\.)?localhost)$/.test(hostname)
 const fullName = (req: Request, name: CookieName) => `${isTrustworthy(req) ? '__Host-' : ''}berth-${name}`
 
 /**
- * The session of a request that has no key.
- * @throws ApiError 403 where another origin sent it.
+ * The session of a request without a key.
+ * @throws ApiError 403 if another origin sent it.
  */
 export function sessionOf(req: Request): string | undefined {
   if (req.headers.authorization !== undefined) return undefined
@@ -32,14 +32,14 @@ export function sessionOf(req: Request): string | undefined {
   return cookie
 }
 
-/** @throws ApiError 403 where the session has gone on in another workspace than the one for which the page asks. */
+/** @throws ApiError 403 if the session has moved to another workspace than the page's. */
 export function requireWorkspace(req: Request, workspaceId: string): void {
   const shown = req.headers[WORKSPACE]
   if (shown !== undefined && shown !== workspaceId)
     throw forbidden('You have gone to another workspace: load the page again', 'other_workspace')
 }
 
-/** @throws ApiError 403 for what a page of another origin sent. Programs say nothing of an origin. */
+/** @throws ApiError 403 if a page of another origin sent the request. Programs send no origin. */
 export function requireSameOrigin(req: Request): void {
   const { origin, 'sec-fetch-site': site } = req.headers
   const isOther = origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === req.host)
@@ -47,13 +47,13 @@ export function requireSameOrigin(req: Request): void {
     throw forbidden(messages.otherOrigin, 'other_origin')
 }
 
-/** Has the browser keep a session until it ends; an empty one is forgotten. */
+/** Stores a session in the browser until it ends; an empty value deletes it. */
 export function setSessionCookie(req: Request, res: Response, value: string, expires: Date): void {
   setCookie(req, res, { name: 'session', value, expires, sameSite: 'strict' })
 }
 
 /**
- * Keeps a sign-in in the browser while its user is at the OpenID provider. `Lax`, since the browser comes back from
+ * Stores a sign-in in the browser while its user is at the OpenID provider. `Lax`, because the browser comes back from
  * another site.
  */
 export function setOidcCookie(req: Request, res: Response, value: string, expires: Date): void {

@@ -14,14 +14,14 @@ import {
 const ID = '01919457-c2c6-770e-9391-8c72c4f41f64'
 
 describe('page tokens', () => {
-  it('page tokens are there while there is another page, and lead to where the last one ended', () => {
+  it('page tokens exist while there is another page, and continue after the last item', () => {
     const items = [{ id: 'a' }, { id: ID }, { id: 'c' }]
     assert.equal(nextPageToken(items, 3), '')
     assert.equal(readPageToken(nextPageToken(items, 2)), ID)
     assert.equal(readPageToken(''), undefined)
   })
 
-  it('page tokens that are made up are refused', () => {
+  it('made-up page tokens are rejected', () => {
     for (const token of ['x', 'null', Buffer.from("' OR 1=1").toString('base64'), ID]) {
       assert.throws(() => readPageToken(token), /pageToken/)
     }
@@ -29,12 +29,12 @@ describe('page tokens', () => {
 })
 
 describe('shapes', () => {
-  it('shapes take no text that PostgreSQL cannot hold', () => {
+  it('shapes reject text that PostgreSQL cannot store', () => {
     assert.ok(text(5).safeParse('häß😀').success)
     for (const bad of ['a\0b', '\ud800', 'toolong']) assert.ok(!text(5).safeParse(bad).success)
   })
 
-  it('shapes take no name that shows nothing [report: display names]', () => {
+  it('shapes reject names without visible characters [report: display names]', () => {
     assert.equal(visibleText(5).parse(' a '), 'a')
     assert.equal(optionalName(5).parse(''), '')
     for (const bad of ['\u200b', '\u200b\ufeff', ' \u2060', '\u3164', '\u2800\u2800'])
@@ -45,7 +45,7 @@ describe('shapes', () => {
     assert.ok(!visibleText(5).safeParse('').success)
   })
 
-  it('shapes read limits and orders as clients spell them', () => {
+  it('shapes accept clients’ spellings of limits and orders', () => {
     assert.equal(limit(10, 50).parse(undefined), 10)
     assert.equal(limit(10, 50).parse('50'), 50)
     for (const bad of ['0', '51', '-1', '1.5', 'x', '']) assert.ok(!limit(10, 50).safeParse(bad).success, bad)
@@ -55,7 +55,7 @@ describe('shapes', () => {
     )
   })
 
-  it('shapes turn a malformed id into one that nothing has', () => {
+  it('shapes replace a malformed id with an unused one', () => {
     assert.equal(pathId.parse(ID.toUpperCase()), ID)
     assert.match(pathId.parse('../etc/passwd'), /^0{8}-/)
   })

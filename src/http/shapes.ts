@@ -5,7 +5,7 @@ import { isUuid } from '../lib/read.ts'
 import { isVisible } from '../lib/visible.ts'
 import '../lib/zod-words.ts'
 
-/** Text that PostgreSQL can hold: no NUL, no half of a surrogate pair. */
+/** Text that PostgreSQL can store: no NUL, no half of a surrogate pair. */
 export const text = (max: number) =>
   z
     .string()
@@ -17,36 +17,39 @@ export const text = (max: number) =>
 
 const HAS_VISIBLE = 'must have a visible character'
 
-/** A text that people read, without blanks around it. */
+/** A text for people to read, without surrounding whitespace. */
 export const visibleText = (max: number) =>
   text(max).trim().min(1, 'must not be empty').refine(isVisible, HAS_VISIBLE)
 
-/** A name of content, which may be empty: then there is none. */
+/** A name of content; empty means that it has no name. */
 export const optionalName = (max: number) =>
   text(max).refine((name) => name === '' || isVisible(name), HAS_VISIBLE)
 
-/** A CID as clients spell it: any version, any multibase. The document says so; `files/cid.ts` parses it. */
+/** A CID in any version and multibase. The OpenAPI document declares the format; `files/cid.ts` parses it. */
 export const cid = z.string().meta({ format: 'cid' })
 
-/** For the document: an object must have one of these fields. */
+/** For the OpenAPI document: an object must have one of these fields. */
 export const oneOrMore = (...names: readonly string[]) => ({
   anyOf: names.map((name) => ({ type: 'object' as const, required: [name] })),
 })
 
-/** An id in a path. A UUID that does not parse matches no row: it becomes one that nothing has, and ends as a 404. */
+/** An id in a path. An invalid UUID matches no row: it is replaced with an unused id, and results in a 404. */
 export const pathId = z
   .string()
   .transform((id) => (isUuid(id) ? id.toLowerCase() : NO_ID))
   .meta({ format: 'uuid' })
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
-/** A parameter as one text. Express gives aliases with `*name`, whose path has slashes in it, an array of segments. */
+/**
+ * A parameter as one text. For aliases with `*name`, whose path contains slashes, Express provides an array of
+ * segments.
+ */
 export const joinSegments = (value: unknown) => (Array.isArray(value) ? value.join('/') : value)
 
-/** A moment, in RFC 3339. */
+/** A time in RFC 3339. */
 export const time = z.iso.datetime({ offset: true, error: 'must be a time as in RFC 3339' })
 
-/** `?limit=`: how many items a page has. */
+/** `?limit=`: the number of items per page. */
 export const limit = (fallback: number, max: number) =>
   z
     .string()
@@ -55,7 +58,7 @@ export const limit = (fallback: number, max: number) =>
     .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`))
     .default(fallback)
 
-/** Sort order by age; `DSC` is how the npm SDK spells descending. */
+/** Sort order by age; the npm SDK spells descending as `DSC`. */
 export const order = z
   .string()
   .toUpperCase()
@@ -71,13 +74,13 @@ export function nextPageToken(items: { id: string }[], pageSize: number): string
   return last ? Buffer.from(last.id).toString('base64') : ''
 }
 
-/** Where the next page of a list is told by a header: the words for its description, and the header. */
+/** For lists that return the next page's token in a header: the text for the description, and the header. */
 export const PAGED_BY_HEADER =
-  'Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'
+  'If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'
 export const nextPageHeaders = (token: string): { headers?: Record<string, string> } =>
   token ? { headers: { 'Next-Page-Token': token } } : {}
 
-/** The id inside a page token. @throws ApiError 400 for a token that we cannot have made. */
+/** The id inside a page token. @throws ApiError 400 for a token that Berth cannot have issued. */
 export function readPageToken(token: string | undefined): string | undefined {
   if (!token) return undefined
   const id = Buffer.from(token, 'base64').toString('latin1')
@@ -95,7 +98,9 @@ export const paging = (fallback: number, max: number) => ({
 export const pageOf = (name: string, item: z.ZodType) =>
   z.object({ data: z.object({ [name]: z.array(item), next_page_token: z.string() }) })
 
-/** A page of a list, as {@link pageOf} has it. @param found one item more than `limit` where another page follows. */
+/**
+ * A page of a list, in the format of {@link pageOf}. @param found one item more than `limit` if another page follows.
+ */
 export const toPage = <T extends { id: string }>(
   name: string,
   found: T[],
@@ -103,27 +108,29 @@ export const toPage = <T extends { id: string }>(
   view: (item: T) => unknown = (item) => item,
 ) => ({ data: { [name]: found.slice(0, limit).map(view), next_page_token: nextPageToken(found, limit) } })
 
-/** `{network}` of a path. */
+/** `{network}` in a path. */
 export const network = z.enum(['public', 'private'], 'must be public or private')
 
 export const nothing = z.object({ data: z.null() })
 
-/** The fault of an input in words: the first field at fault, and why. */
+/** Describes an invalid input: the first invalid field, and why. */
 export function describeIssue({ issues: [issue] }: z.ZodError): string {
-  // The issue of a key stands inside. The key itself may be anything, and is not repeated.
+  // The issue of an invalid key is nested. The key itself may be anything, and is not repeated.
   const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
   const path = fieldPath(issue?.path.slice(0, key ? -1 : undefined) ?? [])
   return `${path || 'body'}: ${(key ?? issue)?.message}`
 }
 
-/** The fault of a query: a parameter that comes twice is a list to the server's parser, and no list to its client. */
+/**
+ * Describes an invalid query. A parameter that is given twice is a list to the server's parser, but not to its client.
+ */
 export function describeQueryIssue(error: z.ZodError, query: unknown): string {
   const path = error.issues[0]?.path ?? []
   const value = path.reduce((inner, key) => (inner as Record<PropertyKey, unknown> | undefined)?.[key], query)
   return Array.isArray(value) ? `${fieldPath(path)}: given twice` : describeIssue(error)
 }
 
-/** Path of a field as clients write it: `mappings[0].port`. */
+/** Path of a field in clients' notation: `mappings[0].port`. */
 const fieldPath = (path: PropertyKey[]): string =>
   path
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))

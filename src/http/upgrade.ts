@@ -1,11 +1,12 @@
 /**
  * WebSocket upgrades pass through the application like every other request, so that hosts, keys, limits, the log and
- * errors are the same for both. A handler that wants the connection takes it; every other answer refuses the upgrade.
+ * errors work the same for both. A handler that wants the connection takes it; every other response rejects the
+ * upgrade.
  */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** A connection, and what the client sent on it after its request. */
+/** A connection, and the bytes that the client sent after its request. */
 export interface Upgrade {
   socket: Socket
   head: Buffer
@@ -13,23 +14,23 @@ export interface Upgrade {
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>()
 
-/** Hands upgrades to `app`, with a response that goes out on the connection as long as nobody takes that. */
+/** Passes upgrades to `app`, with a response that is sent on the connection unless a handler takes the connection. */
 export function serveUpgrades(server: Server, app: RequestListener): void {
   server.on('upgrade', (req, duplex, head) => {
     const socket = duplex as Socket
-    // Node handles errors of a connection only until an upgrade. A close event follows each.
+    // Node only handles errors of a connection until an upgrade. A close event follows each error.
     socket.on('error', () => {})
     const res = new ServerResponse(req)
     res.shouldKeepAlive = false
     try {
       res.assignSocket(socket)
     } catch {
-      // Sent behind a request that is not answered yet: an answer now would come out of order.
+      // Sent while an earlier request has no response yet: a response now would be out of order.
       socket.destroy()
       return
     }
     res.once('finish', () => {
-      // Unread bytes would make the connection end in a reset, before the client has seen the answer.
+      // Unread bytes would make the connection end in a reset, before the client has seen the response.
       socket.resume()
       socket.destroySoon()
     })
@@ -45,16 +46,16 @@ export const isUpgrade = (req: IncomingMessage): boolean => upgrades.has(req)
 /** Takes the connection of an upgrade; the response can no longer be used. @throws Error for any other request. */
 export function takeUpgrade(req: IncomingMessage, res: ServerResponse): Upgrade {
   const upgrade = upgrades.get(req)
-  if (!upgrade) throw new Error('no upgrade was asked for, or it was taken already')
+  if (!upgrade) throw new Error('no upgrade was requested, or it was already taken')
   upgrades.delete(req)
   res.detachSocket(upgrade.socket)
   return upgrade
 }
 
 /**
- * Makes a request whose target is a whole URL, as a proxy gets it, one with a path and a `Host`: the URL's
- * host counts then, whatever `Host` says (RFC 9112, 3.2.2). It must be done before Express sees the request:
- * its router takes paths apart by the length of the origin that the target began with.
+ * Converts a request whose target is a whole URL, as proxies receive it, to one with a path and a `Host`. The URL's
+ * host then counts, regardless of `Host` (RFC 9112, 3.2.2). This must happen before Express sees the request, because
+ * its router splits paths by the length of the target's original origin.
  */
 export function toOriginForm(req: IncomingMessage): void {
   const [, host, path] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(req.url ?? '') ?? []

@@ -23,7 +23,7 @@ test('a name is counted in a window that begins with its first count', (t) => {
   assert.equal(counts.size, 0)
 })
 
-test('no more names than allowed are kept: the oldest goes', () => {
+test('the oldest name is dropped when there are too many', () => {
   const counts = new WindowCounts(60_000, 3)
   for (const name of ['a', 'b', 'a', 'c', 'd']) counts.add(name)
   assert.equal(counts.size, 3)

@@ -1,21 +1,21 @@
-/** Names that are counted at a time: some 20 MB. */
+/** Maximum number of names counted at a time: about 20 MB. */
 const MOST_NAMES = 100_000
 
 export interface WindowCount {
   count: number
-  /** Milliseconds until the window starts again. */
+  /** Milliseconds until the window ends. */
   msLeft: number
 }
 
 /**
- * Counts by name, in memory, in windows of one length; a window begins with the first count of its name. Where there
- * are too many names, the one whose window began first is forgotten. The names may be a stranger's choice, so no
- * library: those for rate limits keep any number of names, with a timer for each.
+ * Counts by name, in memory, in windows of fixed length; a window begins with the first count of its name. If there are
+ * too many names, the one whose window began first is dropped. Strangers may choose the names, so no library is used:
+ * rate limit libraries keep any number of names, with a timer for each.
  */
 export class WindowCounts {
   readonly #windowMs: number
   readonly #mostNames: number
-  /** In the order in which their windows began, and so end. */
+  /** In the order in which their windows begin, and therefore end. */
   readonly #counts = new Map<string, { count: number; until: number }>()
 
   constructor(windowMs: number, mostNames = MOST_NAMES) {
@@ -40,7 +40,7 @@ export class WindowCounts {
     return { count: entry.count, msLeft: entry.until - now }
   }
 
-  /** The count as it is; 0 for a name that was not counted in this window. */
+  /** The current count; 0 for a name that was not counted in this window. */
   read(name: string): WindowCount {
     const now = this.#now()
     this.#forgetEnded(now)
@@ -48,7 +48,7 @@ export class WindowCounts {
     return entry ? { count: entry.count, msLeft: entry.until - now } : { count: 0, msLeft: this.#windowMs }
   }
 
-  /** In whole milliseconds: of fractions, a window's end less its beginning may be a little more than its length. */
+  /** In whole milliseconds: with fractions, the end of a window minus its beginning may slightly exceed its length. */
   #now(): number {
     return Math.floor(performance.now())
   }

@@ -35,7 +35,7 @@ describe('the places of a kind', () => {
   const from = (address: string) => ({ address })
   const limits = { uploads: { caller: 6, workspace: 6, process: 8 } }
 
-  it('the last quarter of them is for callers with few', () => {
+  it('the last quarter of places is reserved for callers with few', () => {
     const bounds = new Bounds(limits)
     for (let i = 0; i < 6; i++) bounds.take('uploads', from('192.0.2.1'))
     const one = bounds.take('uploads', from('192.0.2.2'))
@@ -64,7 +64,7 @@ describe('the places of a kind', () => {
     assert.deepEqual([slow.ended[0]?.status, slow.ended.length], [429, 1])
     assert.equal(bounds.underWay('uploads'), 8)
   })
-  it('a transfer is ended whose client sends or reads next to nothing for a minute', (context) => {
+  it('a transfer ends if its client sends or reads almost nothing for a minute', (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     let now = 0
     context.mock.method(performance, 'now', () => now)
@@ -83,7 +83,7 @@ describe('the places of a kind', () => {
 })
 
 describe('bounds', () => {
-  it('bounds hold for a caller, for a workspace and for all', () => {
+  it('bounds apply per caller, per workspace and in total', () => {
     const bounds = new Bounds({ eventStreams: { caller: 1, workspace: 2, process: 3 } })
     const take = (keyId: string, workspaceId: string) => bounds.take('eventStreams', { keyId, workspaceId })
     const release = take('a', 'ours')
@@ -97,12 +97,12 @@ describe('bounds', () => {
     assert.equal(bounds.underWay('eventStreams'), 2)
     take('e', 'others')
   })
-  it('bounds of one kind are not those of another', () => {
+  it('bounds of one kind do not affect another', () => {
     const bounds = new Bounds({ eventStreams: { process: 1 }, waits: { process: 1 } })
     bounds.take('eventStreams', ours)
     bounds.take('waits', ours)
   })
-  it('bounds count an address where there is no key', () => {
+  it('bounds count by address if there is no key', () => {
     const bounds = new Bounds({ downloads: { caller: 1 } })
     const take = (address?: string) => bounds.take('downloads', { address, workspaceId: 'ours' })
     take('192.0.2.1')
@@ -110,14 +110,14 @@ describe('bounds', () => {
     take('192.0.2.2')
     for (let i = 0; i < 3; i++) take(undefined)
   })
-  it('bounds count a CID, whoever asks for it', () => {
+  it('bounds count a CID across all callers', () => {
     const bounds = new Bounds({ dagDownloads: { caller: 1 } })
     bounds.take('dagDownloads', { cid: 'a', address: '192.0.2.1' })
     const again = () => bounds.take('dagDownloads', { cid: 'a', address: '192.0.2.2' })
     assert.throws(again, /: 1 of this CID$/)
     bounds.take('dagDownloads', { cid: 'b', address: '192.0.2.1' })
   })
-  it('bounds have a place again after work that failed', async () => {
+  it('bounds release the place of failed work', async () => {
     const bounds = new Bounds({ waits: { process: 1 } })
     const fail = () => bounds.run('waits', ours, async () => assert.fail('it fails'))
     await assert.rejects(fail(), /it fails/)

@@ -1,29 +1,29 @@
 /**
- * How much work may be under way at a time in one process: of each kind, for one caller, one workspace and all.
- * More work is refused, and does not queue. The last quarter of the places of a kind is for holders that have few, and a
- * newcomer takes the place of the slowest transfer of the largest holder if all are taken. `docs/settings.md` has the table
- * (`npm run docs:settings`).
+ * How much work may be in progress at a time in one process: per kind, for one caller, one workspace and in total.
+ * Additional work is rejected, not queued. The last quarter of a kind's places is reserved for holders that have few.
+ * If all places are taken, a newcomer replaces the slowest transfer of the largest holder. `docs/settings.md` has the
+ * table (`npm run docs:settings`).
  */
 import { ApiError } from '../errors.ts'
 import { type Transfer, TransferWatch } from './transfers.ts'
 
 export interface Bound {
-  /** The kind of work, as messages and the documentation call it. */
+  /** The kind of work, as named in messages and the documentation. */
   name: string
   /**
-   * Most of one caller: of an API key or an agent's own token, or of a client's address where no key is asked for;
-   * of one CID or agent, for work on that. Null where they are not counted.
+   * Limit for one caller: an API key or an agent's own token, or a client's address on routes without a key. For work
+   * on a CID or an agent, the limit for one of those. Null if callers are not counted.
    */
   caller: number | null
   /**
-   * Most of one workspace, fewer than there may be in all: one that fills its own leaves room for the others. Null for
-   * what is done before a workspace is known.
+   * Limit for one workspace, lower than the total, so that a workspace at its limit leaves room for others. Null for
+   * work before the workspace is known.
    */
   workspace: number | null
   process: number
-  /** The reason for the numbers, for the documentation. */
+  /** The reason for the limits, for the documentation. */
   reason: string
-  /** True for bytes that pass as fast as a client sends or reads them: one that is too slow is ended. */
+  /** True for bytes that pass as fast as a client sends or reads them: a transfer that is too slow is ended. */
   isTransfer?: true
 }
 
@@ -35,14 +35,14 @@ export const BOUNDS = {
     caller: 32,
     workspace: 128,
     process: 512,
-    reason: `A dashboard has a few in each tab. Each of an operation reads it once a second; those of events share their reads, and each holds a thousand events at most.`,
+    reason: `A dashboard has a few in each tab. A stream of an operation reads it once a second; streams of events share their reads, and each holds a thousand events at most.`,
   },
   waits: {
     name: 'waits for operations',
     caller: 128,
     workspace: 256,
     process: 1024,
-    reason: `A script that starts a hundred operations waits for all of them. ${COST} A request that has started an operation is not refused: it does not wait.`,
+    reason: `A script that starts a hundred operations waits for all of them. ${COST} A request that has started an operation is not rejected: it returns without waiting.`,
   },
   connections: {
     name: 'connections',
@@ -50,7 +50,7 @@ export const BOUNDS = {
     workspace: null,
     process: 8192,
     reason:
-      'Each is a file descriptor. Connections of proxies in BERTH_TRUST_PROXY are not counted: they bring all clients.',
+      'Each is a file descriptor. Connections from proxies in BERTH_TRUST_PROXY are not counted, because they carry all clients.',
   },
   anonymousBodies: {
     name: 'JSON bodies without a key that are on their way',
@@ -67,7 +67,7 @@ export const BOUNDS = {
     process: 256,
     isTransfer: true,
     reason:
-      'Each holds up to 1 MiB until all of it has come, for a minute at most; a kilobyte of gzip is enough for that.',
+      'Each holds up to 1 MiB until it has arrived completely, for a minute at most; a kilobyte of gzip is enough for that.',
   },
   uploads: {
     name: 'uploads',
@@ -75,7 +75,7 @@ export const BOUNDS = {
     workspace: 128,
     process: 256,
     isTransfer: true,
-    reason: 'Clients send some 20 side by side. Each holds pieces of its file in memory.',
+    reason: 'Clients send about 20 in parallel. Each holds pieces of its file in memory.',
   },
   resumableUploads: {
     name: 'requests of resumable uploads',
@@ -83,14 +83,14 @@ export const BOUNDS = {
     workspace: 128,
     process: 512,
     isTransfer: true,
-    reason: 'As uploads; their bytes go to the disk as they come.',
+    reason: 'As uploads; their bytes are written to disk as they arrive.',
   },
   carImports: {
     name: 'CAR imports',
     caller: null,
     workspace: 8,
     process: 16,
-    reason: 'Each may hold up to 35 MB, of links whose blocks are to come.',
+    reason: 'Each may hold up to 35 MB of links whose blocks have not arrived yet.',
   },
   downloads: {
     name: 'downloads',
@@ -99,7 +99,7 @@ export const BOUNDS = {
     process: 200,
     isTransfer: true,
     reason:
-      'A browser asks one host for up to 100 files at a time. Each holds up to 2 MiB, one block, for a client that is slow, maybe on purpose.',
+      'A browser requests up to 100 files at a time from one host. Each holds up to 2 MiB, one block, for a slow client, possibly a malicious one.',
   },
   dagDownloads: {
     name: 'downloads of more than one block',
@@ -107,7 +107,7 @@ export const BOUNDS = {
     workspace: null,
     process: 200,
     reason:
-      'Of one CID, whoever asks for it: a DAG that is costly to walk leaves half of all downloads to others. Each is a download as well.',
+      'The limit for one CID applies to all callers together: a DAG that is costly to walk leaves half of all downloads to others. Each also counts as a download.',
   },
   carDownloads: {
     name: 'downloads of CARs',
@@ -115,7 +115,7 @@ export const BOUNDS = {
     workspace: 16,
     process: 32,
     reason:
-      'Each holds up to 8 MiB for a client that is slow: blocks of up to 2 MiB that Kubo has sent. Each is a download of more than one block as well.',
+      'Each holds up to 8 MiB for a slow client: blocks of up to 2 MiB that Kubo has sent. Each also counts as a download of more than one block.',
   },
   agentSockets: {
     name: 'WebSockets to agents',
@@ -131,7 +131,7 @@ export const BOUNDS = {
     workspace: null,
     process: 512,
     reason:
-      'Each is two connections for ten seconds at most, holds up to 80 KiB, and is over in milliseconds where the client has a token. One address must not take all places of an agent.',
+      'Each is two connections for ten seconds at most, holds up to 80 KiB, and ends within milliseconds if the client has a token. One address must not take all places of an agent.',
   },
   agentGreetings: {
     name: 'WebSockets to one agent that have not sent a token',
@@ -139,14 +139,14 @@ export const BOUNDS = {
     workspace: null,
     process: 512,
     reason:
-      'The engine takes 32 at a time from all its clients together: half of them are left to those who send a token with their request.',
+      'The engine accepts 32 at a time from all of its clients together: half of them are left to clients that send a token with their request.',
   },
   agentRequests: {
     name: 'requests to agents',
     caller: 128,
     workspace: 512,
     process: 2048,
-    reason: 'Chat and webhooks by HTTP: an answer of the model may take minutes.',
+    reason: 'Chat and webhooks over HTTP: a response of the model may take minutes.',
   },
   visits: {
     name: "visits of agents' pages",
@@ -154,14 +154,14 @@ export const BOUNDS = {
     workspace: 1024,
     process: 4096,
     reason:
-      "Requests and WebSockets of visitors, apart from the owner's: they never lock the owner out. An office has one address.",
+      "Requests and WebSockets of visitors, separate from the owner's, so that they never lock the owner out. An office has one address.",
   },
   gitReads: {
     name: 'git clones and fetches',
     caller: 32,
     workspace: 64,
     process: 256,
-    reason: 'The jobs of one CI run clone side by side. Each is a process in an agent.',
+    reason: 'The jobs of one CI run clone in parallel. Each is a process in an agent.',
   },
   gitPushes: {
     name: 'git pushes',
@@ -190,7 +190,7 @@ export const BOUNDS = {
     caller: null,
     workspace: 3,
     process: 6,
-    reason: 'For templates. Each is a git that may fetch for minutes.',
+    reason: 'For templates. Each is a git process that may fetch for minutes.',
   },
   domainChecks: {
     name: 'checks of domains',
@@ -204,7 +204,8 @@ export const BOUNDS = {
     caller: 2,
     workspace: 4,
     process: 16,
-    reason: 'Each reads the database as fast as its client takes it, and holds a page or two in memory.',
+    reason:
+      'Each reads the database as fast as its client reads the response, and holds a page or two in memory.',
   },
   searches: {
     name: 'lists filtered by a part of a name, by key-value pairs, or in the audit',
@@ -212,14 +213,14 @@ export const BOUNDS = {
     workspace: 2,
     process: 5,
     reason:
-      'Each reads all rows of a workspace at worst, for 1.5 seconds at most, on a connection of the pool that all requests share.',
+      'Each reads at worst all rows of a workspace, for 1.5 seconds at most, on a connection from the pool that all requests share.',
   },
   hostLookups: {
     name: 'lookups of unknown hosts',
     caller: 8,
     workspace: null,
     process: 32,
-    reason: 'Anybody can make up any number of hosts; each is one query.',
+    reason: 'Anyone can make up any number of hosts; each is one query.',
   },
   nameLookups: {
     name: 'lookups of names for TLS',
@@ -232,7 +233,7 @@ export const BOUNDS = {
 
 export type BoundKind = keyof typeof BOUNDS
 
-/** For whom work is done, or on what. A caller has a key, or else an address where that tells callers apart. */
+/** The subject of the work. A caller is identified by a key, or else by an address if that distinguishes callers. */
 export interface Holder {
   cid?: string
   agentId?: string
@@ -243,12 +244,12 @@ export interface Holder {
 
 /** The time after which there may be room again. */
 const RETRY_AFTER_S = 5
-/** The share of a kind's places that is kept for holders with few. */
+/** The share of a kind's places that is reserved for holders with few. */
 const RESERVED = 1 / 4
-/** A holder of fewer than this share of a kind's places, or of one, has few. */
+/** A holder has few if it has less than this share of a kind's places, or no place. */
 const FEW = 1 / 64
 
-/** Whose places are counted together: all of a kind, those of a caller, or those of a workspace. */
+/** Places that are counted together: all of a kind, a caller's, or a workspace's. */
 interface Count {
   name: string
   most: number
@@ -257,11 +258,11 @@ interface Count {
 
 export class Bounds {
   readonly #table: Record<BoundKind, Bound>
-  /** Places that are taken, by kind and by whom; who has none is not in it. */
+  /** Taken places, by kind and holder; holders without places are absent. */
   readonly #taken = new Map<string, number>()
   readonly #transfers = new TransferWatch()
 
-  /** @param changes other numbers than those of {@link BOUNDS}. */
+  /** @param changes numbers that replace those of {@link BOUNDS}. */
   constructor(changes: { [kind in BoundKind]?: Partial<Bound> } = {}) {
     const entries = Object.entries(BOUNDS).map(([kind, bound]) => [
       kind,
@@ -271,9 +272,9 @@ export class Bounds {
   }
 
   /**
-   * Runs `work` in a place of its own.
+   * Runs `work` in its own place.
    * @param transfer its bytes, if it is a transfer.
-   * @throws ApiError 429 while there is no place, and what `work` throws.
+   * @throws ApiError 429 while there is no free place, and whatever `work` throws.
    */
   async run<T>(kind: BoundKind, holder: Holder, work: () => Promise<T>, transfer?: Transfer): Promise<T> {
     const release = this.take(kind, holder, transfer)
@@ -286,8 +287,8 @@ export class Bounds {
 
   /**
    * Takes a place.
-   * @returns gives it back; may be called again, and does nothing then.
-   * @throws ApiError 429 that names whose bound is reached.
+   * @returns a function that releases it; further calls do nothing.
+   * @throws ApiError 429 naming the limit that is reached.
    */
   take(kind: BoundKind, holder: Holder, transfer?: Transfer): () => void {
     const own = this.#countsOf(kind, holder)
@@ -325,7 +326,7 @@ export class Bounds {
     return this.#taken.get(name) ?? 0
   }
 
-  /** Ends the slowest transfer of the holder with the most places, if that has more than the one who asks. */
+  /** Ends the slowest transfer of the holder with the most places, if it has more than the caller. */
   #makeRoom(kind: BoundKind, own: Count[], held: number): boolean {
     const asking = new Set(own.map(({ name }) => name))
     let most = held + 1
@@ -348,7 +349,7 @@ export class Bounds {
     }
   }
 
-  /** How much of a kind is under way. */
+  /** How much work of a kind is in progress. */
   underWay(kind: BoundKind): number {
     return this.#taken.get(kind) ?? 0
   }

@@ -1,6 +1,8 @@
 import type { Logger } from '../log.ts'
 
-/** Ends what a process has opened, in reverse order. What fails to close does not keep the rest open. */
+/**
+ * Closes everything that a process has opened, in reverse order. A failure to close one does not keep the others open.
+ */
 export class Closers {
   readonly #closers: { name: string; close: () => unknown }[] = []
   readonly #log: Logger

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs'
 
 /**
- * The places at which the torture tests kill a process: those of a pin, an upload and an agent, then of all else, each in
- * the order in which it passes them.
+ * The places at which the torture tests kill a process: first those of a pin, an upload and an agent, then all others,
+ * each group in the order in which they are passed.
  */
 export type CrashPoint =
   | 'before-commit'
@@ -22,50 +22,53 @@ export type CrashPoint =
   | 'agent-after-gateway'
   | 'agent-before-final-write'
   | 'agent-after-remove'
-  /** In a sync, also that in a reset: agentd has committed; the tree is stored and pinned; all is ready to be written. */
+  /**
+   * In a sync, including a reset's: agentd has committed; the tree is stored and pinned; everything is ready to be
+   * written.
+   */
   | 'snapshot-after-commit'
   | 'snapshot-after-build'
   | 'snapshot-before-final-write'
-  /** The workspace is the snapshot's. */
+  /** The workspace has the snapshot's content. */
   | 'reset-after-reset'
-  /** In a restore of a home: the commit is in the repository, the working tree empty. */
+  /** In a restore of a home: the commit is in the repository, and the working tree is empty. */
   | 'restore-after-import'
-  /** In a push: it is applied, and its scripts were started. */
+  /** In a push: it is applied, and its scripts have started. */
   | 'push-after-scripts'
-  /** In a backup: the blocks are there; all but the manifest is there. */
+  /** In a backup: the blocks exist; everything except the manifest exists. */
   | 'backup-after-blocks'
   | 'backup-before-manifest'
-  /** In a restore of a backup: the content is pinned; the rows are in, and the schema is still the backup's. */
+  /** In a restore of a backup: the content is pinned; the rows are written, and the schema is still the backup's. */
   | 'restore-after-content'
   | 'restore-after-rows'
-  /** In a restore of a part: content and homes are there; the rows are written, and not yet anybody's. */
+  /** In a restore of a part: content and homes exist; the rows are written, but not visible to anyone yet. */
   | 'restore-part-after-homes'
   | 'restore-part-before-commit'
-  /** In the disk helper's start: the image is half made; it has a loop device; it is mounted. */
+  /** In the disk helper's start: the image is half created; it has a loop device; it is mounted. */
   | 'disks-mid-image'
   | 'disks-after-attach'
   | 'disks-after-mount'
-  /** While an agent's disk is made: its group has a limit; while it is removed: it is renamed, and complete. */
+  /** While an agent's disk is created: its group has a limit; while it is removed: it is renamed, and complete. */
   | 'disk-after-limit'
   | 'disk-after-rename'
-  /** In a batch of events: they have ids; what follows from them is written; it is committed. */
+  /** In a batch of events: they have ids; their consequences are written; it is committed. */
   | 'events-before-fan-out'
   | 'events-before-commit'
   | 'events-after-commit'
-  /** In a request: its change is committed, and the audit does not say how it ended. */
+  /** In a request: its change is committed, and the audit does not have the outcome. */
   | 'audit-before-end'
   /** In a round of deliveries: they are sent; their results are written. */
   | 'webhook-before-note'
   | 'webhook-after-note'
-  /** The runs of an agent's tasks have been read; they have been noted. */
+  /** The runs of an agent's tasks have been read; they have been recorded. */
   | 'task-runs-before-note'
   | 'task-runs-after-note'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 
 /**
- * Kills this process at `name` when `BERTH_CRASH_AT=<name>@<file>` says so, once: the file is the
- * mark that it has happened. Costs one comparison otherwise.
+ * Kills this process at `name` if `BERTH_CRASH_AT=<name>@<file>` requests it, once: the file marks that it has
+ * happened. Otherwise costs one comparison.
  */
 export function crashPoint(name: CrashPoint): void {
   if (name !== point || !once) return

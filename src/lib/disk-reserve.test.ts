@@ -8,7 +8,7 @@ const GIB = 1024 ** 3
 const folders = { data: '/data', uploads: '/uploads' }
 const reading = (rooms: Record<string, Room>) => async (folder: string) => rooms[folder] as Room
 
-test('bytes that would leave a disk with less than its reserve are refused with 507, and the message names the disk', async () => {
+test('bytes that would leave a disk below its reserve get a 507 that names the disk', async () => {
   const rooms = {
     '/data': { free: 50 * GIB, size: 100 * GIB },
     '/uploads': { free: 3 * GIB, size: 100 * GIB },
@@ -23,7 +23,7 @@ test('bytes that would leave a disk with less than its reserve are refused with 
   })
 })
 
-test('the reserve that is set counts, also none', async () => {
+test('the configured reserve applies, even if it is zero', async () => {
   const rooms = { '/data': { free: GIB, size: 100 * GIB }, '/uploads': { free: GIB, size: 100 * GIB } }
   const none = new DiskReserve({ folders, reserveBytes: 0 }, reading(rooms))
   await none.admit(GIB)
@@ -32,7 +32,7 @@ test('the reserve that is set counts, also none', async () => {
   assert.equal(await large.findShort(), 'data')
 })
 
-test('bytes that are being written when the disk is looked at count beside what is free', async () => {
+test('bytes that are being written when the disk is read reduce its free space', async () => {
   let looks = 0
   const read = async () => {
     looks++
@@ -41,7 +41,7 @@ test('bytes that are being written when the disk is looked at count beside what 
   const reserve = new DiskReserve({ folders: { data: '/data' }, reserveBytes: 8 * GIB }, read)
   const again = async () => {
     const before = looks
-    await until('the disk is looked at again', async () => {
+    await until('the disk is read again after a while', async () => {
       await reserve.findShort()
       return looks > before
     })
@@ -54,7 +54,7 @@ test('bytes that are being written when the disk is looked at count beside what 
   assert.equal(await reserve.findShort(GIB), undefined)
 })
 
-test('a disk that cannot be looked at refuses nothing', async () => {
+test('a disk that cannot be read rejects nothing', async () => {
   const reserve = new DiskReserve({ folders, reserveBytes: undefined }, async () => {
     throw new Error('EIO')
   })

@@ -1,32 +1,34 @@
 import { ApiError } from '../errors.ts'
 import { type Disks, describeShortage, type FolderName, judgeRoom, type Room, readRoom } from './disk.ts'
 
-/** How old the look at the disks may be on which bytes are let through. */
+/** Maximum age of the disk reading that decides whether bytes are accepted. */
 const FRESH_MS = 1000
 
-/** Keeps new content off disks that are down to their reserve: what is kept, and what collects garbage, needs the rest. */
+/**
+ * Keeps new content off disks that are down to their reserve: existing content, and garbage collection, need the rest.
+ */
 export class DiskReserve {
   readonly #disks: Disks
   readonly #read: (folder: string) => Promise<Room>
   #rooms: Promise<[FolderName, Room][]> | undefined
   #readAt = 0
-  /** Bytes that `take` has let through and of which that look may not know. */
+  /** Bytes that `take` has accepted since the reading, or that were being written then. */
   #taken = 0
-  /** Those of them that are being written. */
+  /** The accepted bytes that are still being written. */
   #underWay = 0
 
-  /** @param read another way to look, for tests. */
+  /** @param read a replacement for reading the disk, for tests. */
   constructor(disks: Disks, read: (folder: string) => Promise<Room> = readRoom) {
     this.#disks = disks
     this.#read = read
   }
 
-  /** The folder whose disk would have less than its reserve free after so many bytes more; undefined where none would. */
+  /** The folder whose disk would fall below its reserve after this many more bytes; undefined if none would. */
   async findShort(bytes = 0): Promise<FolderName | undefined> {
     if (!this.#rooms || performance.now() - this.#readAt > FRESH_MS) {
       this.#readAt = performance.now()
       this.#taken = this.#underWay
-      // A disk that cannot be looked at is the health check's to report, and the write's to fail.
+      // If a disk cannot be read, the health check reports it, and writes to it fail.
       this.#rooms = this.#look().catch(() => [])
     }
     const { reserveBytes } = this.#disks
@@ -35,7 +37,9 @@ export class DiskReserve {
     return (await this.#rooms).find(([, room]) => isShort(room))?.[0]
   }
 
-  /** Like `findShort`, for bytes that are written at once: they count until the first look at the disk after `written`. */
+  /**
+   * Like `findShort`, for bytes that are written immediately: they count until the first disk reading after `written`.
+   */
   async take(bytes: number): Promise<FolderName | undefined> {
     const short = await this.findShort(bytes)
     if (short) return short
@@ -44,15 +48,15 @@ export class DiskReserve {
     return undefined
   }
 
-  /** Says that bytes which were taken are on the disk, or come no more. */
+  /** Declares that accepted bytes are on disk, or will not be written. */
   written(bytes: number): void {
     this.#underWay -= bytes
   }
 
   /**
-   * To be called before bytes are written.
-   * @param bytes that are announced.
-   * @throws ApiError 507 where they would leave a disk with less than its reserve.
+   * Call it before bytes are written.
+   * @param bytes the announced number of bytes.
+   * @throws ApiError 507 if they would leave a disk with less than its reserve.
    */
   async admit(bytes = 0): Promise<void> {
     const short = await this.findShort(bytes)
@@ -65,6 +69,6 @@ export class DiskReserve {
   }
 }
 
-/** The answer to new content while a disk has no room for it. @param message which disk, see `describeShortage`. */
+/** The error for new content while a disk has no room for it. @param message names the disk; see `describeShortage`. */
 export const noSpace = (message: string, cause?: unknown): ApiError =>
   new ApiError(507, 'no_space', message, { cause, headers: { 'retry-after': '60' } })

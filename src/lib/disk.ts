@@ -1,11 +1,11 @@
-/** The folders that Berth itself writes to, and the room on their disks. */
+/** The folders that Berth itself writes to, and the free space on their disks. */
 import { access, constants, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
 import { hasCode } from './files.ts'
 import { type Finding, reasonOf } from './readiness.ts'
 
-/** The use of a folder, and the setting that says where it is, for the message about its full disk. */
+/** The purpose of a folder and its setting, for the message about a full disk. */
 const PURPOSES = {
   data: ['the data folder', 'BERTH_DATA_DIR'],
   blocks: ['the embedded IPFS nodes', 'BERTH_DATA_DIR'],
@@ -18,13 +18,13 @@ const PURPOSES = {
 
 export type FolderName = keyof typeof PURPOSES
 
-/** Folders by the name under which health and metrics show them. */
+/** Folders by their names in health checks and metrics. */
 type Folders = Readonly<Partial<Record<FolderName, string>>>
 
-/** The folders of a process, and what is to stay free on the disk of each. */
+/** The folders of a process, and the space that must stay free on the disk of each. */
 export interface Disks {
   folders: Folders
-  /** Bytes, as BERTH_DISK_RESERVE_MB has them; undefined is {@link reserveOf}'s own. */
+  /** Bytes from BERTH_DISK_RESERVE_MB; undefined for the default of {@link reserveOf}. */
   reserveBytes: number | undefined
 }
 
@@ -37,12 +37,12 @@ export interface Room {
 
 const GiB = 1024 ** 3
 
-/** Embedded nodes are below it, one for each network. */
+/** Embedded nodes are below it, one per network. */
 export const blocksFolder = ({ BERTH_DATA_DIR }: Config): string => join(BERTH_DATA_DIR, 'ipfs')
 
 /**
- * The folders that a role writes to, wherever they are set to be, and the reserve of their disks.
- * @param database folder of the embedded PostgreSQL, where there is one.
+ * The folders that a role writes to, wherever the settings put them, and the reserve of their disks.
+ * @param database folder of the embedded PostgreSQL, if there is one.
  */
 export function disksOf(config: Config, role: 'web' | 'worker', database?: string): Disks {
   const { BERTH_DATA_DIR: data, BERTH_UPLOAD_DIR, BERTH_ENGINES_DIR, BERTH_AGENTS_DIR } = config
@@ -58,21 +58,23 @@ export function disksOf(config: Config, role: 'web' | 'worker', database?: strin
   return { folders: { ...shared, ...own }, reserveBytes: reserveSetting(config) }
 }
 
-/** BERTH_DISK_RESERVE_MB in bytes; undefined where it is not set. */
+/** BERTH_DISK_RESERVE_MB in bytes; undefined if it is not set. */
 export const reserveSetting = ({ BERTH_DISK_RESERVE_MB: mb }: Config): number | undefined =>
   mb === undefined ? undefined : mb * 1_048_576
 
-/** Bytes that stay free on a disk: as set, else 5 % or 2 GiB, whichever is less. */
+/** Bytes that stay free on a disk: the setting, or else 5 % or 2 GiB, whichever is less. */
 export const reserveOf = ({ size }: Pick<Room, 'size'>, setBytes: number | undefined): number =>
   setBytes ?? Math.min(size / 20, 2 * GiB)
 
-/** Says to anybody which disk is full and which setting leads to it; names no path. */
+/** Names the full disk and its setting in a message for any client; it contains no path. */
 export function describeShortage(name: FolderName): string {
   const [purpose, setting] = PURPOSES[name]
   return `No space left: the disk of ${purpose} (${setting}) is down to its reserve (BERTH_DISK_RESERVE_MB)`
 }
 
-/** The room where `folder` is, or will be: one that is not there yet is made where its parent is. @throws Error */
+/**
+ * The free space on the disk of `folder`. A folder that does not exist yet will be created in its parent. @throws Error
+ */
 export async function readRoom(folder: string): Promise<Room> {
   try {
     const { bavail, blocks, bsize } = await statfs(folder)
@@ -83,13 +85,13 @@ export async function readRoom(folder: string): Promise<Room> {
   }
 }
 
-/** `down` below the reserve, where nothing new is taken; `degraded` below 10 % or 10 GiB, whichever is less. */
+/** `down` below the reserve, where nothing new is accepted; `degraded` below 10 % or 10 GiB, whichever is less. */
 export function judgeRoom({ free, size }: Room, reserveBytes?: number): 'ok' | 'degraded' | 'down' {
   if (free < reserveOf({ size }, reserveBytes)) return 'down'
   return free < Math.min(size / 10, 10 * GiB) ? 'degraded' : 'ok'
 }
 
-/** The worst of the folders. */
+/** The worst state of the folders. */
 export async function checkDisk({ folders, reserveBytes }: Disks): Promise<Finding> {
   const findings = await Promise.all(
     Object.entries(folders).map(([name, folder]) => checkFolder(name as FolderName, folder, reserveBytes)),
@@ -105,7 +107,7 @@ async function checkFolder(
   reserveBytes: number | undefined,
 ): Promise<Finding> {
   try {
-    // The embedded PostgreSQL may have a user of its own.
+    // The embedded PostgreSQL may run as its own user.
     if (name !== 'database')
       await access(folder, constants.W_OK).catch((error) => {
         if (!hasCode(error, 'ENOENT')) throw error

@@ -1,4 +1,4 @@
-/** Runs `work` on each item, at most `width` of them side by side. @throws the first error; no further items are begun then. */
+/** Runs `work` on each item, at most `width` at a time. @throws the first error; no further items are started then. */
 export async function eachOf<T>(
   items: AsyncIterable<T> | Iterable<T>,
   width: number,

@@ -3,23 +3,23 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Encryption } from './encryption.ts'
 
-/** Text that PostgreSQL and the environment take: whole Unicode. */
+/** Text that PostgreSQL and the environment accept: whole Unicode characters. */
 const text = fc.string({ unit: 'grapheme', maxLength: 200 })
 const name = fc.string({ maxLength: 40 })
 const key = fc.string({ minLength: 32, maxLength: 64 })
 
 describe('an encrypted text', () => {
-  it('an encrypted text opens as it was', () => {
+  it('an encrypted text decrypts to the original', () => {
     fc.assert(
       fc.property(key, name, name, text, (key, workspace, context, value) => {
         const ciphertext = new Encryption(key).encrypt(workspace, context, value)
-        // Another process, and bytes as the database driver gives them.
+        // Another process, and bytes as the database driver returns them.
         assert.equal(new Encryption(key).decrypt(workspace, context, new Uint8Array(ciphertext)), value)
       }),
     )
   })
 
-  it('an encrypted text opens under its own key, workspace and context only', () => {
+  it('an encrypted text decrypts only with its own key, workspace and context', () => {
     const identity = fc.record({ key, workspace: name, context: name })
     fc.assert(
       fc.property(
@@ -36,7 +36,7 @@ describe('an encrypted text', () => {
     )
   })
 
-  it('an encrypted text opens only with every bit as it was', () => {
+  it('an encrypted text does not decrypt if any bit changed', () => {
     const encryption = new Encryption('k'.repeat(32))
     fc.assert(
       fc.property(text, fc.nat(), fc.nat(7), (value, at, bit) => {
@@ -60,7 +60,7 @@ describe('an encrypted text', () => {
     assert.throws(() => encryption.decrypt('workspace', 'context', Buffer.concat([ciphertext, Buffer.of(0)])))
   })
 
-  it('an encrypted text shows neither the text nor that it is the same as another one', () => {
+  it('an encrypted text reveals neither its content nor whether two texts are equal', () => {
     const encryption = new Encryption('k'.repeat(32))
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 4, maxLength: 60 }), (value) => {
@@ -71,7 +71,7 @@ describe('an encrypted text', () => {
     )
   })
 
-  it('an encrypted text cannot be had without a key', () => {
+  it('an encrypted text cannot be created or decrypted without a key', () => {
     const encryption = new Encryption('')
     assert.equal(encryption.configured, false)
     assert.throws(() => encryption.encrypt('workspace', 'context', 'value'), /SECRETS_KEY/)

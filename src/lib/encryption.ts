@@ -1,4 +1,4 @@
-/** Secret values at rest: AES-256-GCM, under a key of each workspace. */
+/** Encrypts secret values at rest: AES-256-GCM, with a key per workspace. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { readOrCreateSecret } from './files.ts'
@@ -12,20 +12,20 @@ export class Encryption {
   readonly #previousKey: string | undefined
 
   /**
-   * @param key SECRETS_KEY; empty when the operator wants no secrets to be stored.
-   * @param previousKey SECRETS_KEY_PREVIOUS, which decrypts as well.
+   * @param key SECRETS_KEY; empty if the operator does not want secrets to be stored.
+   * @param previousKey SECRETS_KEY_PREVIOUS, which also decrypts.
    */
   constructor(key: string, previousKey?: string) {
     this.#key = key
     this.#previousKey = previousKey
   }
 
-  /** A key is set. */
+  /** Whether a key is set. */
   get configured(): boolean {
     return this.#key !== ''
   }
 
-  /** Encrypts a text. `context` says what it is (a row's id): only the same one decrypts it. */
+  /** Encrypts a text. `context` identifies it (a row's id): only the same context decrypts it. */
   encrypt(workspaceId: string, context: string, text: string): Buffer {
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv(ALGORITHM, this.#workspaceKey(this.#key, workspaceId), nonce)
@@ -34,7 +34,7 @@ export class Encryption {
     return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()])
   }
 
-  /** @throws when it was encrypted with another key, for another workspace or context, or was changed. */
+  /** @throws if it was encrypted with another key, for another workspace or context, or was changed. */
   decrypt(workspaceId: string, context: string, ciphertext: Uint8Array): string {
     try {
       return this.#decryptWith(this.#key, workspaceId, context, ciphertext)
@@ -44,7 +44,7 @@ export class Encryption {
     }
   }
 
-  /** The same text under the current key; undefined where it has that one. @throws as `decrypt`. */
+  /** Re-encrypts with the current key; undefined if it already uses that key. @throws as `decrypt`. */
   renew(workspaceId: string, context: string, ciphertext: Uint8Array): Buffer | undefined {
     try {
       this.#decryptWith(this.#key, workspaceId, context, ciphertext)
@@ -55,7 +55,7 @@ export class Encryption {
   }
 
   #decryptWith(key: string, workspaceId: string, context: string, ciphertext: Uint8Array): string {
-    // Node takes shorter tags as well, and those can be guessed.
+    // Node also accepts shorter tags, which can be guessed.
     if (ciphertext.length < NONCE_BYTES + TAG_BYTES) throw new Error('not a ciphertext')
     const nonce = ciphertext.subarray(0, NONCE_BYTES)
     const decipher = createDecipheriv(ALGORITHM, this.#workspaceKey(key, workspaceId), nonce, {
@@ -73,7 +73,7 @@ export class Encryption {
   }
 }
 
-/** The encryption of the settings; its key is made under the data folder where none is set. */
+/** Creates the encryption from the settings; if no key is set, it is created under the data folder. */
 export function loadEncryption(config: Config): Encryption {
   const key = config.SECRETS_KEY ?? readOrCreateSecret(config.BERTH_DATA_DIR, 'secrets.key')
   return new Encryption(key, config.SECRETS_KEY_PREVIOUS)

@@ -4,14 +4,14 @@ import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 
-/** A name beside `path` that no other process uses: what is being made there is renamed to `path` when complete. */
+/** A name next to `path` that no other process uses: a file is created there and renamed to `path` once complete. */
 export function temporaryName(path: string): string {
   return `${path}.new-${randomBytes(6).toString('hex')}`
 }
 
 /**
- * Removes what killed processes left behind under temporary names of `path`, when it has not changed for
- * `idleMs` milliseconds (0 where nobody else can be at work on it).
+ * Removes what killed processes left behind under temporary names of `path`, if it has not changed for `idleMs`
+ * milliseconds (0 if nobody else can be working on it).
  */
 export async function removeLeftovers(path: string, idleMs: number): Promise<void> {
   const folder = dirname(path)
@@ -23,7 +23,7 @@ export async function removeLeftovers(path: string, idleMs: number): Promise<voi
   }
 }
 
-/** Writes a new file and waits until its bytes are on the disk. Fails with EEXIST when the path is taken. */
+/** Writes a new file and waits until its bytes are on disk. Fails with EEXIST if the path is taken. */
 export async function writeDurably(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const file = await open(path, 'wx', mode)
   try {
@@ -34,7 +34,7 @@ export async function writeDurably(path: string, content: string | Uint8Array, m
   }
 }
 
-/** Replaces a file so that a reader, or a start after a crash, sees the old content or the new one, never half. */
+/** Replaces a file so that a reader, or a start after a crash, sees either the old or the new content, never a mix. */
 export async function replaceFile(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const temporary = temporaryName(path)
   try {
@@ -46,7 +46,7 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
   }
 }
 
-/** Renames within one folder, and waits until the folder's new listing is on the disk. */
+/** Renames within one folder, and waits until the folder's new listing is on disk. */
 export async function renameDurably(from: string, to: string): Promise<void> {
   await rename(from, to)
   const folder = await open(dirname(to), 'r')
@@ -57,7 +57,7 @@ export async function renameDurably(from: string, to: string): Promise<void> {
   }
 }
 
-/** The content of a text file, or null when there is none. */
+/** The content of a text file, or null if it does not exist. */
 export async function readIfExists(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8')
@@ -76,7 +76,7 @@ export function hasCode(error: unknown, ...codes: string[]): boolean {
 }
 
 /**
- * A random secret, made once, that is kept in `<dir>/<name>`. Two processes that start at once agree on one.
+ * A random secret in `<dir>/<name>`, created once. Two processes that start at the same time agree on one.
  * @param former the name of its file in earlier versions, whose secret is taken over.
  */
 export function readOrCreateSecret(dir: string, name: string, former?: string): string {
@@ -91,7 +91,7 @@ export function readOrCreateSecret(dir: string, name: string, former?: string): 
     fsyncSync(file)
     closeSync(file)
     try {
-      // Unlike a rename, a link fails when another process was faster.
+      // Unlike a rename, a link fails if another process was faster.
       linkSync(draft, path)
     } catch (error) {
       if (!hasCode(error, 'EEXIST')) throw error
@@ -102,7 +102,7 @@ export function readOrCreateSecret(dir: string, name: string, former?: string): 
   }
 }
 
-/** Empty where there is no such file. */
+/** Empty if there is no such file. */
 function readSecret(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim()

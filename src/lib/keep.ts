@@ -1,7 +1,7 @@
-/** How many days, weeks and months the last backup of each is kept of. */
+/** For how many days, weeks and months the last backup of each is kept. */
 export type Keep = Record<'d' | 'w' | 'm', number>
 
-/** Reads `7d,4w,12m`; undefined for what is not like that. */
+/** Parses `7d,4w,12m`; undefined for any other format. */
 export function parseKeep(text: string): Keep | undefined {
   const keep: Keep = { d: 0, w: 0, m: 0 }
   for (const part of text.split(',')) {

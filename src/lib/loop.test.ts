@@ -4,7 +4,7 @@ import { it } from 'node:test'
 import { createLogger } from '../log.ts'
 import { Passes, startLoop } from './loop.ts'
 
-it('a loop rests longer behind a run that took long, where it is told to', async () => {
+it('a loop can rest longer after a long run', async () => {
   const times: number[] = []
   const ended = new EventTarget()
   const work = async () => {
@@ -21,7 +21,7 @@ it('a loop rests longer behind a run that took long, where it is told to', async
   assert.ok(next - done >= 9 * (done - began) - 2, `${next - done} ms behind ${done - began} ms`)
 })
 
-it('a loop that is told to rest longer rests no longer behind a run that failed', async () => {
+it('a loop does not rest longer after a failed run', async () => {
   const failed = new EventTarget()
   let runs = 0
   const work = async () => {
@@ -36,7 +36,7 @@ it('a loop that is told to rest longer rests no longer behind a run that failed'
   await loop.stop()
 })
 
-it('passes that are woken run one at a time, once more for all that woke them meanwhile, and none after the stop', async () => {
+it('passes run one at a time, once more for all wakes during a run, and not after the stop', async () => {
   let runs = 0
   let free = Promise.withResolvers<void>()
   const passes = new Passes(
@@ -61,7 +61,7 @@ it('passes that are woken run one at a time, once more for all that woke them me
   assert.equal(runs, 2)
 })
 
-it('a pass runs by itself when its rest is over', async () => {
+it('a pass runs by itself after its rest', async () => {
   const twice = Promise.withResolvers<void>()
   let runs = 0
   const passes = new Passes(

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 
-/** A task that runs again and again, one run at a time, until it is stopped. */
+/** A task that runs repeatedly, one run at a time, until it is stopped. */
 export interface Loop {
-  /** Ends the run under way by its signal, and resolves when it has ended. */
+  /** Aborts the current run by its signal, and resolves when it has ended. */
   stop(): Promise<void>
 }
 
 /**
- * Runs `work` at once and then `intervalMs` after each end. A failed run is logged and tried again.
- * @param options.rest how many times as long as a run it rests behind it, where that is longer: for work that grows. A run that
- *   failed is no measure: it may have waited all the while for what was away.
+ * Runs `work` immediately and then `intervalMs` after each end. A failed run is logged and retried.
+ * @param options.rest rests this many times as long as the run took, if that is longer: for work that grows. Failed
+ *   runs do not count: they may have spent the time waiting for something unavailable.
  */
 export function startLoop(
   name: string,
@@ -29,7 +29,7 @@ export function startLoop(
         await work(signal)
         restMs = Math.max(intervalMs, rest * (performance.now() - began))
       } catch (error) {
-        if (!signal.aborted) log.warn({ err: error, loop: name }, 'loop failed; trying again')
+        if (!signal.aborted) log.warn({ err: error, loop: name }, 'loop failed; retrying')
       }
       await delay(restMs, undefined, { signal }).catch(() => {})
     }
@@ -53,14 +53,14 @@ export class Passes {
 
   /**
    * @param run one pass; does not reject.
-   * @param restMs time until the next pass where nobody wakes it.
+   * @param restMs time until the next pass if nothing wakes it.
    */
   constructor(run: () => Promise<void>, restMs: () => number) {
     this.#run = run
     this.#restMs = restMs
   }
 
-  /** Runs a pass now, or once more after the one that is running. */
+  /** Starts a pass now, or another one after the running pass. */
   wake(): void {
     if (this.#isStopped) return
     if (this.#pass !== undefined) {
@@ -76,7 +76,7 @@ export class Passes {
     })
   }
 
-  /** Resolves when the pass under way has ended; no other one follows. */
+  /** Resolves when the current pass has ended; no other pass follows. */
   async stop(): Promise<void> {
     this.#isStopped = true
     clearTimeout(this.#timer)

@@ -4,10 +4,10 @@ import { dirname } from 'node:path'
 import { ConfigError } from '../../errors.ts'
 import { tryLock } from '../process/file-lock.ts'
 
-/** The address of a server, with the settings that say it. */
+/** The address of a server, with the settings that define it. */
 export interface Binding {
   host: string
-  /** 0 takes a free port. */
+  /** 0 picks a free port. */
   port: number
   settings: { host: string; port: string }
 }
@@ -19,7 +19,7 @@ const PORT_ERRORS: Record<string, string> = {
 
 /**
  * Starts to listen, and resolves with the port.
- * @throws ConfigError naming the setting, when the port is taken or the address is not this machine's.
+ * @throws ConfigError naming the setting if the port is taken or the address is not this machine's.
  */
 export function bind(server: Server, { host, port, settings }: Binding): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -36,7 +36,7 @@ export function bind(server: Server, { host, port, settings }: Binding): Promise
   })
 }
 
-/** Listens for a moment. @throws ConfigError as `bind` does. */
+/** Listens briefly to check that it is possible. @throws ConfigError as `bind` does. */
 export async function assertBindable(binding: Binding): Promise<void> {
   const server = createServer()
   await bind(server, binding)
@@ -44,15 +44,15 @@ export async function assertBindable(binding: Binding): Promise<void> {
 }
 
 /**
- * Starts to listen on a Unix socket that only this user may open (mode 600), in place of one whose owner has died.
+ * Starts to listen on a Unix socket that only this user may open (mode 600), replacing a socket whose owner has died.
  * @param setting names the path in messages.
- * @throws ConfigError when another process listens there, or the path cannot be one.
+ * @throws ConfigError if another process listens there, or the path cannot be a socket.
  */
 export async function bindSocket(server: Server, path: string, setting: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    // The slower of two that find the same dead socket would remove the new one of the faster. (`.lock` was a file with
-    // content up to 0.2.0, and may still lie there.)
+    // If two processes find the same dead socket, the slower one would remove the faster one's new socket. (`.lock` was
+    // a file with content up to 0.2.0, and may still exist.)
     const release = tryLock(`${path}.mutex`)
     if (!release) throw new ConfigError(`${setting}: another process is just starting on ${path}`)
     try {

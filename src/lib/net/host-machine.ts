@@ -2,14 +2,14 @@ import { isIPv4 } from 'node:net'
 import { isPrivateAddress } from './ip-address.ts'
 
 /**
- * The machine itself, as containers name it: their own loopback is another one. The egress proxy knows the name and
- * takes it for its own loopback, so agents in Docker reach there what the operator allows.
+ * The name of the machine itself for containers, whose own loopback is different. The egress proxy maps the name to its
+ * own loopback, so agents in Docker can reach what the operator allows there.
  */
 export const HOST_MACHINE = 'host.docker.internal'
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
 
-/** A URL of this machine as a container has to write it; others stay as they are. */
+/** A URL of this machine, rewritten for use in a container; other URLs stay unchanged. */
 export function fromContainer(text: string): string {
   const url = new URL(text)
   if (!LOOPBACK.includes(url.hostname)) return text
@@ -17,13 +17,14 @@ export function fromContainer(text: string): string {
   return url.href
 }
 
-/** The operator's model where its address is private, as containers name it. The egress proxy knows the name. */
+/** The name of the operator's model for containers, if its address is private. The egress proxy knows the name. */
 const MODEL_HOST = 'model.berth.internal'
 
 /**
- * The operator's model as containers have to write it. Before a task, the engine calls a model at a private address or
- * below `.local` to see whether it is there, past the egress proxy: it fails, and the task is skipped. It does not do so
- * for another name. With https the name has to stay, as the certificate is for it.
+ * The URL of the operator's model, rewritten for use in a container. Before a task, the engine checks a model at a
+ * private address or below `.local` by calling it directly, bypassing the egress proxy. That fails, and the task is
+ * skipped. The engine does not do so for other names. With https the name has to stay, because the certificate is for
+ * it.
  */
 export function modelFromContainer(text: string): string {
   const url = new URL(fromContainer(text))

@@ -95,16 +95,16 @@ const PUBLIC = [
 
 describe('isPrivateAddress', () => {
   for (const [kind, addresses] of Object.entries(PRIVATE)) {
-    test(`isPrivateAddress says yes of ${kind}`, () => {
+    test(`isPrivateAddress returns true for ${kind}`, () => {
       for (const address of addresses) assert.equal(isPrivateAddress(address), true, address)
     })
   }
 
-  test('isPrivateAddress says no of public addresses, up to the edges of the private ranges', () => {
+  test('isPrivateAddress returns false for public addresses, up to the edges of the private ranges', () => {
     for (const address of PUBLIC) assert.equal(isPrivateAddress(address), false, address)
   })
 
-  test('isPrivateAddress judges an IPv4 address the same as itself, mapped and behind NAT64', () => {
+  test('isPrivateAddress treats an IPv4 address the same when mapped or behind NAT64', () => {
     const samples = Array.from({ length: 256 }, (_, first) => [`${first}.0.0.1`, `${first}.168.1.0`]).flat()
     for (const ip of samples) {
       const expected = isPrivateAddress(ip)
@@ -113,14 +113,14 @@ describe('isPrivateAddress', () => {
     }
   })
 
-  test('isPrivateAddress throws at text that is no IP address, so that no caller takes a name for a public address', () => {
+  test('isPrivateAddress throws on text that is not an IP address', () => {
     for (const text of ['', 'localhost', '127.1', '0x7f.0.0.1', '1.2.3.4.5', '[::1]', '::g', '1.1.1.1/8']) {
       assert.throws(() => isPrivateAddress(text), TypeError, text)
     }
   })
 })
 
-test('toIPv4 finds an IPv4 address also where it is mapped or behind NAT64', () => {
+test('toIPv4 finds IPv4 addresses, even if mapped or behind NAT64', () => {
   for (const ip of ['44.1.1.1', '::ffff:44.1.1.1', '::FFFF:2c01:101', '64:ff9b::2c01:101'])
     assert.equal(toIPv4(ip), '44.1.1.1', ip)
   for (const ip of ['::1', '2003::2c01:101', '::44.1.1.1']) assert.equal(toIPv4(ip), undefined, ip)
@@ -145,7 +145,7 @@ for (const [ip, address] of Object.entries(cases))
   test(`the client address ${ip} is counted as ${address ?? 'nobody'}`, () =>
     assert.equal(clientAddress(ip), address))
 
-test('a client address that is none is counted, and not kept at any length', () => {
+test('an invalid client address is counted, but truncated', () => {
   assert.equal(clientAddress('x'.repeat(10_000))?.length, 45)
   assert.equal(clientAddress(undefined), undefined)
 })
