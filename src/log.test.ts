@@ -6,7 +6,7 @@ describe('the log', () => {
   const lines: string[] = []
   const log: Logger = createLogger('test', 'debug', { write: (line) => void lines.push(line) })
 
-  it('the log says of an error what it is and where it came from, and not what its client did', () => {
+  it('the log shows an error’s type and origin, and not what its client did', () => {
     const cause = Object.assign(new Error('refused'), { args: ['hunter2'] })
     const error = Object.assign(new TypeError('WRONGPASS', { cause }), {
       code: 'E_TEST',
@@ -27,7 +27,7 @@ describe('the log', () => {
     }
   })
 
-  it('the log holds no token, wherever it stood', () => {
+  it('the log contains no token, wherever it occurred', () => {
     const tokens = [
       'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.dGhlIHNpZ25hdHVyZQ',
       '0f8fad5b-d9cb-469f-a165-70867728950e',
@@ -55,7 +55,7 @@ describe('the log', () => {
       for (const token of [...tokens, secret]) assert.ok(!line.includes(token), line)
     }
   })
-  it('the log is as quick with a URL that is made to be slow', () => {
+  it('the log is equally fast with malicious URLs', () => {
     for (const part of [
       'eyJ',
       '?a%',
@@ -69,7 +69,7 @@ describe('the log', () => {
       log.info({ req: { url: `/?${part.repeat(100_000 / part.length)}` } }, 'x')
     assert.equal(lines.splice(0).length, 8)
   })
-  it('a long URL is cut between its parts', () => {
+  it('a long URL is truncated between its parts', () => {
     assert.equal(shortUrl('/a?b=c'), '/a?b=c')
     const secret = 'x'.repeat(2100)
     for (const [url, short] of [

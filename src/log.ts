@@ -2,32 +2,32 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type { Logger }
 
-/** Fields that never reach a log, wherever they appear one level deep. */
+/** Fields that are never logged, at any place up to one level deep. */
 const REDACTED = ['authorization', 'token', 'cookie', 'JWT', 'value', 'botToken', 'appToken', 'contentBase64']
 
 /**
- * Tokens wherever else they stand in a line: in URLs, in messages of errors, in what a library says. No pattern takes
- * more than linear time, since whoever sends a request chooses its URL.
+ * Tokens in other places of a line: in URLs, error messages, or text from libraries. Every pattern takes linear time,
+ * because clients choose their URLs.
  */
 const TOKENS: readonly (readonly [RegExp, string])[] = [
   // API keys and platform tokens.
   [/(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]+/g, '…'],
   // Invitations.
   [/invite_[\w-]{43}/g, '…'],
-  // Gateway tokens are UUIDs of version 4; ids are of version 7, or have no dashes.
+  // Gateway tokens are version 4 UUIDs; ids are version 7, or have no dashes.
   [/[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}/gi, '…'],
   // The token of a resumable upload is a part of its path.
   [/(\/v3\/files\/tus\/[^/\s"\\]+\/)[^/?\s"\\]+/gi, '$1…'],
-  // Passwords of addresses, such as DATABASE_URL's.
+  // Passwords in URLs, such as DATABASE_URL's.
   [/(\w:\/\/)[^/\s"\\@]+@/g, '$1…@'],
 ]
 
-/** A parameter of a URL. */
+/** A URL parameter. */
 const PARAMETER = /([?&])([^?&=\s"\\]*)=[^&\s"\\]+/g
-/** Names of parameters that hold a token; one that is escaped in part may be any of them. */
+/** Names of parameters that hold a token; a partly escaped name may be any of them. */
 const SECRET_NAME = /auth|key|pass|secret|sig|token|%/i
 
-/** A text without the tokens in it. */
+/** Removes tokens from a text. */
 export function redactTokens(text: string): string {
   return TOKENS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text).replace(
     PARAMETER,
@@ -35,10 +35,13 @@ export function redactTokens(text: string): string {
   )
 }
 
-/** The longest URL in a line. */
+/** The maximum length of a URL in a line. */
 const MAX_URL = 2048
 
-/** A URL for a line: a long one is cut between two of its parts, so that no token is cut into what no pattern finds. */
+/**
+ * Shortens a URL for a log line, cutting between two of its parts, so that no token is cut into a form that no pattern
+ * finds.
+ */
 export function shortUrl(url: string): string {
   if (url.length <= MAX_URL) return url
   const cut = url.slice(0, MAX_URL)
@@ -46,8 +49,8 @@ export function shortUrl(url: string): string {
 }
 
 /**
- * The fields of an error in a line. Clients put on theirs whatever they were doing, commands and their passwords
- * included: only what is named here is logged.
+ * The logged fields of an error. Clients attach whatever they were doing, including commands and their passwords, so
+ * only the fields named here are logged.
  */
 export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
@@ -70,7 +73,7 @@ export function createLogger(role: string, level: string, destination?: Destinat
   )
 }
 
-/** Standard output may be a pipe whose reader was killed: the process then goes on without a log. */
+/** Standard output may be a pipe whose reader was killed: the process then continues without a log. */
 function standardOutput(): DestinationStream {
   const stdout = pino.destination({ fd: 1, sync: true })
   stdout.on('error', () => {})

@@ -1,7 +1,7 @@
 /**
- * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile, and `disks`; `start`
- * prepares the database (`prepare`) and runs those of the Procfile. `compile` is a part of its first start, and
- * `compile image` of the image.
+ * The entry point of every process: `node src/main.ts <role>`. The roles are those in the Procfile, and `disks`;
+ * `start` prepares the database (`prepare`) and runs the Procfile's roles. `compile` is a part of its first start, and
+ * `compile image` a part of building the image.
  */
 import { loadConfig } from './config.ts'
 import { DatabaseAwayError } from './db/database-errors.ts'
@@ -10,22 +10,22 @@ import { releaseMemoryAtRest } from './lib/process/memory-at-rest.ts'
 import { createLogger } from './log.ts'
 import { onStopSignals, type RunningRole } from './roles/running-role.ts'
 
-/** `EX_CONFIG` of sysexits(3): starting again does not help, so a supervisor must not. */
+/** `EX_CONFIG` of sysexits(3): a restart does not help, so a supervisor must not attempt one. */
 const EXIT_CONFIG = 78
-/** How often a role that stops says what it waits for. */
+/** How often a stopping role reports what it waits for. */
 const WAITING_MS = 250
 
 const role = process.argv[2] ?? ''
 
 try {
   const config = loadConfig()
-  // `prepare` answers on standard output, so it logs nothing there.
+  // `prepare` responds on standard output, so it logs nothing there.
   const log = createLogger(role, role === 'prepare' ? 'silent' : config.LOG_LEVEL)
   process.on('unhandledRejection', (error) => {
     log.fatal({ err: error }, 'unhandled rejection')
     process.exit(1)
   })
-  // Loaded as they are needed: no role pays for the parts of another.
+  // Loaded on demand: no role loads the modules of another.
   switch (role) {
     case 'start':
       await (await import('./roles/start.ts')).start(config)
@@ -60,7 +60,7 @@ try {
   process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1)
 }
 
-/** Stops on a signal, and when the supervisor that started this process has died. */
+/** Stops on a signal, or if the supervisor that started this process has died. */
 function runUntilToldToStop(running: RunningRole): void {
   releaseMemoryAtRest()
   let stopping = false

@@ -1,8 +1,8 @@
-/** Reading streams that may be too long, and texts that may be no JSON or no UUID. */
+/** Reads streams that may be too long, and texts that may not be JSON or a UUID. */
 
 /**
  * Reads a stream into memory.
- * @param tooLarge makes the error for more than `maxBytes`; the rest is not read then.
+ * @param tooLarge creates the error for more than `maxBytes`; the rest is not read then.
  */
 export async function readWhole(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -19,7 +19,7 @@ export async function readWhole(
   return Buffer.concat(read)
 }
 
-/** The value of a JSON text; undefined for a text that is no JSON. */
+/** The value of a JSON text; undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -28,6 +28,6 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** True for a UUID as Berth writes it, in any case: PostgreSQL fails a statement with a text that is none. */
+/** True for a UUID in Berth's format, in any case: PostgreSQL rejects a value that is not a UUID. */
 export const isUuid = (text: string): boolean => UUID.test(text)
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

@@ -1,33 +1,33 @@
-/** How a process is, part by part: for `/readyz`, for `/metrics`, and for the row of a worker. */
+/** The health of a process, by component: for `/readyz`, for `/metrics`, and for a worker's row. */
 
 import type { Logger } from '../log.ts'
 import { shared } from './shared.ts'
 
 export type Status = 'ok' | 'degraded' | 'down'
 
-/** A part as anybody may see it: `detail` names no address and no secret. */
+/** A component's public state: `detail` contains no address and no secret. */
 export interface Part {
   status: Status
   detail?: string
 }
 
-/** The same, with what only the operator reads, in the log and from `berth doctor`. */
+/** The same, with fields only for the operator, in the log and from `berth doctor`. */
 export interface Finding extends Part {
   cause?: string
   advice?: string
-  /** Nothing is wrong, as where a process is told to stop: it is not logged. */
+  /** Not a problem, such as while a process is stopping: it is not logged. */
   isExpected?: boolean
 }
 
-/** A part that has not answered by then does not answer. */
+/** A component that has not responded within this time counts as not responding. */
 const CHECK_MS = 2000
-const LOOK_AGAIN = 'Look again: a busy machine answers late. Else check that it runs, and can be reached.'
+const LOOK_AGAIN = 'Check again: a busy machine responds late. Otherwise check that it runs and is reachable.'
 const CACHE_MS = 2000
 
 export interface Check {
-  /** May throw: then the part does not answer. */
+  /** May throw, which means that the component does not respond. */
   find(): Promise<Finding> | Finding
-  /** The process cannot do its work without the part. */
+  /** The process cannot do its work without the component. */
   essential?: boolean
 }
 
@@ -38,19 +38,21 @@ export interface Report<P = Part> {
 
 export interface ReadinessOptions {
   checks: Record<string, Check>
-  /** Parts that others have reported. Never rejects. */
+  /** Components that others have reported. Never rejects. */
   observe?(): Promise<Record<string, Finding>>
   log: Logger
 }
 
-/** Runs the checks of one process; all who ask within 2 s share one run. */
+/** Runs the checks of one process; all callers within 2 s share one run. */
 export class Readiness {
-  /** `down` without an essential part, `degraded` while any part is not ok. Never rejects; takes 2 s at most. */
+  /**
+   * `down` without an essential component, `degraded` while any component is not ok. Never rejects; takes 2 s at most.
+   */
   readonly explain: () => Promise<Report<Finding>>
   readonly #options: ReadinessOptions
-  /** Checks that have not answered yet: a part that hangs is not asked once more with every look. */
+  /** Checks without a response yet: a hanging component is not queried again by every run. */
   readonly #pending = new Map<string, Promise<Finding>>()
-  /** The state of each part at the last look, and the state that the log has said last. */
+  /** The last seen state of each component, and the state last logged. */
   readonly #before = new Map<string, { seen: Status; said: Status }>()
 
   constructor(options: ReadinessOptions) {
@@ -58,7 +60,7 @@ export class Readiness {
     this.explain = shared(CACHE_MS, () => this.#read())
   }
 
-  /** The same without what only the operator reads. */
+  /** The same without the operator's fields. */
   async read(): Promise<Report> {
     const { status, parts } = await this.explain()
     const shown = Object.entries(parts).map(([name, { status, detail }]) => [
@@ -100,7 +102,7 @@ export class Readiness {
   #logChange(part: string, { status, detail, cause, advice, isExpected }: Finding): void {
     if (isExpected) return
     const { seen, said } = this.#before.get(part) ?? { seen: 'ok', said: 'ok' }
-    // At the second look: while all start at once, parts are away for a moment.
+    // Logged only at the second sighting: while everything starts at once, components are briefly unavailable.
     const isNews = status === seen && status !== said
     this.#before.set(part, { seen: status, said: isNews ? status : said })
     if (!isNews) return
@@ -124,7 +126,10 @@ export async function look(find: Check['find']): Promise<Finding> {
   }
 }
 
-/** The reason in one line; a name with several addresses fails once for each, and its error has no message of its own. */
+/**
+ * The reason in one line; a name with several addresses fails once per address, and its error has no message of its
+ * own.
+ */
 export function reasonOf(error: unknown): string {
   const { message, errors, code } = error as { message?: string; errors?: Error[]; code?: string }
   return message || errors?.[0]?.message || code || String(error)

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it, mock } from 'node:test'
 import { shared } from './shared.ts'
 
-describe('a shared answer', () => {
-  it('a shared answer is asked for once while it is under way, and for a while after it', async () => {
+describe('a shared result', () => {
+  it('a shared result is loaded once for concurrent callers, and cached for a while', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     let asked = 0
     const ask = shared(100, async () => ++asked)
@@ -15,7 +15,7 @@ describe('a shared answer', () => {
     mock.timers.reset()
   })
 
-  it('a shared answer may be a failure, which ends as well', async () => {
+  it('a shared result may be a failure, which expires as well', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     let asked = 0
     const ask = shared(100, async () => {

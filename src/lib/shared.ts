@@ -1,6 +1,6 @@
 /**
- * Shares one run of `load` among all who ask while it lasts and for `ms` after it, failure included: what
- * anybody may ask without a key must not put a load of their choice on the database.
+ * Shares one run of `load` among all callers while it lasts and for `ms` after it, including failures: anonymous
+ * callers must not control the load on the database.
  */
 export function shared<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined

@@ -1,15 +1,15 @@
 /** Tokens that Berth signs itself are JWTs under JWT_KEY. */
-// By path: the whole of jose is 46 modules, which each command of `berth` would load.
+// Imported by path: the whole of jose is 46 modules, which every `berth` command would load.
 import type { JWTPayload, JWTVerifyOptions } from 'jose'
 import { JWSSignatureVerificationFailed } from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'
 import type { Config } from '../config.ts'
 import { readOrCreateSecret } from './files.ts'
 
-/** JWT_KEY, then JWT_KEY_PREVIOUS where it is set: the first one signs, both verify. */
+/** JWT_KEY, then JWT_KEY_PREVIOUS if it is set: the first one signs, both verify. */
 export type SigningKeys = readonly [current: Uint8Array, previous?: Uint8Array]
 
-/** The signing key from the setting, or from `<data folder>/jwt.key`, which is made (mode 600) when it is missing. */
+/** The signing key from the setting, or from `<data folder>/jwt.key`, which is created (mode 600) if it is missing. */
 export function loadSigningKey(setting: string | undefined, dataDir: string): Uint8Array {
   return new TextEncoder().encode(setting ?? readOrCreateSecret(dataDir, 'jwt.key'))
 }

@@ -1,4 +1,4 @@
-/** A text without the slashes at its end, in linear time: the pattern `/\/+$/` looks at each run of slashes many times. */
+/** Removes trailing slashes from a text in linear time: the pattern `/\/+$/` scans each run of slashes many times. */
 export function trimSlashes(text: string): string {
   let end = text.length
   while (text[end - 1] === '/') end--

@@ -1,13 +1,13 @@
-/** Transfers that are under way: those whose client is too slow are ended, and the slowest makes room for others. */
+/** Transfers in progress: those whose client is too slow are ended, and the slowest makes room for others. */
 import { ApiError } from '../errors.ts'
 
 /** Bytes that a client sends, or reads. */
 export interface Transfer {
-  /** How many have passed. */
+  /** The number of bytes so far. */
   bytes(): number
-  /** True while the client is to send or to read, false while it waits. */
+  /** True while the client has to send or read, false while it waits. */
   isClientsTurn(): boolean
-  /** Ends it with an answer, or if that has begun by cutting the connection. */
+  /** Ends it with an error response or, if the response has begun, by cutting the connection. */
   end(error: ApiError): void
 }
 
@@ -16,22 +16,22 @@ interface Watched {
   /** Names under which its place is counted. */
   names: string[]
   transfer: Transfer
-  /** Gives its place back. */
+  /** Releases its place. */
   release(): void
 }
 
 interface Entry extends Watched {
   startedAt: number
-  /** When it was measured, and the bytes then. */
+  /** The time of the measurement, and the bytes at that time. */
   since: number
   bytes: number
 }
 
 const LOOK_MS = 10_000
-/** A client has to send or to read this much in a window while it is its turn. */
+/** The minimum that a client has to send or read per window while it is its turn. */
 const WINDOW_MS = 60_000
 const MIN_BYTES = 30 * 1024
-/** No transfer makes room for another one before this. */
+/** A transfer younger than this never makes room for another one. */
 const YOUNG_MS = 10_000
 
 const tooSlow = () =>
@@ -54,7 +54,7 @@ export class TransferWatch {
   readonly #entries = new Set<Entry>()
   #looking: NodeJS.Timeout | undefined
 
-  /** @returns forgets it. */
+  /** @returns a function that removes it. */
   add(watched: Watched): () => void {
     const now = performance.now()
     const entry = { ...watched, startedAt: now, since: now, bytes: watched.transfer.bytes() }
@@ -73,7 +73,7 @@ export class TransferWatch {
     for (const entry of this.#entries) if (entry.kind === kind) yield* entry.names
   }
 
-  /** Ends the slowest transfer of a holder, and gives its place back. @returns false if all of them are young. */
+  /** Ends a holder's slowest transfer, and releases its place. @returns false if all of them are young. */
   endSlowest(kind: string, holder: string): boolean {
     const now = performance.now()
     let slowest: Entry | undefined

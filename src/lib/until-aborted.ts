@@ -1,5 +1,5 @@
 /**
- * Passes on the items of a source until the signal fires: a source that hangs does not hold up the caller.
+ * Yields the items of a source until the signal fires, so that a hanging source does not hold up the caller.
  * @throws the signal's reason, or what the source throws.
  */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
@@ -11,14 +11,14 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
       yield next.value
     }
   } finally {
-    // Not awaited: a source that hangs ends when it will.
+    // Not awaited: a hanging source ends whenever it does.
     iterator.return?.()?.catch(() => {})
   }
 }
 
 /**
- * Resolves as a promise does, until the signal fires. Not `Promise.race`: a promise that lives as long as the
- * signal would hold every result until then.
+ * Resolves like the promise, until the signal fires. Not `Promise.race`: a promise that lives as long as the signal
+ * would hold every result until then.
  * @throws the signal's reason, or what the promise rejects with.
  */
 export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

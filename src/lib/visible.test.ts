@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { isVisible } from './visible.ts'
 
-it('a text without a visible character is told from others [report: display names]', () => {
+it('a text without a visible character is detected [report: display names]', () => {
   for (const text of [
     '',
     ' \t\n',

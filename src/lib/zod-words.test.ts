@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { z } from 'zod'
 import './zod-words.ts'
 
-it('a value that is wrong is told what it must be', () => {
+it('an invalid value gets a message with what it must be', () => {
   const schema = z.strictObject({
     name: z.string().min(1).max(3),
     count: z.coerce.number().int().min(1).max(5).optional(),

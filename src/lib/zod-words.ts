@@ -1,6 +1,6 @@
 /**
- * What Zod says of a value that is wrong, in words that say what it must be; a message of a schema's own goes before. Loaded for
- * this effect, by the shapes of the API and by the settings.
+ * Replaces Zod's messages for invalid values with messages that state the requirement; a schema's own messages take
+ * precedence. Imported for this side effect by the API's shapes and the settings.
  */
 import { z } from 'zod'
 

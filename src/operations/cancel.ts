@@ -1,9 +1,9 @@
-/** Cancelling operations: at once where they wait, within about a second where they run. */
+/** Cancels operations: immediately if they wait, within about a second if they run. */
 import type { Queryable } from '../db/pool.ts'
 
 /**
- * Composes the UPDATE that cancels the unfinished operations which `condition` selects, for a statement that does more. It
- * returns their ids; whoever waits for them is told by {@link NOTIFY_CANCELED} over these.
+ * Composes the UPDATE that cancels the unfinished operations selected by `condition`, for a statement that does more.
+ * It returns their ids; {@link NOTIFY_CANCELED} notifies waiting callers.
  */
 export const cancelOperation = (condition: string): string =>
   `UPDATE operation SET cancel_requested = true, version = version + 1,
@@ -11,12 +11,15 @@ export const cancelOperation = (condition: string): string =>
      finished_at = CASE state WHEN 'queued' THEN now() END
    WHERE ${condition} AND state IN ('queued', 'running') RETURNING id`
 
-/** Tells whoever waits for the operations of the common table expression `canceled`; an SQL expression, their number. */
+/**
+ * Notifies callers that wait for the operations in the common table expression `canceled`; an SQL expression whose
+ * value is their number.
+ */
 export const NOTIFY_CANCELED = `(SELECT count(pg_notify('berth_operation', canceled.id::text)) FROM canceled)`
 
 /**
- * Cancels one operation of a workspace, or all of a subject. A worker that runs one sees the request at its next renewal;
- * what has ended stays as it is.
+ * Cancels one operation of a workspace, or all operations of a subject. A worker that is running one notices at its
+ * next renewal; ended operations stay unchanged.
  */
 export async function cancel(
   db: Queryable,

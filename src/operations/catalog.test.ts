@@ -23,7 +23,7 @@ function table(): string {
   return `${head}\n|---|---|---|---|---|---|---|\n${rows.join('\n')}\n`
 }
 describe('the catalogue of operations', () => {
-  it('the catalogue of operations is what the documentation says', async () => {
+  it('the catalogue of operations matches the documentation', async () => {
     const page = await readFile(PAGE, 'utf8')
     const right = page.replace(PLACE, (_, before, after) => `${before}${table()}${after}`)
     if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, right)
@@ -31,7 +31,7 @@ describe('the catalogue of operations', () => {
     assert.match(page, PLACE)
   })
 
-  it('the catalogue of operations lets a scope read the kinds of its resource alone', () => {
+  it('the catalogue of operations lets a scope read only the kinds of its resource', () => {
     const ofFiles = readableKinds(['org:files:read'])
     assert.ok(ofFiles.includes('pin.add') && !ofFiles.includes('agent.sync'))
     const shown = OPERATION_KINDS.filter((kind) => catalog[kind].resource !== null)
@@ -40,7 +40,7 @@ describe('the catalogue of operations', () => {
     assert.ok(!shown.includes('webhook.deliver'))
   })
 
-  it('the catalogue of operations reads a result of the shape that a kind declares, and no other', () => {
+  it('the catalogue of operations accepts only results that match a kind’s schema', () => {
     assert.deepEqual(readResult('agent.push', { commitSha: null }), { commitSha: null })
     assert.equal(readResult('agent.push', { step: 1 }), undefined)
   })

@@ -1,24 +1,24 @@
 /**
  * Every kind of long operation, declared once, without its code. The types of inputs and results, the scopes of
- * `/v0/operations`, dispatch and retries follow from this table, and a worker does not start unless
- * `workers/handlers` has one handler for each entry.
+ * `/v0/operations`, dispatch and retries are derived from this table. A worker does not start unless `workers/handlers`
+ * has exactly one handler per entry.
  */
 import { z } from 'zod'
 import { messages } from '../errors.ts'
 import { grants, type Scope } from '../http/principal.ts'
 
-/** A queue of jobs; each worker process serves the queues it was told to. */
+/** A queue of jobs; each worker process serves the queues that it is configured for. */
 export type QueueName = 'pins' | 'repairs' | 'storage' | 'agents' | 'workspaces' | 'webhooks'
 export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agents', 'workspaces', 'webhooks']
 
-/** When an attempt that failed is repeated; `backoffMs` has the formula. */
+/** When a failed attempt is repeated; `backoffMs` has the formula. */
 export interface Retry {
-  /** Attempts that may end in an unexpected error before the operation fails. */
+  /** How many attempts may end in an unexpected error before the operation fails. */
   maxErrors: number
-  /** Wait after the first attempt, in milliseconds; it doubles with each further one, up to `maxMs`. */
+  /** Wait after the first attempt, in milliseconds; it doubles with each further attempt, up to `maxMs`. */
   firstMs: number
   maxMs: number
-  /** An operation that was begun this many milliseconds ago fails instead of being tried again; null for never. */
+  /** An operation that began this many milliseconds ago fails instead of being retried; null for never. */
   forMs: number | null
 }
 
@@ -26,24 +26,24 @@ interface Kind {
   /** A sentence for the documentation. */
   summary: string
   queue: QueueName
-  /** The table of the row that `target_id` names; `content` where it names nothing but the operation itself. */
+  /** The table of the row that `target_id` refers to; `content` if it only identifies the operation itself. */
   subject: 'file' | 'agent' | 'content' | 'webhook'
-  /** At most one operation of the same subject runs at a time, in the order of their ids. */
+  /** At most one operation on the same subject runs at a time, in the order of their ids. */
   exclusive: boolean
-  /** A request takes a waiting operation with the same input instead of adding another; for exclusive kinds. */
+  /** A request joins a waiting operation with the same input instead of adding another; for exclusive kinds. */
   coalesces: boolean
-  /** The resource whose readers may read the operation, and whose writers may cancel it; null for one that no client sees. */
+  /** The resource whose readers may read the operation, and whose writers may cancel it; null if no client sees it. */
   resource: 'files' | 'agents' | null
-  /** The input of the handler, beside the subject. */
+  /** The input of the handler, in addition to the subject. */
   input: z.ZodObject
   /** The result for the client that started it. */
   result: z.ZodObject
   /** A client may cancel the operation. */
   cancelable: boolean
   retry: Retry
-  /** An attempt that takes longer, in milliseconds, fails the operation with the code `timeout`; null for no bound. */
+  /** An attempt that takes longer, in milliseconds, fails the operation with the code `timeout`; null for no limit. */
   timeoutMs: number | null
-  /** The public message of a failure for which the handler gives none. */
+  /** The public message of a failure if the handler supplies none. */
   failureMessage: string
 }
 
@@ -51,11 +51,11 @@ const nothing = z.object({})
 const INTERNAL = 'Internal error'
 const onFile = { subject: 'file', exclusive: true, coalesces: false, resource: 'files' } as const
 const onAgent = { subject: 'agent', exclusive: true, coalesces: true, resource: 'agents' } as const
-/** The node that stores content is away at times, and what it keeps for nobody must not stay. */
+/** The node that stores content is sometimes unavailable, and unreferenced content must not stay there. */
 const untilReleased = { maxErrors: 1000, firstMs: 1000, maxMs: 60_000, forMs: null }
-/** While the IPFS node is away, attempts are cheap and come often. */
+/** While the IPFS node is unavailable, attempts are cheap and frequent. */
 const untilPinned = { maxErrors: 8, firstMs: 1000, maxMs: 30_000, forMs: null }
-/** A part that is away is waited for this long; it may be back later, and then the reconciler goes on. */
+/** How long to wait for an unavailable component; if it returns later, the reconciler continues. */
 const tenMinutes = { maxErrors: 5, firstMs: 500, maxMs: 10_000, forMs: 600_000 }
 
 const kinds = {
@@ -71,7 +71,7 @@ const kinds = {
     failureMessage: INTERNAL,
   },
   'pin.repair': {
-    summary: 'Pin again what the IPFS node has lost; the file stays visible meanwhile',
+    summary: 'Pin content again that the IPFS node has lost; the file stays visible',
     ...onFile,
     queue: 'repairs',
     input: nothing,
@@ -107,11 +107,11 @@ const kinds = {
     failureMessage: INTERNAL,
   },
   'agent.provision': {
-    summary: 'Bring a new agent up: container, secrets, gateway, scripts',
+    summary: 'Start a new agent: container, secrets, gateway, scripts',
     ...onAgent,
     queue: 'agents',
     input: nothing,
-    /** Parts of the manifest that it began with which could not be applied. */
+    /** Parts of the agent's initial manifest that could not be applied. */
     result: z.object({ problems: z.array(z.string()).optional() }),
     cancelable: false,
     retry: tenMinutes,
@@ -119,17 +119,20 @@ const kinds = {
     failureMessage: messages.gatewayFailed,
   },
   'agent.restart': {
-    summary: 'Start an agent again',
+    summary: 'Restart an agent',
     ...onAgent,
     queue: 'agents',
     input: z.object({
-      /** The engine's version; not given, the agent keeps the one that it has. */
+      /** The engine's version; if omitted, the agent keeps its version. */
       version: z.string().optional(),
-      /** Have `build` run before `start`, also where it has run before. */
+      /** Runs `build` before `start`, even if it has run before. */
       scripts: z.literal('build').optional(),
-      /** Recreate the container: the owner asked for a restart. A change of tokens or channels restarts the gateway only. */
+      /**
+       * Recreates the container: the owner requested a restart. A change of tokens or channels only restarts the
+       * gateway.
+       */
       rebuild: z.literal(true).optional(),
-      /** Why the reconciler restarts it; it counts the restarts that have a reason. */
+      /** Why the reconciler restarts it; restarts with a reason are counted. */
       reason: z.string().optional(),
     }),
     result: z.object({
@@ -164,9 +167,9 @@ const kinds = {
       snapshotCid: z.string(),
       commitSha: z.string(),
       changeSummary: z.string().nullable(),
-      /** Anything had changed in the workspace. */
+      /** Whether anything had changed in the workspace. */
       isNew: z.boolean(),
-      /** Files that were left out: `<path>: <reason>`. */
+      /** Omitted files: `<path>: <reason>`. */
       leftOut: z.array(z.string()),
     }),
     cancelable: false,
@@ -175,7 +178,7 @@ const kinds = {
     failureMessage: messages.syncFailed,
   },
   'agent.reset': {
-    summary: "Save an agent's workspace, then put a snapshot of its history in its place",
+    summary: "Save an agent's workspace, then replace it with a snapshot from its history",
     ...onAgent,
     queue: 'workspaces',
     input: z.object({ snapshotCid: z.string() }),
@@ -191,13 +194,12 @@ const kinds = {
     failureMessage: messages.resetFailed,
   },
   'agent.push': {
-    summary:
-      "Take over what was pushed to an agent's repository: apply its manifest, then `build` and `start`",
+    summary: "Apply a push to an agent's repository: its manifest, then `build` and `start`",
     ...onAgent,
     queue: 'workspaces',
     input: nothing,
     result: z.object({
-      /** Null where there was nothing to take over. */
+      /** Null if there was nothing to apply. */
       commitSha: z.string().nullable(),
       applied: z.array(z.string()).optional(),
       problems: z.array(z.string()).optional(),
@@ -208,16 +210,16 @@ const kinds = {
     failureMessage: 'Push was not taken over',
   },
   'agent.skills': {
-    summary: "Make an agent's skill folders those of the skills that are attached to it",
+    summary: "Update an agent's skill folders to match its attached skills",
     ...onAgent,
     queue: 'agents',
     input: z.object({
-      /** The skills that the request changes; operations of Berth 0.3.0 name none. */
+      /** The skills that the request changes; operations from Berth 0.3.0 name none. */
       names: z.array(z.string()).optional(),
-      /** Resolutions by the name of a skill, for where the agent has changed its folder, or has one of its own. */
+      /** Resolutions by skill name, for folders that the agent has changed or created itself. */
       resolutions: z.record(z.string(), z.enum(['replace', 'keep'])).optional(),
     }),
-    /** Not applied where the agent is away: it gets them when it starts. */
+    /** False if the agent was unavailable: it gets the skills when it starts. */
     result: z.object({ applied: z.boolean() }),
     cancelable: false,
     retry: { ...tenMinutes, firstMs: 2000, maxMs: 2000 },
@@ -236,7 +238,7 @@ const kinds = {
     failureMessage: INTERNAL,
   },
   'webhook.deliver': {
-    summary: 'Send the deliveries of a webhook that are due',
+    summary: "Send a webhook's due deliveries",
     subject: 'webhook',
     exclusive: true,
     coalesces: true,
@@ -258,10 +260,10 @@ export const OPERATION_KINDS = Object.keys(kinds) as OperationKind[]
 /** Types of the input and the result of a kind. */
 export type InputOf<K extends OperationKind> = z.output<(typeof kinds)[K]['input']>
 export type ResultOf<K extends OperationKind> = z.output<(typeof kinds)[K]['result']>
-/** The result of an operation, if it is of its kind's shape. */
+/** The result of an operation, if it matches its kind's schema. */
 export const readResult = <K extends OperationKind>(kind: K, result: unknown): ResultOf<K> | undefined =>
   catalog[kind].result.safeParse(result).data as ResultOf<K> | undefined
-/** The kinds of one queue, and those that work on one sort of subject. */
+/** The kinds of one queue, or those with one kind of subject. */
 export type KindsOf<P extends { queue: QueueName } | { subject: Kind['subject'] }> = {
   [K in OperationKind]: (typeof kinds)[K] extends P ? K : never
 }[OperationKind]

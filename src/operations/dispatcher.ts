@@ -1,10 +1,10 @@
 /**
- * Dispatches operations from PostgreSQL to the queue. The rows are the outbox: whatever the queue
- * lost, and whatever a dead worker left behind, is dispatched again.
+ * Dispatches operations from PostgreSQL to the queue. The rows are the outbox: jobs that the queue lost, and operations
+ * of a dead worker, are dispatched again.
  *
- * No more is dispatched than the workers have free slots, and a few; so the order is decided here, as
- * late as possible: in turn over the workspaces, operations whose worker died and new ones before those
- * that failed an attempt. In the queue, those of a workspace that has little under way come first.
+ * It dispatches no more than the workers have free slots, plus a few. So the order is decided here, as late as
+ * possible: in turn over the workspaces, with operations whose worker died and new operations before those with a
+ * failed attempt. In the queue, operations of workspaces with little work in progress come first.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { tryLock } from '../db/advisory-locks.ts'
@@ -24,11 +24,13 @@ import type { DispatchedJob, JobQueue } from './queue.ts'
 import { type Reason, recordRepairs } from './repairs.ts'
 
 const POLL_MS = 200
-/** Rest before a pass that nobody has asked for, by the length of the last one: over many workspaces that wait it is long. */
+/**
+ * The rest before an unrequested pass, as a multiple of the last pass: with many waiting workspaces, a pass takes long.
+ */
 const REST_FACTOR = 9
-/** Most of that rest: after a pass that was held up once, what a dead worker left behind waits no longer. */
+/** Maximum of that rest, so that operations of a dead worker do not wait longer after a single slow pass. */
 const MOST_POLL_MS = 5000
-/** Rest after a pass: under load, one pass then dispatches what many requests brought. */
+/** Rest after a pass, so that one pass dispatches the operations of many requests under load. */
 const REST_MS = 20
 /** A job that was dispatched and not claimed for this long is looked up in the queue. */
 const UNCLAIMED_MS = 3000
@@ -39,9 +41,9 @@ export interface DispatcherOptions {
   pool: Pool
   queue: (name: QueueName) => JobQueue
   log: Logger
-  /** Operations of one queue that are dispatched beside those for which a worker has a free slot. */
+  /** Operations of one queue that are dispatched in addition to those for which a worker has a free slot. */
   ahead: number
-  /** Started and unfinished operations of one workspace in one queue; unlimited where not named. */
+  /** Maximum started and unfinished operations of one workspace per queue; unlimited if not named. */
   activeLimits: Partial<Record<QueueName, number | undefined>>
   /** Called about once a second: shows what the limits hold back. */
   onHeldBack?: () => Promise<unknown>
@@ -70,12 +72,12 @@ export class Dispatcher {
     this.wake()
   }
 
-  /** Runs a pass now, or once more after the one that is running and its rest. */
+  /** Starts a pass now, or another one after the running pass and its rest. */
   wake(): void {
     this.#passes.wake()
   }
 
-  /** Milliseconds since the last whole pass, or since the start. */
+  /** Milliseconds since the last complete pass, or since the start. */
   get passAgeMs(): number {
     return performance.now() - this.#lastPass
   }
@@ -95,7 +97,7 @@ export class Dispatcher {
         const name = text as QueueName
         const queue = this.#queues.get(name) as JobQueue
         if (unclaimed) await this.#findLostJobs(name, queue)
-        // Operations that were just released or lost make room, and wait for a dispatch.
+        // Operations that were just released or lost free up room, and wait for a dispatch.
         if (isReleased || unclaimed || (waiting && room > 0)) await this.#dispatch(name, queue)
         if (waiting) await this.#showHeldBack(name)
       }
@@ -104,15 +106,15 @@ export class Dispatcher {
       if (this.#failing) this.#options.log.info('dispatching again')
       this.#failing = false
     } catch (error) {
-      // The database or the queue is away. Nothing is lost: the next pass starts from the rows.
-      if (!this.#failing) this.#options.log.warn({ err: error }, 'dispatch failed; trying until it works')
+      // The database or the queue is unavailable. Nothing is lost: the next pass starts from the rows.
+      if (!this.#failing) this.#options.log.warn({ err: error }, 'dispatch failed; retrying until it works')
       this.#failing = true
       await delay(POLL_MS)
     }
     await delay(REST_MS)
   }
 
-  /** A lease that ran out means that its worker died or hangs: the operation goes on before all that wait. */
+  /** An expired lease means that its worker died or hangs: the operation continues ahead of all others that wait. */
   async #releaseExpiredLeases(): Promise<void> {
     const { rows } = await releaseExpired.run(this.#options.pool)
     await this.#repair('lease expired', rows)
@@ -140,7 +142,7 @@ export class Dispatcher {
     const { pool, ahead, activeLimits } = this.#options
     const limit = activeLimits[name] ?? null
     const picked = await transaction(pool, async (client) => {
-      // The dispatchers count what is dispatched and add to it one at a time.
+      // One dispatcher at a time counts the dispatched operations and adds to them.
       if (!(await tryLock(client, 'dispatch', name))) return undefined
       return (await dispatchOperations.run(client, name, ahead, limit)).rows
     })
@@ -167,10 +169,10 @@ export class Dispatcher {
   }
 }
 
-/** Any number above the operations that one workspace can have under way. */
+/** Any number above the operations that one workspace can have in progress. */
 const RETRY_PRIORITY = 1_000_000
 
-/** The fewer operations a workspace has under way, the sooner its next one runs. */
+/** The fewer operations a workspace has in progress, the sooner its next one runs. */
 function prioritize(picked: Picked[]): DispatchedJob[] {
   const turns = new Map<string, number>()
   return picked.map(({ id, jobId, workspaceId, retry, underWay }) => {

@@ -1,6 +1,6 @@
 /**
- * Accepting an operation: the only place that inserts its row. The SQL stays by hand, so that the row of a request and that
- * of its operation are one statement.
+ * Accepts operations: the only place that inserts their rows. The SQL is hand-written, so that a request's row and its
+ * operation's row are one statement.
  */
 
 import { createHash } from 'node:crypto'
@@ -16,25 +16,25 @@ interface Expressions {
   workspaceId: string
   /** The subject's id. */
   targetId: string
-  /** The subject whose operations it runs in line with, where that is another one. */
+  /** The subject that determines its place in line, if it is another one. */
   inLineWith?: string
   agentId?: string
   input?: string
   idempotencyKey?: string
   fingerprint?: string
-  /** `FROM …` and `WHERE …`: an operation for each row; one where it is not given. */
+  /** `FROM …` and `WHERE …`: one operation per row; a single one if omitted. */
   from?: string
 }
 
 /**
- * Composes the INSERT of operations of a kind, for a statement of its own or as a part of one that writes more. It
- * returns `id` and `target_id` of each row; none where the idempotency key is known.
+ * Composes the INSERT of operations of a kind, as a statement or as a part of a larger one. It returns `id` and
+ * `target_id` of each row, and no row if the idempotency key is known.
  */
 export function insertOperation(kind: OperationKind, row: Expressions): string {
   const { queue, subject, exclusive } = catalog[kind]
   const key = exclusive ? `'${subject}:' || ${row.inLineWith ?? row.targetId}` : 'NULL'
   const { agentId = 'NULL', input = 'NULL', idempotencyKey = 'NULL', fingerprint = 'NULL', from = '' } = row
-  // PostgreSQL inserts in two steps where there may be a conflict.
+  // PostgreSQL inserts in two steps if a conflict is possible.
   const onConflict =
     'ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING'
   return `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, concurrency_key, input,
@@ -45,7 +45,7 @@ export function insertOperation(kind: OperationKind, row: Expressions): string {
     RETURNING id, target_id`
 }
 
-/** The tables of the subjects, and the condition under which a subject is still there. */
+/** The tables of the subjects, and the condition under which a subject still exists. */
 const SUBJECTS = {
   file: {
     from: 'FROM file subject WHERE subject.removed_at IS NULL',
@@ -65,8 +65,8 @@ export interface EnqueueOptions<K extends OperationKind> {
   input?: InputOf<K> | undefined
   idempotencyKey?: string | undefined
   /**
-   * Text that tells a repeat under the same Idempotency-Key from another request; not given, it is the kind, the subject
-   * and the input.
+   * Text that distinguishes a repeat under the same Idempotency-Key from another request; default: the kind, the
+   * subject and the input.
    */
   request?: string | undefined
 }
@@ -75,15 +75,15 @@ export interface EnqueueOptions<K extends OperationKind> {
 export interface Subject {
   id: string
   workspaceId: string
-  /** Agents only: the id by which clients name it. */
+  /** Only for agents: the id that clients use. */
   agentId?: string
 }
 
 /**
- * Writes the row of an operation on a file or an agent; whoever has committed it wakes the dispatcher. Of a kind that
- * coalesces, one that waits in line with the same input and was not begun is taken instead: it will do the same.
+ * Writes the row of an operation on a file or an agent; after the commit, the caller wakes the dispatcher. For a kind
+ * that coalesces, a waiting operation with the same input that has not begun is used instead: it will do the same.
  * @returns its id.
- * @throws ApiError 404 when the subject is not there (any more), 422 when `idempotencyKey` named another request.
+ * @throws ApiError 404 if the subject does not exist (any longer), 422 if `idempotencyKey` belongs to another request.
  */
 export async function enqueue<K extends SubjectKind>(
   db: Queryable,
@@ -98,7 +98,7 @@ export async function enqueue<K extends SubjectKind>(
 
 /**
  * {@link enqueue} under a condition on the row `subject`, in SQL.
- * @returns undefined where the subject is not there, or not so.
+ * @returns undefined if the subject does not exist, or does not meet the condition.
  */
 export async function enqueueWhere<K extends SubjectKind>(
   db: Queryable,
@@ -139,7 +139,7 @@ export async function enqueueWhere<K extends SubjectKind>(
   return repeated ? repeated.operationId : undefined
 }
 
-/** Finds the operation that would do the same ($2 subject, $3 input, $4 idempotency key). */
+/** Finds the waiting operation that would do the same ($2 subject, $3 input, $4 idempotency key). */
 const sameInLine = (kind: OperationKind) => `
   SELECT id FROM operation
   WHERE concurrency_key = '${catalog[kind].subject}:' || $2::uuid AND state = 'queued' AND attempts = 0 AND kind = '${kind}'
@@ -152,8 +152,8 @@ const sameInLine = (kind: OperationKind) => `
   FOR UPDATE SKIP LOCKED`
 
 /**
- * True for a key under which a request was accepted before: its change must not be made again. The caller has locked the
- * subject's row, so that a repeat sees what the first request has written.
+ * True if a request was already accepted under this key, so its change must not be made again. The caller has locked
+ * the subject's row, so that a repeat sees what the first request has written.
  */
 export async function isRepeat(
   db: Queryable,
@@ -164,12 +164,12 @@ export async function isRepeat(
   return (await findOperationByKey.run(db, workspaceId, idempotencyKey)).rowCount !== 0
 }
 
-/** The fingerprint of a request, which tells a repeat from another request under the same key. */
+/** The fingerprint of a request, which distinguishes a repeat from another request under the same key. */
 export const fingerprintOf = (request: string): Buffer => createHash('sha256').update(request).digest()
 
 /**
- * The operation that a request under this key started, and what it is about; undefined when none did.
- * @throws ApiError 422 when that was another request.
+ * The operation that a request under this key started, and its subject; undefined if there is none.
+ * @throws ApiError 422 if that was another request.
  */
 export async function findRepeated(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * A worker's statements on an operation's row. A claim bumps the epoch, and every later write says
- * `epoch = mine AND state = 'running'`: a worker that lost its lease changes nothing any more.
+ * A worker's statements on an operation's row. A claim increments the epoch, and every later write requires
+ * `epoch = mine AND state = 'running'`, so a worker that lost its lease can no longer change anything.
  */
 import type { Queryable } from '../db/pool.ts'
 import { inTransaction, type PrismaClient, type Transaction } from '../db/prisma.ts'
@@ -24,25 +24,25 @@ export interface Claim {
   workspaceId: string
   targetId: string
   epoch: number
-  /** Attempts so far, this one included. */
+  /** Attempts so far, including this one. */
   attempts: number
   errorCount: number
   /** Milliseconds since the first attempt began. */
   ageMs: number
   /** The input of its kind. */
   input: Record<string, unknown> | null
-  /** The last progress of the attempt before. */
+  /** The last progress of the previous attempt. */
   progress: Record<string, unknown> | null
 }
 
-/** The write was refused: the lease ran out and somebody else has the operation, or it was ended. */
+/** The write was rejected: the lease expired and another worker has the operation, or it was ended. */
 export class LeaseLost extends Error {
   override name = 'LeaseLost'
 }
 
 /**
- * Claims an operation that is due, or whose worker let the lease run out. Undefined when it is not
- * to be had: finished, claimed by another worker, cancelled, or waiting behind an older one.
+ * Claims an operation that is due, or whose worker let the lease expire. Undefined if it cannot be claimed: finished,
+ * claimed by another worker, cancelled, or waiting behind an older one.
  */
 export async function claim(db: Queryable, id: string, worker: string): Promise<Claim | undefined> {
   const { rows } = await claimOperation.run(db, id, worker, LEASE_MS)
@@ -61,7 +61,7 @@ export async function renew(db: Queryable, { id, epoch }: Claim): Promise<boolea
 }
 
 /**
- * Writes the visible step and progress, and tells whoever waits.
+ * Writes the visible step and progress, and notifies waiting callers.
  * @throws LeaseLost
  */
 export async function report(
@@ -85,12 +85,12 @@ export type Ending =
       cause: string
       result?: Record<string, unknown> | undefined
     }
-  /** Tries again after `delayMs`; `counted` counts the attempt among those with an unexpected error. */
+  /** Retries after `delayMs`; `counted` counts the attempt as one with an unexpected error. */
   | { state: 'queued'; delayMs: number; code: string; cause: string; counted?: boolean }
 
 /**
- * Ends an attempt together with what `write` writes, in one transaction. Rows of files and agents are locked before that of the
- * operation.
+ * Ends an attempt together with the writes of `write`, in one transaction. Rows of files and agents are locked before
+ * the operation's row.
  * @throws LeaseLost, and what `write` throws; nothing is written then.
  */
 export function endWith(
@@ -101,7 +101,7 @@ export function endWith(
   return inTransaction(prisma, async (tx) => end(tx, operation, await write(tx)))
 }
 
-/** Ends an attempt with which nothing else is written. @throws LeaseLost */
+/** Ends an attempt without other writes. @throws LeaseLost */
 export async function end(db: Queryable, { id, epoch }: Claim, ending: Ending): Promise<void> {
   const retry = ending.state === 'queued' ? ending : undefined
   const { rowCount } = await endOperation.run(
@@ -119,18 +119,18 @@ export async function end(db: Queryable, { id, epoch }: Claim, ending: Ending): 
   if (!rowCount) throw new LeaseLost(`operation ${id}, epoch ${epoch}`)
 }
 
-/** Null for a result that says nothing. */
+/** Null for an empty result. */
 function toJson(result: Record<string, unknown> = {}): string | null {
   const text = JSON.stringify(result)
   return text === '{}' ? null : text
 }
 
-/** Gives a claim back untouched, for a worker that shuts down: the attempt does not count. */
+/** Releases a claim untouched, for a worker that shuts down: the attempt does not count. */
 export async function release(db: Queryable, { id, epoch }: Claim): Promise<void> {
   await releaseOperation.run(db, id, epoch)
 }
 
-/** Says that the job of an operation is used up and nobody claimed it: it is dispatched again at once. */
+/** Records that the job of an operation is used up without a claim: it is dispatched again at once. */
 export async function requeue(db: Queryable, id: string): Promise<undefined> {
   await requeueOperation.run(db, id)
 }

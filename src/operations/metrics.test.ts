@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { OperationMetrics } from './metrics.ts'
 
-test('the count of failures is there before the first one, so that its increase is seen', async () => {
+test('the failure counter exists before the first failure, so that its increase is visible', async () => {
   const registry = new Registry()
   new OperationMetrics(registry)
   assert.match(
@@ -12,7 +12,7 @@ test('the count of failures is there before the first one, so that its increase 
   )
 })
 
-test('a provision counts with its seconds once it has succeeded', async () => {
+test('a provision is counted with its duration once it has succeeded', async () => {
   const registry = new Registry()
   const metrics = new OperationMetrics(registry)
   metrics.ended('agent.provision', 'queued', 4)

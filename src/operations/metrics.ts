@@ -1,4 +1,4 @@
-/** Metrics of operations in one process: how they end in a worker, and when a web process dispatched last. */
+/** Metrics of operations in one process: their outcomes in a worker, and the last dispatch of a web process. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { OPERATION_KINDS, type OperationKind, type OperationState } from './catalog.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -26,7 +26,7 @@ export class OperationMetrics {
       labelNames: ['kind', 'state'],
       registers,
     })
-    // Prometheus takes a first value for where counting began: without a zero it would miss the first failure.
+    // Prometheus treats a first value as the start of counting: without a zero, it would miss the first failure.
     for (const kind of OPERATION_KINDS)
       for (const state of ['succeeded', 'failed'] as const) this.#ended.inc({ kind, state }, 0)
     this.#provision = new Histogram({
@@ -37,7 +37,7 @@ export class OperationMetrics {
     })
   }
 
-  /** @param seconds since the first attempt of the operation began. */
+  /** @param seconds time since the operation's first attempt began. */
   ended(kind: OperationKind, state: OperationState, seconds: number): void {
     this.#ended.inc({ kind, state })
     if (kind === 'agent.provision' && state === 'succeeded') this.#provision.observe(seconds)

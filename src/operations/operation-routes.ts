@@ -15,17 +15,19 @@ import type { Operations } from './operations.ts'
 const operationView = z.object({
   id: z.string(),
   kind: z.enum(OPERATION_KINDS),
-  target: z.string().describe('The id of what it works on: a file or an agent.'),
+  target: z.string().describe('The id of its subject: a file or an agent.'),
   target_name: z
     .string()
     .nullable()
-    .describe('The name of that file or agent; of a file without a name, its CID. Null if it is gone.'),
+    .describe(
+      'The name of that file or agent; for a file without a name, its CID. Null if it no longer exists.',
+    ),
   state: z.enum(OPERATION_STATES),
-  step: z.string().nullable().describe('What it is doing, or was doing when it ended.'),
+  step: z.string().nullable().describe('Its current step, or its last step if it has ended.'),
   progress: z.record(z.string(), z.unknown()).nullable(),
   attempts: z.number(),
   error: z.string().nullable(),
-  error_code: z.string().nullable().describe('Why it failed, or why its last attempt did.'),
+  error_code: z.string().nullable().describe('Why it or its last attempt failed.'),
   created_at: z.string(),
   started_at: z.string().nullable(),
   next_attempt_at: z.string().nullable().describe('When a queued operation is due.'),
@@ -36,7 +38,7 @@ const one = z.object({ data: operationView })
 export interface OperationRouteServices {
   pool: Pool
   operations: Operations
-  /** Withdraws what an operation that a client cancels was to make. */
+  /** Withdraws what a cancelled operation was supposed to create. */
   withdraw(operation: Versioned, workspaceId: string): Promise<void>
 }
 
@@ -46,8 +48,8 @@ const MAX_WAIT_S = 300
 
 export function operationRoutes({ pool, operations, withdraw }: OperationRouteServices): Route[] {
   /**
-   * @throws ApiError 404, for an agent's own token also when the operation is about another agent; 403 without the
-   *   scope of what it is about.
+   * @throws ApiError 404, also for an agent's own token if the operation is about another agent; 403 without the scope
+   *   for its subject.
    */
   const find = async (principal: Principal, id: string, access: 'read' | 'write') => {
     const { workspaceId, agent } = principal
@@ -66,7 +68,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       tag: TAG,
       summary: 'List operations',
       description:
-        'Those that the key may read: on files with `org:files:read`, on agents with `org:agents:read`.',
+        'The operations that the key may read: on files with `org:files:read`, on agents with `org:agents:read`.',
       scope: ['org:files:read', 'org:agents:read'],
       callers: ['workspace'],
       query: z.object({
@@ -110,7 +112,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
           .transform((seconds) => Math.min(Number(seconds), MAX_WAIT_S))
           .optional()
           .describe(
-            `Answers when the operation has ended, or after this many seconds (at most ${MAX_WAIT_S}).`,
+            `Waits until the operation has ended, at most this many seconds (at most ${MAX_WAIT_S}).`,
           ),
       }),
       success: { status: 200, description: 'The operation.', body: one },
@@ -131,8 +133,8 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       tag: TAG,
       summary: 'Stream an operation as server-sent events',
       description:
-        'An `operation` event now and after each change; the stream ends with the operation. The event id is a ' +
-        'version: a client that comes back with `Last-Event-ID` hears only what is newer.',
+        'Sends an `operation` event now and after each change; the stream ends with the operation. The event id is a' +
+        'version: a client that reconnects with `Last-Event-ID` receives only newer ones.',
       scope: ['org:files:read', 'org:agents:read'],
       params,
       success: {
@@ -158,11 +160,11 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       tag: TAG,
       summary: 'Cancel an operation',
       description:
-        'What it was to make is withdrawn with it. A running operation ends within about a second. It takes the scope ' +
-        'to change what it is about.',
+        'What it was supposed to create is withdrawn. A running operation ends within about a second. Requires the scope' +
+        'to change its subject.',
       scope: ['org:files:write', 'org:agents:write'],
       params,
-      success: { status: 200, description: 'The operation, cancelled or about to be.', body: one },
+      success: { status: 200, description: 'The operation, which is cancelled or about to be.', body: one },
       errors: [404, 409],
       async handle({ principal, params }) {
         const operation = await find(principal, params.id, 'write')
@@ -183,7 +185,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
   ]
 }
 
-/** @throws ApiError 409 when the operation ended otherwise than by being cancelled. */
+/** @throws ApiError 409 if the operation ended in another way than by cancellation. */
 function refuseWhenFinished({ state }: Versioned): void {
   if (isFinished(state) && state !== 'canceled') {
     throw new ApiError(409, 'finished', `The operation has ${state} already`)
@@ -191,8 +193,8 @@ function refuseWhenFinished({ state }: Versioned): void {
 }
 
 /**
- * Writes each change as a server-sent event until the operation ends or the client goes. A slow client is waited
- * for: versions in between are skipped, not queued.
+ * Writes each change as a server-sent event until the operation ends or the client disconnects. For a slow client,
+ * intermediate versions are skipped, not queued.
  */
 async function streamEvents(
   changes: AsyncGenerator<Versioned>,

@@ -1,4 +1,4 @@
-/** Reading operations: the client's side of the row. */
+/** Reads operations: the client's side of the row. */
 
 import type { Pool, Queryable } from '../db/pool.ts'
 import {
@@ -29,10 +29,10 @@ export interface OperationView {
   finished_at: string | null
 }
 
-/** A view, and the version by which a reader knows that it changed. */
+/** A view with the version, through which a reader notices changes. */
 export type Versioned = OperationView & { version: number }
 
-/** An operation of a workspace; undefined when there is none, or it is another workspace's. */
+/** An operation of a workspace; undefined if it does not exist, or belongs to another workspace. */
 export async function findOperation(
   db: Queryable,
   workspaceId: string,
@@ -56,9 +56,9 @@ export interface OperationFilter {
 }
 
 /**
- * A page of a workspace's operations, ordered by id, which is by age. BETWEEN is equality that the planner does not see
- * through, so that the order by the workspace as well is one that only the list's indexes have: by id alone it takes the
- * primary key, and walks through everybody's newer operations.
+ * A page of a workspace's operations, ordered by id, which is by age. BETWEEN is an equality that the planner does not
+ * recognise as one. So ordering by the workspace as well matches only the list's indexes. Ordered by id only, the
+ * planner would use the primary key and scan every tenant's newer operations.
  */
 export async function listOperations(
   db: Queryable,
@@ -86,7 +86,7 @@ export async function listOperations(
   return rows.map(view)
 }
 
-/** The view without the version, which is for long polls and event ids. */
+/** The view without the version, which is only for long polls and event ids. */
 export function view({ version: _, ...operation }: Versioned): OperationView {
   return operation
 }
@@ -94,8 +94,8 @@ export function view({ version: _, ...operation }: Versioned): OperationView {
 const BATCH = 10_000
 
 /**
- * Forgets operations that ended `days` ago, repairs as old, and idempotency keys after a day; in
- * batches, until none is left.
+ * Deletes operations that ended `days` ago, repairs of the same age, and idempotency keys after a day; in batches,
+ * until none is left.
  */
 export async function forgetOldOperations(pool: Pool, days: number, signal: AbortSignal): Promise<void> {
   const forget = [

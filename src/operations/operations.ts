@@ -1,6 +1,6 @@
 /**
- * A request's side of an operation: starting it, and waiting for its end. Every wait is one generator, by notification with
- * a poll behind it for those that get lost.
+ * A request's side of an operation: starting it, and waiting for its end. Every wait is one generator, which is
+ * notified and also polls, in case notifications are lost.
  */
 
 import type { Notifications } from '../db/notifications.ts'
@@ -14,23 +14,23 @@ import { type EnqueueOptions, enqueue, type Subject, type SubjectKind } from './
 import { findOperation, type Versioned } from './operation-store.ts'
 
 const POLL_MS = 1000
-/** How long a request waits for what it has started where `Prefer` says nothing. */
+/** How long a request waits for the operation that it started, unless `Prefer` specifies it. */
 const WAIT_MS = 25_000
 
-/** The one who waits: the places for waiting are bounded for each key and each workspace. */
+/** The waiting caller: the number of waits is bounded per key and per workspace. */
 type Caller = Holder & { workspaceId: string }
 
-/** The parts of a request's context that decide how long it waits. */
+/** The parts of a request's context that determine how long it waits. */
 export interface Asked {
   principal: Caller
   prefer: Prefer
   /** Ends the wait. */
   signal: AbortSignal
-  /** Milliseconds to wait where `Prefer` says nothing; 25 seconds where this says nothing either. */
+  /** Milliseconds to wait unless `Prefer` specifies it; default: 25 seconds. */
   waitMs?: number
 }
 
-/** An operation that has ended, with what it left for whoever started it. */
+/** An ended operation, with its result for the caller who started it. */
 export type Finished<K extends OperationKind> =
   | (Versioned & { state: 'succeeded'; result: ResultOf<K> })
   | (Versioned & { state: 'failed'; error: string; result: { detail?: unknown } })
@@ -40,9 +40,9 @@ export interface Started<K extends OperationKind = OperationKind> {
   operationId: string
   /** The state of the operation when the wait ended. */
   state: OperationState
-  /** Undefined when the wait ended first. */
+  /** Undefined if the wait ended first. */
   finished: Finished<K> | undefined
-  /** `Operation-Id` and `Location`: where a client follows it. */
+  /** `Operation-Id` and `Location`: where the client can follow it. */
   headers: Record<string, string>
 }
 
@@ -50,7 +50,7 @@ export class Operations {
   readonly #pool: Pool
   readonly #notifications: Notifications
   readonly #bounds: Bounds
-  /** Has what is committed dispatched to a worker at once. */
+  /** Has committed operations dispatched to a worker at once. */
   readonly wake: () => void
   readonly #closing = new AbortController()
 
@@ -61,14 +61,15 @@ export class Operations {
     this.wake = options.wake
   }
 
-  /** Ends every wait, as if its time had run out, and lets none begin. */
+  /** Ends every wait as if its time had run out, and prevents new ones. */
   close(): void {
     this.#closing.abort()
   }
 
   /**
-   * Starts an operation and waits for its end, as long as `Prefer` says.
-   * @throws ApiError 404 when the subject was deleted meanwhile, 422 when `idempotencyKey` named another request.
+   * Starts an operation and waits for its end, as long as `Prefer` specifies.
+   * @throws ApiError 404 if the subject was deleted in the meantime, 422 if `idempotencyKey` belongs to another
+   *   request.
    */
   async start<K extends SubjectKind>(
     kind: K,
@@ -81,8 +82,8 @@ export class Operations {
   }
 
   /**
-   * Has an operation that is committed dispatched, and waits for its end, as long as `Prefer` says. The request must not
-   * fail any more: while too many wait, this one does not.
+   * Dispatches a committed operation, and waits for its end, as long as `Prefer` specifies. The request must not fail
+   * any longer: if too many callers wait, it returns without waiting.
    */
   async started<K extends OperationKind>(
     kind: K,
@@ -102,16 +103,16 @@ export class Operations {
   }
 
   /**
-   * The operation as soon as it has finished, or as it is after `ms`; undefined when it is not there.
-   * @throws ApiError 429 while too many wait.
+   * The operation as soon as it has finished, or its state after `ms`; undefined if it does not exist.
+   * @throws ApiError 429 while too many callers wait.
    */
   latest(caller: Caller, id: string, ms: number, signal: AbortSignal): Promise<Versioned | undefined> {
     return this.#bounds.run('waits', caller, () => this.#latest(caller.workspaceId, id, ms, signal))
   }
 
   /**
-   * Yields the operation now and after every change, until it has finished or `until` fires. The
-   * generator ends early when the operation is not (or no longer) there.
+   * Yields the operation now and after every change, until it has finished or `until` fires. The generator ends early
+   * if the operation does not exist (any longer).
    */
   async *changes(workspaceId: string, id: string, until: AbortSignal): AsyncGenerator<Versioned> {
     const signal = AbortSignal.any([until, this.#closing.signal])
@@ -125,7 +126,7 @@ export class Operations {
       let seen = -1
       while (!signal.aborted) {
         let timer: NodeJS.Timeout | undefined
-        // Armed before the read, so that a change right after the read is not missed.
+        // Armed before the read, so that a change right after it is not missed.
         const changed = new Promise<void>((resolve) => {
           wake = resolve
           timer = setTimeout(resolve, POLL_MS)

@@ -1,6 +1,6 @@
 /**
- * BullMQ over Redis where there is one, over PostgreSQL otherwise. A job carries an operation's id
- * and nothing else; it is a hint that may be lost, doubled or late.
+ * BullMQ over Redis if there is one, otherwise over PostgreSQL. A job carries only an operation's id; it is a hint that
+ * may be lost, duplicated or late.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { createPostgresBackend, type PgPool, Queue, Worker } from 'bullmq'
@@ -9,15 +9,15 @@ import { createPool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from './catalog.ts'
 
-/** A dispatch of an operation: its job's id is another one each time, as a queue ignores an id it knows. */
+/** A dispatch of an operation. Its job gets a new id each time, because a queue ignores known ids. */
 export interface DispatchedJob {
   id: string
   jobId: string
-  /** Lower numbers run first; 1 or more. */
+  /** Lower numbers run first; at least 1. */
   priority: number
 }
 
-/** The producing side. A call fails soon where the backend is away; the dispatcher tries again. */
+/** The producing side. A call fails quickly if the backend is unavailable; the dispatcher retries. */
 export interface JobQueue {
   add(jobs: DispatchedJob[]): Promise<void>
   has(jobId: string): Promise<boolean>
@@ -25,16 +25,16 @@ export interface JobQueue {
 
 export interface QueueBackend {
   queue(name: QueueName): JobQueue
-  /** The consuming side; it waits for the backend as long as it takes. */
+  /** The consuming side; it waits for the backend as long as necessary. */
   consume(name: QueueName, concurrency: number, run: (operationId: string) => Promise<void>): void
-  /** Takes no more jobs, waits for those under way, and disconnects; gives up after 5 s. */
+  /** Accepts no more jobs, waits for running ones, and disconnects; gives up after 5 s. */
   close(): Promise<void>
 }
 
-/** Rows hold the retry policy, so a job is tried once and forgotten. */
+/** Rows hold the retry policy, so a job is attempted once and then deleted. */
 const JOB_OPTIONS = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 
-/** BullMQ's defaults take a minute to notice a dead worker, and 15 s to come back after an outage. */
+/** With BullMQ's defaults, it takes a minute to detect a dead worker, and 15 s to recover after an outage. */
 const WORKER_OPTIONS = {
   lockDuration: 2000,
   stalledInterval: 1000,
@@ -44,13 +44,16 @@ const WORKER_OPTIONS = {
 }
 
 const CLOSE_MS = 5000
-/** A backend that hangs is taken for away after this. */
+/** A backend that hangs counts as unavailable after this time. */
 const CALL_MS = 5000
 
-/** PostgreSQL connections of a process for statements of all its queues; each one that it consumes also has one to LISTEN. */
+/**
+ * PostgreSQL connections of a process for statements of all its queues; each consumed queue needs another one to
+ * LISTEN.
+ */
 const CONNECTIONS = 3
 const CONNECT_AGAIN_MS = 500
-/** Where BullMQ has its tables. */
+/** The schema of BullMQ's tables. */
 const SCHEMA = 'bullmq'
 
 export function createQueueBackend(
@@ -60,11 +63,11 @@ export function createQueueBackend(
   const closers: (() => Promise<void>)[] = []
   const onError = (error: Error) => log.debug({ err: error }, 'queue connection')
   const retryStrategy = (tries: number) => Math.min(tries * 100, 1000)
-  // All queues share one pool, as a connection at rest takes 3 MB of the server's memory. With Redis it opens none.
+  // All queues share one pool, because an idle connection takes 3 MB of the server's memory. With Redis it opens none.
   const pool = createPool(databaseUrl, CONNECTIONS + QUEUES.length, log, SCHEMA)
   let isClosing = false
-  // BullMQ connects a queue once and keeps a failure for ever, where a worker then takes all of a processor. So it has none
-  // while PostgreSQL is away, or has no connection to give.
+  // BullMQ connects a queue once and keeps a failure forever, and a worker then uses a whole processor. So queues are
+  // created only once PostgreSQL is available and has a connection to spare.
   const connect = async (): Promise<unknown> => {
     for (;;) {
       try {
@@ -133,7 +136,7 @@ export function createQueueBackend(
     },
     async close() {
       isClosing = true
-      // BullMQ waits for a backend that is away; what it would have written there is only a hint.
+      // BullMQ waits for an unavailable backend; what it would have written there is only a hint.
       await Promise.race([
         Promise.all(closers.map((close) => close())).then(() => pool.end()),
         delay(CLOSE_MS, undefined, { ref: false }),
@@ -142,7 +145,7 @@ export function createQueueBackend(
   }
 }
 
-/** @throws Error when the call takes longer than {@link CALL_MS}: a half-open connection never answers. */
+/** @throws Error if the call takes longer than {@link CALL_MS}: a half-open connection never responds. */
 function withDeadline<T>(call: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('the queue does not answer')), CALL_MS)

@@ -2,10 +2,10 @@ import { Redis } from 'ioredis'
 import { ConfigError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 
-/** A Redis that hangs, or that is still loading its data, is taken for away after this. */
+/** A Redis that hangs, or is still loading its data, counts as unavailable after this time. */
 const LOOK_MS = 5000
 
-/** The connection for pings and rate limits: a command fails at once while Redis is away. */
+/** The connection for pings and rate limits: a command fails at once while Redis is unavailable. */
 export function createRedis(url: string, log: Logger): Redis {
   const redis = new Redis(url, {
     maxRetriesPerRequest: 0,
@@ -17,14 +17,14 @@ export function createRedis(url: string, log: Logger): Redis {
   return redis
 }
 
-/** Redis's refusals of a password; before version 6, `ERR invalid password`. */
+/** Redis's errors for a wrong password; before version 6, `ERR invalid password`. */
 const REFUSED = /^(NOAUTH|WRONGPASS|ERR invalid password)/
 
 /**
- * Looks at what a queue must be able to rely on.
+ * Checks what a queue must be able to rely on.
  * @returns whether Redis writes an append-only file.
- * @throws ConfigError when Redis may evict keys, which would lose jobs at random, and when it refuses the
- *   password; any other error when it does not answer within 5 s.
+ * @throws ConfigError if Redis may evict keys, which would lose jobs at random, or if it rejects the password; any
+ *   other error if it does not respond within 5 s.
  */
 export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }> {
   const redis = new Redis(url, {
@@ -49,7 +49,7 @@ export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }
     }
     return { appendOnly: (await readSetting(redis, 'appendonly')) !== 'no' }
   } catch (error) {
-    // The client says only that the connection is closed; the event before it says why.
+    // The client only reports that the connection is closed; the preceding event has the reason.
     const reason = error instanceof ConfigError ? error : (cause ?? (error as Error))
     if (!REFUSED.test(reason.message)) throw reason
     throw new ConfigError(`REDIS_URL: Redis refuses the user or the password: ${reason.message}`)
@@ -59,7 +59,7 @@ export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }
   }
 }
 
-/** A managed Redis may not let its settings be read: then there is nothing to check. */
+/** A managed Redis may not allow reading its settings: then there is nothing to check. */
 async function readSetting(redis: Redis, name: string): Promise<string | undefined> {
   try {
     const [, value] = (await redis.config('GET', name)) as string[]

@@ -1,7 +1,7 @@
 import type { Queryable } from '../db/pool.ts'
 import { recordRepair } from '../db/statements/operations.ts'
 
-/** The loops that compare two sources of truth, and what each of them puts right. */
+/** The loops that compare two sources of truth, and what each of them repairs. */
 export const REPAIRS = {
   operations: ['lease expired', 'job lost by the queue'],
   pins: ['pin missing', 'pin that nothing keeps'],
@@ -23,9 +23,9 @@ export type Loop = keyof typeof REPAIRS
 export type Reason<L extends Loop> = (typeof REPAIRS)[L][number]
 
 /**
- * Records what a reconciler put right, one row for each target. `/metrics` has their number as
- * `berth_reconcile_repairs_total{loop,reason}`, kept beside the rows, which are forgotten one day; without crashes and outages it
- * stays where it is.
+ * Records what a reconciler repaired, one row per target. `/metrics` has their number as
+ * `berth_reconcile_repairs_total{loop,reason}`, stored separately from the rows, which are eventually deleted. Without
+ * crashes and outages it does not grow.
  */
 export async function recordRepairs<L extends Loop>(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * The worker side of an operation: claim, run the kind's handler under a lease, end the attempt. Handlers know nothing of
- * queues and leases, and this is the only place that turns an error into the end of an attempt.
+ * The worker side of an operation: it claims the operation, runs the kind's handler under a lease, and ends the
+ * attempt. Handlers do not know about queues and leases, and only this code turns an error into the end of an attempt.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTransient, isUniqueViolation } from '../db/database-errors.ts'
@@ -51,7 +51,7 @@ export class Runner {
   readonly #shutdown = new AbortController()
   #running = 0
 
-  /** @param options.leases connections for leases alone, which nothing else may keep busy. */
+  /** @param options.leases connections only for leases, which nothing else may keep busy. */
   constructor(options: {
     pool: Pool
     prisma: PrismaClient
@@ -70,23 +70,23 @@ export class Runner {
     this.#metrics = options.metrics
   }
 
-  /** How many operations run. */
+  /** The number of running operations. */
   get running(): number {
     return this.#running
   }
 
-  /** Interrupts every run; each operation goes back to the line at once. */
+  /** Interrupts every run; each operation is queued again at once. */
   shutdown(): void {
     this.#shutdown.abort(new ShuttingDown())
   }
 
-  /** Runs the operation if it is to be had. Never throws: the row says how it ended. */
+  /** Runs the operation if it can be claimed. Never throws: the row records the outcome. */
   async run(operationId: string): Promise<void> {
     const operation = await this.#claim(operationId)
     if (!operation) return
     crashPoint('after-claim')
     const log = this.#log.child({ operation: operation.id, kind: operation.kind, epoch: operation.epoch })
-    // A kind of a newer version: the lease runs out, and a worker of that version may get the operation.
+    // A kind of a newer version: the lease expires, and a worker of that version may get the operation.
     if (!(operation.kind in catalog))
       return log.error('an operation of a kind that this version does not have')
     const lease = new AbortController()
@@ -110,12 +110,12 @@ export class Runner {
   }
 
   /**
-   * @returns the state in which the attempt left the operation; undefined where somebody else has it, or its lease runs
-   * out.
+   * @returns the state in which the attempt left the operation; undefined if another worker has it, or its lease will
+   *   expire.
    */
   async #attempt(operation: Claim, signal: AbortSignal, log: Logger): Promise<Ending['state'] | undefined> {
     const { kind } = operation
-    // The kind is that of the input and of the handler, which no type can say.
+    // The kind determines the input and the handler, which the types cannot express.
     const handler = this.#handlers[kind] as Handler | undefined
     const input = catalog[kind].input.safeParse(operation.input ?? {})
     const run: Run = {
@@ -144,7 +144,7 @@ export class Runner {
       return await this.#endAfterError(run, handler, signal.aborted ? signal.reason : error).catch(
         (failed) => {
           if (!(failed instanceof LeaseLost))
-            log.warn({ err: failed }, 'could not end the attempt; its lease will run out')
+            log.warn({ err: failed }, 'could not end the attempt; its lease will expire')
           return undefined
         },
       )
@@ -162,14 +162,15 @@ export class Runner {
     }
   }
 
-  /** Renews until the run is over, and ends the run when the lease is lost or the client cancels. */
+  /** Renews until the run is over, and ends the run if the lease is lost or the client cancels. */
   async #keepRenewing(operation: Claim, lease: AbortController): Promise<void> {
     while (!lease.signal.aborted) {
       try {
         if (await renew(this.#leases, operation))
           lease.abort(new OperationCanceled('the client cancelled it'))
       } catch (error) {
-        // The database is away, for us or for all: go on until it says otherwise. Every write is fenced.
+        // The database is unavailable, for this worker or for all: continue until it reports otherwise. Every write is
+        // fenced.
         if (error instanceof LeaseLost) lease.abort(error)
       }
       await delay(RENEW_MS, undefined, { signal: lease.signal }).catch(() => {})
@@ -183,7 +184,7 @@ export class Runner {
   ): Promise<Ending['state'] | undefined> {
     const { operation, log } = run
     if (error instanceof LeaseLost) {
-      log.info('lease lost; another worker goes on')
+      log.info('lease lost; another worker continues')
       return undefined
     }
     if (error instanceof ShuttingDown) {
@@ -202,8 +203,8 @@ export class Runner {
       } else await end(this.#leases, operation, ending)
       return ending.state
     } catch (writeError) {
-      // The handler could not write the failure, since the subject is gone or a part is away; or the end itself cannot be
-      // stored, as a message with a NUL in it.
+      // The handler could not write the failure, because the subject no longer exists or a component is unavailable. Or
+      // the end itself cannot be stored, such as a message with a NUL in it.
       const { aborted, reason } = run.signal
       if (aborted && reason !== error) return this.#endAfterError(run, handler, reason)
       if (writeError instanceof LeaseLost) throw writeError
@@ -228,7 +229,7 @@ function limitTime(kind: OperationKind, time: AbortController): NodeJS.Timeout |
   return setTimeout(() => time.abort(late), timeoutMs)
 }
 
-/** How an attempt ends that met an error; also says so in the log. */
+/** How an attempt ends after an error; also logs it. */
 function endingOf({ operation, log }: Run, error: unknown): Exclude<Ending, { state: 'succeeded' }> {
   const { retry, failureMessage } = catalog[operation.kind]
   if (error instanceof OperationCanceled) return { state: 'canceled' }
@@ -238,7 +239,7 @@ function endingOf({ operation, log }: Run, error: unknown): Exclude<Ending, { st
     const forMs = retry.forMs ?? Number.POSITIVE_INFINITY
     if (error instanceof RetryLater && (error.unbounded || operation.ageMs < forMs)) {
       const delayMs = error.delayMs ?? backoffMs(retry, operation.attempts)
-      log.info({ err: error, code, delayMs }, 'trying again later')
+      log.info({ err: error, code, delayMs }, 'retrying later')
       return { state: 'queued', delayMs, code, cause, counted: error.unbounded }
     }
     log.warn({ err: error, code, lastLines }, publicMessage)
@@ -247,7 +248,7 @@ function endingOf({ operation, log }: Run, error: unknown): Exclude<Ending, { st
   const cause = String((error as Error)?.stack ?? error)
   if (isTransient(error)) {
     // Not counted against the operation, however often it happens.
-    log.info({ err: error }, 'the database was away, or busy')
+    log.info({ err: error }, 'the database was unavailable or busy')
     return { state: 'queued', delayMs: DATABASE_DELAY_MS, code: 'database_away', cause }
   }
   log.error({ err: error }, 'unexpected error')

@@ -1,4 +1,4 @@
-/** Workers that are alive, and how they see the IPFS nodes: each writes a row every few seconds. */
+/** Live workers, and the IPFS nodes as they see them: each worker writes a row every few seconds. */
 import type { Pool } from '../db/pool.ts'
 import {
   forgetWorkers,
@@ -11,10 +11,10 @@ import type { Part } from '../lib/readiness.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 import type { QueueName } from './catalog.ts'
 
-/** Operations of each of its queues that a worker runs side by side. */
+/** How many operations of each of its queues a worker runs at a time. */
 export type QueueConcurrency = Partial<Record<QueueName, number>>
 
-/** The parts as a worker has written them; null from a worker of an older version. */
+/** The components as a worker has written them; null from a worker of an older version. */
 interface Seen {
   slots: QueueConcurrency
   ipfs: IpfsStatus
@@ -34,7 +34,7 @@ export class WorkerStatus {
     concurrency: QueueConcurrency
     ipfs: IpfsStatus
     ipfsPrivate: IpfsStatus
-    /** The worker's parts, as its own /readyz has them. */
+    /** The worker's components, as in its own /readyz. */
     parts: Record<string, Part>
     /** The version of Berth. */
     version: string
@@ -50,23 +50,26 @@ export class WorkerStatus {
     await removeWorker.run(this.#pool, id)
   }
 
-  /** Workers of the last hour, live ones or not, in the order of their ids. @param after the last one of the page before. */
+  /**
+   * Workers of the last hour, whether alive or not, in the order of their ids. @param after the last worker of the
+   * previous page.
+   */
   async list(after: string | undefined, limit: number) {
     const { rows } = await listWorkers.run(this.#pool, after ?? null, limit)
     return rows.map(({ parts, ...worker }) => ({ ...worker, parts: (parts ?? {}) as Record<string, Part> }))
   }
 
   /**
-   * Live workers, and the nodes of the public and the private network as the latest saw them that could reach them; one
-   * that met a full disk of theirs comes first.
+   * Live workers, and the public and private nodes as last seen by a worker that could reach them; a report of a full
+   * disk takes precedence.
    */
   async read(): Promise<{
     count: number
-    /** Operations of each queue that all of them together run side by side. */
+    /** How many operations of each queue all workers together run at a time. */
     slots: QueueConcurrency
     ipfs: IpfsStatus | undefined
     ipfsPrivate: IpfsStatus | undefined
-    /** The parts of each. */
+    /** The components of each worker. */
     parts: Record<string, Part>[]
   }> {
     const seen = (await readLiveWorkers.run(this.#pool)).rows as Seen[]

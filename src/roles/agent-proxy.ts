@@ -21,8 +21,8 @@ import { openOperatorPorts } from './operator-ports.ts'
 import type { RunningRole } from './running-role.ts'
 
 /**
- * Starts the agent proxy: tunnels in to agents, and their egress. It is on the network of a machine that runs agents, or
- * one of several in a cluster (BERTH_EGRESS_URL).
+ * Starts the agent proxy: tunnels into agents, and their egress. It runs on the network of a machine that runs agents,
+ * or as one of several in a cluster (BERTH_EGRESS_URL).
  * @throws ConfigError
  */
 export async function openAgentProxy(config: Config, log: Logger): Promise<RunningRole> {
@@ -55,7 +55,7 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   }
 }
 
-/** The parts that both servers share. */
+/** What both servers share. */
 interface Shared {
   config: Config
   log: Logger
@@ -69,8 +69,8 @@ async function openTunnelServer(
   { egressPort, networks }: { egressPort: number; networks: AgentNetworks | undefined },
 ): Promise<{ tunnelServer: TunnelServer; address: AgentProxyAddress }> {
   const key = loadAgentProxyKey(config)
-  // Agents that are processes are at ports of loopback. In a cluster nobody but its network policies knows whose pod
-  // has an address.
+  // Agents that run as processes use loopback ports. In a cluster, only its network policies know whose pod has an
+  // address.
   const loopback = config.BERTH_RUNTIME === 'docker' || !networks ? [] : ['127.0.0.0/8']
   const tunnelServer = new TunnelServer({
     key,
@@ -97,7 +97,7 @@ async function openTunnelServer(
   return { tunnelServer, address: { hostname: host, port, key } }
 }
 
-/** Resolves without networks where agents are on none of this machine: they come from BERTH_AGENT_SUBNETS then. */
+/** Resolves without networks if no agents are on this machine: they then come from BERTH_AGENT_SUBNETS. */
 async function openEgress({ config, log, registry, drainMs }: Shared): Promise<{
   egress: EgressProxy
   port: number
@@ -125,7 +125,7 @@ async function openEgress({ config, log, registry, drainMs }: Shared): Promise<{
   const port = await (BERTH_EGRESS_PORT === undefined
     ? listenOnKeptPort(config.BERTH_DATA_DIR, listen)
     : listen(BERTH_EGRESS_PORT))
-  // A port that was chosen anew is held by no agent of 0.1.0.
+  // No agent of 0.1.0 uses a newly chosen port.
   const former = port === FIRST_EGRESS_PORT || BERTH_EGRESS_PORT !== undefined
   const networks = new AgentNetworks({
     egress,
@@ -149,8 +149,7 @@ function blockList(networks: string[]): BlockList {
 }
 
 /**
- * Destinations that agents may reach although they are private: what the operator allows, the model, and Berth with
- * the hosts of agents.
+ * Private destinations that agents may reach: what the operator allows, the model, and Berth with the hosts of agents.
  */
 function allowedDestinations(config: Config): Destination[] {
   const allowed = readDestinations(config.BERTH_EGRESS_ALLOW, 'BERTH_EGRESS_ALLOW')
@@ -170,8 +169,8 @@ function ownHosts(config: Config): Destination[] {
 }
 
 /**
- * Berth by names of loopback, with which clients reach a forwarded port of a cluster: agents are led to `web`. And the
- * operator's model, by the name that agents have for a private address.
+ * Berth by loopback names, with which clients reach a forwarded port of a cluster: such calls of agents are routed to
+ * `web`. Also the operator's model, by the name that agents use for a private address.
  */
 function routes(config: Config): EgressRoute[] {
   const { BERTH_WEB_URL: web, BERTH_MODEL_URL: model } = config
@@ -187,17 +186,17 @@ function routes(config: Config): EgressRoute[] {
   return made
 }
 
-/** Values of HOST with which the web process answers on loopback. */
+/** Values of HOST with which the web process is reachable on loopback. */
 const ANSWERS_ON_LOOPBACK = ['0.0.0.0', '::', '127.0.0.1', 'localhost']
 
 function own(url: string, setting: string): Destination {
   const { protocol, host } = new URL(url)
   const destination = parseDestination(host, protocol === 'https:' ? 443 : 80)
-  if (!destination) throw new ConfigError(`${setting}: ${host} is no host that agents can call`)
+  if (!destination) throw new ConfigError(`${setting}: ${host} is not a host that agents can call`)
   return destination
 }
 
-/** The proxy has neither database nor queue: it works while its own listeners answer. */
+/** The proxy has neither database nor queue: it works while its own listeners respond. */
 function proxyReadiness(services: {
   /** The address of the role's own tunnel server. */
   address: AgentProxyAddress

@@ -1,4 +1,4 @@
-/** Parts of each role, and which of them it cannot work without. */
+/** The components of each role, and which of them are essential. */
 import { checkAgentProxy } from '../agent-proxy/checks.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import type { Config } from '../config.ts'
@@ -28,7 +28,7 @@ interface Shared {
   config: Config
   disks: Disks
   pool: Pool
-  /** Pings Redis; undefined where the queue is in PostgreSQL. */
+  /** Pings Redis; undefined if the queue is in PostgreSQL. */
   pingQueue: (() => Promise<unknown>) | undefined
   log: Logger
 }
@@ -49,7 +49,7 @@ export function webReadiness(
     host: { find: () => checkAgentProxy(loadAgentProxy(config)) },
     dispatcher: { find: () => checkDispatcher(dispatcher.passAgeMs) },
   }
-  /** The nodes as workers see them, unless an upload to this process met a full one. */
+  /** The nodes as workers see them, unless an upload to this process met a full node. */
   const observe = async () => {
     const [seen, ipfs, ipfs_private] = await Promise.all([
       observeWorkers(workers),
@@ -63,15 +63,15 @@ export function webReadiness(
 
 export interface WorkerParts extends Shared {
   concurrency: QueueConcurrency
-  /** The nodes as its heartbeat saw them last. */
+  /** The nodes as last seen by its heartbeat. */
   nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus }
   /** Milliseconds since the worker wrote its row. */
   heartbeatAgeMs(): number
-  /** The runtime, of a worker that serves agents. */
+  /** The runtime, if the worker serves agents. */
   runtime: SandboxRuntime | undefined
 }
 
-/** A worker that serves nothing but agents cannot work without what they run in; any other one still has pins. */
+/** A worker that serves only agents cannot work without their runtime; any other worker still has pins. */
 export function workerReadiness(services: WorkerParts): Readiness {
   const { config, disks, concurrency, nodes, heartbeatAgeMs, runtime, log } = services
   const checks: Record<string, Check> = {
@@ -95,7 +95,7 @@ export function workerReadiness(services: WorkerParts): Readiness {
   return new Readiness({ checks, log })
 }
 
-/** A worker that could not write its row for this long is of no use: its claims fail as well. */
+/** A worker that could not write its row for this long is useless: its claims fail as well. */
 const HEARTBEAT_LIMIT_MS = 30_000
 
 function checkHeartbeat(ageMs: number) {

@@ -5,15 +5,19 @@ import packageJson from '../../package.json' with { type: 'json' }
 
 const SOURCES = ['../', '../../workers/'].map((folder) => new URL(folder, import.meta.url))
 const HANDLERS = new URL('../../workers/handlers/', import.meta.url)
-/** What does its work as it is loaded: the program itself, which is here already, its commands, and other programs. */
+/**
+ * Modules that run as soon as they are loaded: the program itself, which is already loaded, its commands, and other
+ * programs.
+ */
 const ENTRY = /(^|\/)main\.ts$|\.program\.ts$/
-/** Packages that a driver of agents loads when it is chosen. */
+/** Packages that a runtime driver loads when it is chosen. */
 const OF_DRIVERS = ['dockerode', '@kubernetes/client-node']
 
 /**
- * Loads what the processes of Berth run, so that they find it in Node's cache of compiled code and have no types to strip.
- * @param place `start` is what `npm start` runs: the file `berth-<version>` in the cache says that this was done. `image`
- * is everything, for containers, whose file system is read-only: what is missing then is missing at each start.
+ * Loads the code that Berth's processes run, so that they find it in Node's compile cache without types to strip.
+ * @param place `start` is the code that `npm start` runs: the file `berth-<version>` in the cache marks that this was
+ *   done. `image` is everything, for containers with a read-only file system: what is missing there is missing at each
+ *   start.
  */
 export async function compile(place: 'start' | 'image'): Promise<void> {
   if (place === 'image') {
@@ -28,12 +32,12 @@ export async function compile(place: 'start' | 'image'): Promise<void> {
   await import('./web.ts')
   await import('./worker.ts')
   await import('./agent-proxy.ts')
-  // Modules that the roles import when they need them.
+  // Modules that the roles import on demand.
   await import('../db/generated/client.ts')
   await import('../storage/embedded.ts')
   await import('../storage/embedded/network.ts')
   await importAll(HANDLERS)
-  // Node has a folder in it for each of its versions.
+  // Node uses a subfolder for each of its versions.
   const folder = getCompileCacheDir()
   if (folder) await writeFile(join(dirname(folder), `berth-${packageJson.version}`), '')
 }

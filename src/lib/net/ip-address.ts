@@ -1,9 +1,8 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
 
 /**
- * Addresses that are not on the public internet: this host, private and shared networks, link-local
- * (with the cloud's metadata service), documentation, multicast and reserved ranges
- * (IANA special-purpose address registries, RFC 6890 and its updates).
+ * Non-public addresses: this host, private and shared networks, link-local (with the cloud's metadata service),
+ * documentation, multicast and reserved ranges (IANA special-purpose address registries, RFC 6890 and its updates).
  */
 const special = new BlockList()
 for (const range of [
@@ -25,35 +24,35 @@ for (const range of [
   const [net = '', bits] = range.split('/')
   special.addSubnet(net, Number(bits), 'ipv4')
 }
-/** Global unicast; everything else in IPv6 is special. Inside it: Teredo, documentation, 6to4. */
+/** Global unicast; everything else in IPv6 is special. Exceptions inside it: Teredo, documentation, 6to4. */
 const globalUnicast = new BlockList()
 globalUnicast.addSubnet('2000::', 3, 'ipv6')
 for (const range of ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']) {
   const [net = '', bits] = range.split('/')
   special.addSubnet(net, Number(bits), 'ipv6')
 }
-/** IPv6 that is IPv4 by another name: IPv4-mapped (RFC 4291) and the well-known NAT64 prefix (RFC 6052). */
+/** IPv6 addresses that represent IPv4 addresses: IPv4-mapped (RFC 4291) and the well-known NAT64 prefix (RFC 6052). */
 const ipv4Inside = new BlockList()
 ipv4Inside.addSubnet('::ffff:0:0', 96, 'ipv6')
 ipv4Inside.addSubnet('64:ff9b::', 96, 'ipv6')
 
-/** True for any IP address but a public one. @throws TypeError when it is no IP address. */
+/** True for any IP address except public ones. @throws TypeError if it is not an IP address. */
 export function isPrivateAddress(ip: string): boolean {
   const [address = ''] = ip.split('%', 1)
   const version = isIP(address)
-  if (version === 0) throw new TypeError(`${ip} is no IP address`)
+  if (version === 0) throw new TypeError(`${ip} is not an IP address`)
   const ipv4 = toIPv4(address)
   if (ipv4) return special.check(ipv4, 'ipv4')
   return !globalUnicast.check(address, 'ipv6') || special.check(address, 'ipv6')
 }
 
-/** The IPv4 address that an IP address is, in whichever spelling; undefined for any other IPv6 address. */
+/** The IPv4 address that an IP address represents, in any spelling; undefined for other IPv6 addresses. */
 export function toIPv4(ip: string): string | undefined {
   if (isIP(ip) === 4) return ip
   return ipv4Inside.check(ip, 'ipv6') ? lastFourBytes(ip) : undefined
 }
 
-/** The last 32 bits of an IPv6 address, in whichever spelling, as an IPv4 address. */
+/** The last 32 bits of an IPv6 address, in any spelling, as an IPv4 address. */
 function lastFourBytes(ipv6: string): string {
   const { address } = new SocketAddress({ address: ipv6, family: 'ipv6' })
   const [, dotted] = /:(\d+\.\d+\.\d+\.\d+)$/.exec(address) ?? []
@@ -69,13 +68,13 @@ function lastFourBytes(ipv6: string): string {
 const LONGEST = 45
 
 /**
- * The name under which a client is counted: its IPv4 address, or the /64 that one customer has of IPv6.
+ * The name under which a client is counted: its IPv4 address, or the /64 that one IPv6 customer has.
  * @param ip `req.ip`, which follows BERTH_TRUST_PROXY.
- * @returns undefined for loopback: a developer, or a proxy of this machine that is not trusted and brings everybody.
+ * @returns undefined for loopback: a developer, or an untrusted proxy on this machine that carries all clients.
  */
 export function clientAddress(ip: string | undefined): string | undefined {
   if (ip === undefined) return undefined
-  // A trusted proxy may write more than an address: a zone, or the port of the connection.
+  // A trusted proxy may add a zone, or the port of the connection.
   const [withoutZone = ''] = ip
     .replace(/^\[(.*)\](:\d+)?$/, '$1')
     .replace(/^([\d.]+):\d+$/, '$1')
@@ -89,7 +88,7 @@ export function clientAddress(ip: string | undefined): string | undefined {
   return `${groups.slice(0, 4).join(':')}::/64`
 }
 
-/** The groups of an IPv6 address in its canonical spelling. */
+/** The groups of an IPv6 address in canonical spelling. */
 function eightGroups(ipv6: string): string[] {
   const [before = '', after] = ipv6.split('::')
   const head = before.split(':').filter(Boolean)

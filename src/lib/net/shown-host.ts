@@ -1,7 +1,10 @@
-/** Addresses that a person on this machine reaches as localhost. */
+/** Addresses that a user on this machine reaches as localhost. */
 const LOCAL = ['0.0.0.0', '::', '[::]', '127.0.0.1']
 
-/** The host of a URL that leads to what listens on `host`. Passkeys and sessions know a host by one name only. */
+/**
+ * The URL host that leads to a server listening on `host`. Always the same name, because passkeys and sessions depend
+ * on it.
+ */
 export function shownHost(host: string): string {
   if (LOCAL.includes(host)) return 'localhost'
   return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host

@@ -18,7 +18,7 @@ describe('proxies that are trusted', () => {
 
   const wrong = ['', '11', '-1', '1.5', '10.0.0', '10.0.0.0/0', '10.0.0.0/33', '10.0.0.1/24/8', '::/129']
   for (const text of [...wrong, 'a b', 'caddy,', 'https://caddy', 'caddy:80', '*'])
-    it(`proxies that are trusted are not ${text || 'nothing'}`, () => {
+    it(`proxies that are trusted cannot be ${text || 'nothing'}`, () => {
       assert.equal(parseTrustedProxies(text), undefined)
     })
 })

@@ -1,32 +1,32 @@
-/** Proxies whose X-Forwarded-* headers are believed: by how many there are, by their addresses, or by their names. */
+/** Proxies whose X-Forwarded-* headers are trusted: by number, addresses, or names. */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '../../log.ts'
 
-/** How many proxies there are, or which: addresses, networks, Express' own names for networks, and host names. */
+/** The number of proxies, or a list: addresses, networks, Express's names for networks, and host names. */
 export type TrustedProxies = number | string[]
 
 const MOST_PROXIES = 10
-/** Names that Express knows. */
+/** Names that Express supports. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal']
-/** A name in a container network has a new address when its container is made anew. */
+/** In a container network, a name gets a new address when its container is recreated. */
 const LOOKUP_MS = 5000
-/** A host name has a letter in its last label; without one, the text is a misspelled address. */
+/** A host name has a letter in its last label; otherwise the text is a misspelled address. */
 const HOST_NAME = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)*(?=[\d-]*[a-z])[a-z0-9]([a-z0-9-]*[a-z0-9])?$/i
 
-/** Reads the setting; undefined for a malformed one. */
+/** Parses the setting; undefined if it is malformed. */
 export function parseTrustedProxies(text: string): TrustedProxies | undefined {
   if (/^\d+$/.test(text)) return Number(text) <= MOST_PROXIES ? Number(text) : undefined
   const entries = text.split(',').map((entry) => entry.trim())
   return entries.every((entry) => isAddress(entry) || HOST_NAME.test(entry)) ? entries : undefined
 }
 
-/** An address, a network in CIDR notation, or one of Express' names. */
+/** An address, a network in CIDR notation, or one of Express's names. */
 function isAddress(entry: string): boolean {
   if (NETWORKS.includes(entry)) return true
   const [address = '', bits, ...rest] = entry.split('/')
-  // Express takes no zones.
+  // Express does not accept zones.
   if (address.includes('%')) return false
   const most = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
   return most > 0 && rest.length === 0 && (bits === undefined || isWithin(bits, most))
@@ -36,9 +36,9 @@ const isWithin = (bits: string, most: number) =>
   /^\d+$/.test(bits) && Number(bits) > 0 && Number(bits) <= most
 
 /**
- * Has an application believe these proxies. The addresses of host names are looked up now and every five seconds; a
- * name that has no address is nobody.
- * @returns ends the lookups.
+ * Makes an application trust these proxies. The addresses of host names are looked up now and every five seconds; a
+ * name without an address is ignored.
+ * @returns a function that ends the lookups.
  */
 export function trustProxies(
   app: { set(name: 'trust proxy', value: number | string[]): unknown },

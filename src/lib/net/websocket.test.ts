@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CLOSE, closeFrame, FrameScanner, textFrame } from './websocket.ts'
 
-/** An unmasked frame with a payload of so many bytes, each of which could begin a Close frame. */
+/** An unmasked frame with a payload of this length, each byte of which could begin a Close frame. */
 function frame(opcode: number, length: number): Buffer {
   const head = Buffer.alloc(length < 126 ? 2 : length < 65_536 ? 4 : 10)
   head[0] = 0x80 | opcode
@@ -12,7 +12,7 @@ function frame(opcode: number, length: number): Buffer {
   return Buffer.concat([head, Buffer.alloc(length, 0x88)])
 }
 
-test('the ends of frames are found however the bytes are cut', () => {
+test('the ends of frames are found regardless of how the bytes are split', () => {
   const lengths = [0, 1, 125, 126, 300, 65_535, 65_536, 70_000]
   for (const step of [1, 7, 4096, 1_000_000]) {
     const scanner = new FrameScanner()
@@ -29,7 +29,7 @@ test('the ends of frames are found however the bytes are cut', () => {
   }
 })
 
-test('a masked frame has four bytes more', () => {
+test('a masked frame has four more bytes', () => {
   const scanner = new FrameScanner()
   scanner.push(Buffer.from([0x81, 0x81, 1, 2, 3, 4]))
   assert.equal(scanner.isBetweenFrames, false)
@@ -37,7 +37,7 @@ test('a masked frame has four bytes more', () => {
   assert.equal(scanner.isBetweenFrames, true)
 })
 
-test('a Close frame is seen, and ours is one', () => {
+test('a Close frame is detected, including Berth’s own', () => {
   const scanner = new FrameScanner()
   const reason = 'x'.repeat(200)
   const bytes = closeFrame(CLOSE.policyViolation, reason)
@@ -47,7 +47,7 @@ test('a Close frame is seen, and ours is one', () => {
   assert.equal(`${bytes.subarray(4)}`, reason.slice(0, 123))
 })
 
-test('frames without a payload are seen, however many there are', () => {
+test('frames without a payload are detected, however many there are', () => {
   for (const head of [
     [0x8a, 0],
     [0x8a, 126, 0, 0],
@@ -55,7 +55,7 @@ test('frames without a payload are seen, however many there are', () => {
   ]) {
     const scanner = new FrameScanner()
     const bytes = Buffer.alloc(60_000, Buffer.from(head))
-    // The last piece ends within a head.
+    // The last piece ends within a frame head.
     for (const end of [60_000, 60_000, 1]) scanner.push(bytes.subarray(0, end))
     assert.equal(scanner.isBetweenFrames, false)
     scanner.push(bytes.subarray(1, head.length))
@@ -63,7 +63,7 @@ test('frames without a payload are seen, however many there are', () => {
   }
 })
 
-test('a text is one frame of its length', () => {
+test('a text is one frame with its length', () => {
   for (const length of [0, 125, 126, 300, 65_535]) {
     const scanner = new FrameScanner()
     const bytes = textFrame('x'.repeat(length))

@@ -1,13 +1,13 @@
-/** The parts of WebSockets (RFC 6455) that a proxy has to know which passes their bytes on. */
+/** The parts of WebSockets (RFC 6455) that a proxy needs to know when it forwards their bytes. */
 import type { IncomingMessage } from 'node:http'
 
-/** True for a request for a WebSocket. Other upgrades (h2c) are optional for clients: they go on without. */
+/** True for a WebSocket request. Other upgrades (h2c) are optional: clients continue without them. */
 export function isWebSocket(req: IncomingMessage): boolean {
   const bodiless = !('content-length' in req.headers || 'transfer-encoding' in req.headers)
   return bodiless && req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** Why a connection is closed (RFC 6455, 7.4.1, and IANA's registry). */
+/** The reason why a connection is closed (RFC 6455, 7.4.1, and IANA's registry). */
 export const CLOSE = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -19,16 +19,16 @@ export type CloseCode = (typeof CLOSE)[keyof typeof CLOSE]
 
 const CLOSE_OPCODE = 0x8
 
-/** A Close frame as a server sends it: unmasked. */
+/** A Close frame from a server: unmasked. */
 export function closeFrame(code: CloseCode, reason: string): Buffer {
   const payload = Buffer.concat([Buffer.from([code >> 8, code & 0xff]), Buffer.from(reason).subarray(0, 123)])
   return Buffer.concat([Buffer.from([0x80 | CLOSE_OPCODE, payload.length]), payload])
 }
 
-/** A Ping frame as a server sends it. */
+/** A Ping frame from a server. */
 export const PING_FRAME = Buffer.from([0x89, 0])
 
-/** A text of up to 64 KiB as a server sends it: one frame, unmasked. */
+/** A text of up to 64 KiB from a server: one unmasked frame. */
 export function textFrame(text: string): Buffer {
   const payload = Buffer.from(text)
   const { length } = payload
@@ -36,27 +36,27 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from(head), payload])
 }
 
-/** The longest head of a frame: two bytes, eight of length, four of mask. */
+/** The longest frame head: two bytes, eight of length, four of mask. */
 const HEAD_BYTES = 14
 
 /**
- * Follows a stream of frames (RFC 6455, 5.2), to know where a frame of one's own may be put in between. A chunk may
- * have tens of thousands of frames without a payload, so nothing is made for any of them.
+ * Follows a stream of frames (RFC 6455, 5.2) to know where another frame may be inserted. A chunk may contain tens of
+ * thousands of frames without a payload, so it allocates nothing per frame.
  */
 export class FrameScanner {
-  /** A frame's head as far as it has come. */
+  /** The received part of a frame's head. */
   readonly #head = Buffer.alloc(HEAD_BYTES)
   #headBytes = 0
-  /** Bytes of the current frame's payload that are still to come. */
+  /** Remaining bytes of the current frame's payload. */
   #left = 0
   #sawClose = false
 
-  /** The next byte would begin a frame. */
+  /** True if the next byte would begin a frame. */
   get isBetweenFrames(): boolean {
     return this.#left === 0 && this.#headBytes === 0
   }
 
-  /** A Close frame began: no other frame may follow it. */
+  /** True once a Close frame has begun: no other frame may follow it. */
   get sawClose(): boolean {
     return this.#sawClose
   }
@@ -73,7 +73,7 @@ export class FrameScanner {
         left = this.#readHead(chunk, at)
         at += headSize(chunk[at + 1] as number)
       } else {
-        // A head that may be cut is put together first.
+        // A head that may be split is assembled first.
         const head = this.#head
         head[this.#headBytes++] = chunk[at++] as number
         if (this.#headBytes < 2 || this.#headBytes < headSize(head[1] as number)) continue
@@ -84,7 +84,7 @@ export class FrameScanner {
     this.#left = left
   }
 
-  /** Notes a whole head, and returns how many bytes its frame's payload has. */
+  /** Processes a complete head, and returns the length of its frame's payload. */
   #readHead(bytes: Buffer, at: number): number {
     if (((bytes[at] as number) & 0xf) === CLOSE_OPCODE) this.#sawClose = true
     const short = (bytes[at + 1] as number) & 0x7f
@@ -93,7 +93,7 @@ export class FrameScanner {
   }
 }
 
-/** How long a frame's head is, from its second byte. */
+/** The length of a frame's head, from its second byte. */
 function headSize(second: number): number {
   const short = second & 0x7f
   const lengthBytes = short === 127 ? 8 : short === 126 ? 2 : 0

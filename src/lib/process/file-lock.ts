@@ -1,4 +1,4 @@
-/** A lock for processes that share a folder, be it from several containers. */
+/** A lock for processes that share a folder, even from several containers. */
 import { closeSync, lchownSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,15 +9,15 @@ const POLL_MS = 500
 const SQLITE_BUSY = 5
 
 /**
- * Takes the lock of a file, which is made where there is none and stays there, empty.
+ * Takes the lock of a file. The file is created if it does not exist, and stays, empty.
  *
- * The lock is the kernel's, which ends with its holder: containers that share a folder do not see each other's
- * processes, so a file that names the holder cannot be told from one of the dead, and a sign of life that is too old
- * may come from one that was paused. SQLite is used for it since Node has no call of its own.
+ * It is a kernel lock, which ends with its holder. Containers that share a folder do not see each other's processes, so
+ * a file that names its holder could belong to a dead process, and an old heartbeat may come from a paused one. SQLite
+ * takes the lock, because Node has no API for it.
  *
- * @returns what gives the lock up, to be kept until then (a lock that is garbage-collected ends); null when it is held,
- * in this process or another.
- * @throws Error when this user cannot make or lock the file.
+ * @returns a function that releases the lock; keep it until then (a garbage-collected lock ends). Null if the lock is
+ *   held, by this process or another.
+ * @throws Error if this user cannot create or lock the file.
  */
 export function tryLock(path: string): (() => void) | null {
   makeFile(path)
@@ -34,8 +34,9 @@ export function tryLock(path: string): (() => void) | null {
 }
 
 /**
- * Runs `work` while nobody else holds the lock of this file. Waits as long as the holder works, who must have a bound.
- * @throws Error when this user cannot make or lock the file; what `signal` says when it aborts the wait.
+ * Runs `work` while no other process holds the lock of this file. It waits as long as the holder works, so the holder's
+ * work must be bounded.
+ * @throws Error if this user cannot create or lock the file; the reason of `signal` if it aborts the wait.
  */
 export async function withLock<T>(
   path: string,
@@ -63,15 +64,15 @@ async function waitForLock(
   }
 }
 
-/** Makes the file for this user alone: whoever may read it may lock it. */
+/** Creates the file only for this user: anyone who may read it may lock it. */
 function makeFile(path: string): void {
   try {
-    // At once and only when it is new: closing a file gives up every lock that this process has on it.
+    // Closed at once, and only if it is new: closing a file releases every lock that this process has on it.
     closeSync(openSync(path, 'wx', 0o600))
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error
   }
-  // A file that root makes in the folder of another user has to be that user's.
+  // A file that root creates in another user's folder must belong to that user.
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(dirname(path))
   lchownSync(path, uid, gid)

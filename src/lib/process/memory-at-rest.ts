@@ -1,17 +1,20 @@
-/** Memory that a process holds only because nothing has asked it for it yet: at rest, and of bodies that it has passed on. */
+/**
+ * Releases memory that a process holds only because nothing else has needed it: while it is idle, and of bodies that it
+ * has forwarded.
+ */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** How long a process does next to nothing before it is at rest. */
+/** How long a process must do almost nothing before it counts as idle. */
 const REST_MS = 5000
-/** Share of one processor below which that is next to nothing: loops that look for work take about 0.01. */
+/** The share of one processor that counts as almost nothing: loops that poll for work use about 0.01. */
 const RESTING = 0.05
-/** Less than this is not worth a collection, which stops the process for about a tenth of a second. */
+/** Less memory than this does not justify a collection, which stops the process for about a tenth of a second. */
 const WORTH_BYTES = 8_388_608
 
 /**
- * After so many bytes of passed buffers the young generation is collected: a quarter of what V8 lets buffers take before
- * it collects the whole heap for them.
+ * After this many bytes of forwarded buffers, the young generation is collected: a quarter of what V8 lets buffers use
+ * before it collects the whole heap for them.
  */
 const PASSED_BYTES = 16_777_216
 
@@ -30,9 +33,9 @@ function collect(options: Parameters<Collect>[0]): void {
 
 let passedBytes = 0
 /**
- * Gives back the memory of bodies that are passed on, to be called for each buffer: they are young when they are done
- * with, so a collection of the young generation, a millisecond or two, takes them away. V8 itself waits for 64 MB of
- * them and goes through the whole heap then, which is half of what it takes to pass a large body on.
+ * Releases the memory of forwarded bodies; call it for each buffer. Such buffers are young when they are no longer
+ * needed, so a collection of the young generation, a millisecond or two, frees them. V8 itself waits for 64 MB of them
+ * and then scans the whole heap, which takes half of the time needed to forward a large body.
  */
 export function releasePassed({ length }: Uint8Array): void {
   passedBytes += length
@@ -42,9 +45,9 @@ export function releasePassed({ length }: Uint8Array): void {
 }
 
 /**
- * Gives back what a process needed for its start, or for a burst of work, once it is at rest: V8 by itself keeps the
- * pages of its heap, and code that ran once, until it needs them, and so does the C library with freed buffers. Work
- * that comes meanwhile waits for a tenth of a second; a process that works is left alone.
+ * Once a process is idle, releases the memory that it needed for its start or a burst of work. V8 keeps the pages of
+ * its heap, and code that ran once, until it needs them, and the C library does the same with freed buffers. Work that
+ * arrives during the collection waits for a tenth of a second; a busy process is left alone.
  */
 export function releaseMemoryAtRest(): void {
   let trim: (() => void) | undefined
@@ -63,8 +66,8 @@ export function releaseMemoryAtRest(): void {
 }
 
 /**
- * `malloc_trim` of the C library, which by itself keeps what lies between pieces that are in use: 300 MB of uploads leave
- * 60 MB. Does nothing where that is another library than glibc.
+ * The C library's `malloc_trim`. By default, the library keeps free memory between blocks in use: 300 MB of uploads
+ * leave 60 MB. Does nothing with libraries other than glibc.
  */
 async function openTrim(): Promise<() => void> {
   try {

@@ -1,6 +1,6 @@
 /**
- * The identity of a process. A pid that was written to a file may belong to another program by the time it is
- * read; together with the moment of the process's birth it may not.
+ * The identity of a process. A pid that was written to a file may belong to another program by the time it is read;
+ * together with the start time of the process, it is unique.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ export interface ProcessIdentity {
 
 let bootId: string | undefined
 
-/** The identity of a running process; null when there is none with this pid, or only its zombie. */
+/** The identity of a running process; null if no process has this pid, or only a zombie. */
 export async function processIdentity(pid: number): Promise<ProcessIdentity | null> {
   if (process.platform !== 'linux') {
     const birth = await ps(pid, 'lstart')
@@ -26,28 +26,28 @@ export async function processIdentity(pid: number): Promise<ProcessIdentity | nu
   }
   const stat = await readProc(`/proc/${pid}/stat`)
   if (stat === null) return null
-  // proc(5): the second field is the command in parentheses, which may itself hold blanks and parentheses.
+  // proc(5): the second field is the command in parentheses, which may itself contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [state, startTime] = [fields[0], fields[22 - 3]]
   if (state === 'Z' || state === 'X') return null
-  // The start time counts from boot, so that two boots can repeat it.
+  // The start time counts from boot, so it can repeat after a reboot.
   bootId ??= (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
   return { pid, birth: `${bootId}:${startTime}` }
 }
 
-/** True while the very process that was identified still runs. */
+/** True while the identified process itself is still running. */
 export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
   return (await processIdentity(identity.pid))?.birth === identity.birth
 }
 
-/** True for a process with `argument` on its command line. Works for other users' processes too. */
+/** True if `argument` is on the process's command line. Works for other users' processes too. */
 export async function hasArgument(pid: number, argument: string): Promise<boolean> {
   if (process.platform !== 'linux') return (await ps(pid, 'command')).includes(argument)
   const commandLine = await readProc(`/proc/${pid}/cmdline`)
   return commandLine?.split('\0').includes(argument) ?? false
 }
 
-/** Waits until the process has ended, at most `ms` milliseconds. Says whether it has. */
+/** Waits until the process has ended, at most `ms` milliseconds. Returns whether it has. */
 export async function waitForEnd(identity: ProcessIdentity, ms: number): Promise<boolean> {
   const deadline = performance.now() + ms
   while (await isAlive(identity)) {
@@ -58,8 +58,8 @@ export async function waitForEnd(identity: ProcessIdentity, ms: number): Promise
 }
 
 /**
- * Ends a process: sends each signal in turn, and gives the process that many milliseconds after it.
- * The identity is checked before every signal, so no stranger is hit. Says whether the process has ended.
+ * Ends a process: sends each signal in turn, and waits the given milliseconds after each. The identity is checked
+ * before every signal, so that no other process is hit. Returns whether the process has ended.
  */
 export async function endProcess(
   identity: ProcessIdentity,
@@ -77,7 +77,7 @@ export async function endProcess(
   return false
 }
 
-/** A column of ps(1) for a process; empty when there is no such process. */
+/** A column of ps(1) for a process; empty if there is no such process. */
 async function ps(pid: number, column: string): Promise<string> {
   try {
     const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
@@ -92,7 +92,7 @@ async function ps(pid: number, column: string): Promise<string> {
   }
 }
 
-/** A file of /proc; null when the process is gone (which a read of an open file reports as ESRCH). */
+/** A file in /proc; null if the process is gone (reading an open file then fails with ESRCH). */
 async function readProc(path: string): Promise<string | null> {
   try {
     return await readIfExists(path)

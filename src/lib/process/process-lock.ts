@@ -1,6 +1,6 @@
 /**
- * A lock file that one process at a time can hold, and that a killed holder does not keep. It says who the holder is, so
- * all must see each other's processes: containers that share a folder use `file-lock.ts`.
+ * A lock file that only one process can hold, and that a killed holder does not keep. It names the holder, so all
+ * processes must see each other: containers that share a folder use `file-lock.ts`.
  */
 import { link, rename, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import { hasCode, readIfExists, removeLeftovers, replaceFile, temporaryName, wri
 import { parseJson } from '../read.ts'
 import { isAlive, type ProcessIdentity, processIdentity } from './process-identity.ts'
 
-/** The content of a lock file: who holds it, since when, and where the holder answers (null while that is not known). */
+/** The content of a lock file: the holder, since when it holds the lock, and its URL (null until that is known). */
 export interface LockHolder extends ProcessIdentity {
   /** ISO 8601. */
   startedAt: string
@@ -16,13 +16,13 @@ export interface LockHolder extends ProcessIdentity {
 }
 
 export interface ProcessLock {
-  /** Tells later starts where the holder answers. */
+  /** Tells later starts the holder's URL. */
   announce(url: string): Promise<void>
-  /** Gives the lock up. */
+  /** Releases the lock. */
   release(): Promise<void>
 }
 
-/** The lock is held by a living process. */
+/** A living process holds the lock. */
 export class AlreadyRunning extends Error {
   override name = 'AlreadyRunning'
   readonly holder: LockHolder
@@ -33,18 +33,18 @@ export class AlreadyRunning extends Error {
   }
 }
 
-/** Replacing a dead holder's file takes milliseconds; who waits longer for another's attempt gives up. */
+/** Replacing a dead holder's file takes milliseconds; waiting longer for another process's attempt is pointless. */
 const TAKEOVER_LIMIT_MS = 5000
 
 /**
- * Takes the lock, also from a holder that has died.
+ * Takes the lock, even from a holder that has died.
  *
- * A lock is born complete: its content is written under another name and linked, which fails when the
- * name is taken. A dead holder's file is replaced only under a second lock, after another look. Without
- * it, of two starts that both saw the dead holder, the slower would remove the new lock of the faster.
- * The second lock is of the same kind, so a start that dies while it holds it does no harm either.
+ * A lock file is complete from the start: its content is written under another name and linked, which fails if the name
+ * is taken. A dead holder's file is replaced only under a second lock, after another check. Without it, if two starts
+ * both saw the dead holder, the slower one would remove the faster one's new lock. The second lock is of the same kind,
+ * so a start that dies while holding it does no harm either.
  *
- * @throws AlreadyRunning when a living process holds it.
+ * @throws AlreadyRunning if a living process holds it.
  */
 export async function acquireLock(path: string, url: string | null = null): Promise<ProcessLock> {
   const self = await processIdentity(process.pid)
@@ -76,18 +76,18 @@ export async function acquireLock(path: string, url: string | null = null): Prom
 
 const content = (holder: LockHolder) => `${JSON.stringify(holder)}\n`
 
-/** The living process that holds a lock; undefined if none does. */
+/** The living process that holds a lock; undefined if there is none. */
 export async function lockHolder(path: string): Promise<LockHolder | undefined> {
   return livingHolder((await readIfExists(path)) ?? '')
 }
 
 async function livingHolder(text: string): Promise<LockHolder | undefined> {
-  // A lock file is never half written: one that does not parse was not made by Berth, and holds nothing.
+  // A lock file is never half written: a file that cannot be parsed was not created by Berth, and locks nothing.
   const holder = parseJson(text) as LockHolder | undefined
   return holder && (await isAlive(holder)) ? holder : undefined
 }
 
-/** Tries once to make `own` the lock file. False when another start is replacing a dead holder's just now. */
+/** Tries once to make `own` the lock file. False if another start is replacing a dead holder's file right now. */
 async function tryAcquire(path: string, own: string): Promise<boolean> {
   if (await tryLink(own, path)) return true
   if (await isStale(path)) {
@@ -120,8 +120,8 @@ async function tryLink(own: string, path: string): Promise<boolean> {
 }
 
 /**
- * True for a lock whose file is there while its holder is gone.
- * @throws AlreadyRunning when the holder lives.
+ * True if the lock's file exists while its holder is gone.
+ * @throws AlreadyRunning if the holder is alive.
  */
 async function isStale(path: string): Promise<boolean> {
   const text = await readIfExists(path)

@@ -1,21 +1,21 @@
-/** System users: what root does not run as root, and how programs are run as such a user. */
+/** System users: for programs that root does not run as root, and how to run programs as such a user. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
-/** The folder that root's servers share: copies of the binaries, and clusters whose data folder cannot hold them. */
+/** The folder that root's servers share: copies of the binaries, and clusters whose data folder is unsuitable. */
 export const SYSTEM_FOLDER = '/var/lib/berth'
 
 const execute = promisify(execFile)
 
-/** The user of a child process: empty for our own. */
+/** The user of a child process; empty for the current user. */
 export type RunAs = { uid: number; gid: number } | { uid?: undefined; gid?: undefined }
 
-/** The environment of programs that need none: nothing of the operator's, no secrets, no `PG…` settings. */
+/** A minimal environment for programs: without the operator's variables, secrets, and `PG…` settings. */
 export const plainEnvironment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
 
 export const isRoot = () => process.getuid?.() === 0
 
-/** The first system user of these names that exists; else the last name is made. Null when that fails. */
+/** The first of these system users that exists; otherwise the last name is created. Null if that fails. */
 export async function systemUser(...names: [string, ...string[]]): Promise<RunAs | null> {
   for (const name of names) {
     const found = await lookUp(name)
@@ -38,12 +38,12 @@ async function create(name: string): Promise<RunAs | null> {
   return lookUp(name)
 }
 
-/** True for a folder that the user may enter; the system itself is asked, which knows about ACLs and every parent. */
+/** True if the user may enter the folder. The system itself checks, because it knows ACLs and every parent. */
 export async function canEnter(path: string, as: RunAs): Promise<boolean> {
   return (await run('/bin/sh', ['-c', 'test -d "$1" && test -x "$1"', 'sh', path], as)).ok
 }
 
-/** Runs a program to its end, at most `timeout` ms. `output` is what it printed, both streams, trimmed. */
+/** Runs a program to its end, at most `timeout` ms. `output` is the combined output of both streams, trimmed. */
 export async function run(
   file: string,
   args: string[],
