@@ -1,4 +1,4 @@
-/** Types of the values of settings: what they accept, and what they are read as. */
+/** Types of setting values: the accepted format, and the parsed value. */
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
@@ -28,13 +28,13 @@ export const networks = list.refine(
   'must be networks like 192.0.2.0/24 or 2001:db8::/32, with commas between them',
 )
 export const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
-/** Seconds, also a part of one. */
+/** Seconds, including fractions. */
 export const seconds = (min: number, max: number) => z.coerce.number().min(min).max(max)
 export const url = (...protocols: string[]) =>
   text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
     message: `must be a URL with ${protocols.join(':// or ')}://`,
   })
-/** An OpenID provider. Tokens by plain http from elsewhere than this machine could be anybody's. */
+/** An OpenID provider. Tokens over plain http could be forged, except on this machine. */
 export const issuer = url('http', 'https').refine(
   (value) =>
     value.startsWith('https:') || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(value).hostname),
@@ -51,11 +51,11 @@ export const joinRules = list.transform((items, context) =>
   }),
 )
 type JoinRole = 'member' | 'viewer'
-/** Longest path of a Unix socket, on any system that Berth runs on. */
+/** Maximum length of a Unix socket path, on any system that Berth supports. */
 export const SOCKET_PATH_BYTES = 100
 export const socketPath = text
   .transform((path) => resolve(path))
-  // Linux allows 107, other systems 103; what is longer would be cut off without a word.
+  // Linux allows 107 bytes, other systems 103; a longer path would be truncated silently.
   .refine((path) => Buffer.byteLength(path) <= SOCKET_PATH_BYTES, 'must be at most 100 bytes long')
 export const proxies = text.transform((value, context) => {
   const parsed = parseTrustedProxies(value)

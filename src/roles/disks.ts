@@ -1,11 +1,11 @@
 /**
- * The disk helper: HTTP on a Unix socket, for `worker` alone. It takes an agent's id and a size, and nothing else.
+ * The disk helper: HTTP on a Unix socket, only for `worker`. It accepts an agent's id and a size, and nothing else.
  *
  * - `GET /disks`: `{disks: [{agentId, usedBytes, limitBytes}], room: {free, size}}`
- * - `PUT /disks/{agentId}` with `{"bytes": n | null}`: `{device, subvolume}`, 507 where there is no room
- * - `DELETE /disks/{agentId}`: 204, also where there is none
+ * - `PUT /disks/{agentId}` with `{"bytes": n | null}`: `{device, subvolume}`, 507 if there is no room
+ * - `DELETE /disks/{agentId}`: 204, even if there is no disk
  *
- * A failure is `{"error"}`.
+ * An error is `{"error"}`.
  */
 import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
@@ -22,7 +22,8 @@ import type { RunningRole } from './running-role.ts'
 const MIB = 1_048_576
 
 /**
- * Starts the disk helper, which may mount: root, or with CAP_SYS_ADMIN. When it ends, the disks of agents that run stay.
+ * Starts the disk helper, which needs permission to mount: root, or CAP_SYS_ADMIN. When it ends, the disks of running
+ * agents stay.
  * @throws ConfigError
  */
 export async function openDisks(config: Config, log: Logger): Promise<RunningRole> {
@@ -47,7 +48,7 @@ export async function openDisks(config: Config, log: Logger): Promise<RunningRol
 }
 
 const BODY_BYTES = 1024
-/** Below it btrfs has hardly room for its own tables. */
+/** Below this size, btrfs has hardly any room for its own tables. */
 const LEAST_BYTES = 16 * 1024 * 1024
 const MOST_BYTES = 2 ** 50
 
@@ -77,7 +78,7 @@ async function answer(disks: AgentDisks, req: IncomingMessage): Promise<{ status
   return { status: 200, body: await disks.ensure(agentId, bytes) }
 }
 
-/** Undefined where it is none. */
+/** Undefined if the body is invalid. */
 async function readSize(req: IncomingMessage): Promise<number | null | undefined> {
   let text = ''
   for await (const chunk of req) {

@@ -9,11 +9,11 @@ import type { Logger } from '../log.ts'
 
 export interface OperatorPortsOptions {
   log: Logger
-  /** Closes the ports with the rest of the role. */
+  /** Closes the ports together with the rest of the role. */
   parts: Closers
-  /** Metrics of the role's parts; /metrics has them beside those of modules and of the process. */
+  /** The role's own metrics; /metrics also has those of modules and of the process. */
   registry: Registry
-  /** For a role that has no API to answer /healthz and /readyz on. */
+  /** For a role without an API that serves /healthz and /readyz. */
   readiness?: Readiness
 }
 
@@ -21,7 +21,7 @@ type Paths = Record<string, () => Promise<{ status: number; type: string; body: 
 
 const REQUEST_MS = 10_000
 
-/** Opens those ports that are set; one for both when they are the same. @throws ConfigError when it cannot listen there. */
+/** Opens the configured ports; a single one if they are the same. @throws ConfigError if it cannot listen there. */
 export async function openOperatorPorts(config: Config, options: OperatorPortsOptions): Promise<void> {
   const { HOST, BERTH_HEALTH_PORT: health, BERTH_METRICS_HOST, BERTH_METRICS_PORT: metrics } = config
   const { BERTH_HEALTH_SOCKET: socket } = config
@@ -29,7 +29,7 @@ export async function openOperatorPorts(config: Config, options: OperatorPortsOp
   collectDefaultMetrics({ register: registry })
   const metricsPaths: Paths = {
     '/metrics': async () => {
-      // The default registry has the counters that modules declare themselves.
+      // The default registry has the counters that modules declare.
       const all = Registry.merge([registry, register])
       return { status: 200, type: all.contentType, body: await all.metrics() }
     },

@@ -9,13 +9,13 @@ import type { Logger } from '../log.ts'
 
 /** The output of `prepare`, as JSON. */
 export interface Prepared {
-  /** The first API key, when there was no workspace yet. */
+  /** The first API key, if there was no workspace yet. */
   key?: string | undefined
-  /** The name of the oldest gateway, if there is any. */
+  /** The name of the oldest gateway, if there is one. */
   gateway?: string | undefined
 }
 
-/** Brings the schema up to date, and makes the first workspace where there is none. */
+/** Brings the schema up to date, and creates the first workspace if there is none. */
 export async function prepare(config: Config, log: Logger): Promise<Prepared> {
   const pool = createPool(config.DATABASE_URL ?? '', 2, log)
   try {
@@ -28,18 +28,18 @@ export async function prepare(config: Config, log: Logger): Promise<Prepared> {
   }
 }
 
-/** The name of the workspace that the first start makes. */
+/** The name of the workspace that the first start creates. */
 const FIRST_WORKSPACE = 'default'
 
 /**
- * Makes the first workspace, on plan `unlimited`, and a key that may do everything in it.
- * Writes both or neither: a workspace without a key would pass for one whose key was shown.
- * @returns the key's token, or undefined where a workspace was there already.
+ * Creates the first workspace, on plan `unlimited`, and a key with all permissions in it. Both are written, or neither:
+ * a workspace without a key would look as if its key had been shown.
+ * @returns the key's token, or undefined if a workspace already existed.
  */
 export async function findOrCreateFirstKey(pool: Pool, config: Config): Promise<string | undefined> {
   const { rowCount } = await pool.query('SELECT FROM workspace LIMIT 1')
   if (rowCount) return undefined
-  // Loaded for the first start alone: every later one would wait for Prisma only to count.
+  // Loaded only for the first start: every later start would otherwise load Prisma just to count.
   const { createPrisma } = await import('../db/prisma.ts')
   const prisma = createPrisma(pool)
   const keys = new KeyService(prisma, loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR))

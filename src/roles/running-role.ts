@@ -1,26 +1,26 @@
-/** A role that runs, and the signals that stop it. */
+/** A running role, and the signals that stop it. */
 
-/** Two signals within this time are one Ctrl-C: npm passes it on to a process that has it from the terminal already. */
+/** Two signals within this time are one Ctrl-C: npm forwards it to a process that already gets it from the terminal. */
 const SAME_MS = 1000
 
 export interface RunningRole {
-  /** URL at which the role answers HTTP, if it does. */
+  /** The role's URL, if it serves HTTP. */
   url?: string
-  /** Ends what it does, in order, and closes everything it opened. */
+  /** Ends its work in order, and closes everything that it opened. */
   stop(): Promise<void>
-  /** Things that `stop` waits for just now, such as `2 operations`. */
+  /** What `stop` is currently waiting for, such as `2 operations`. */
   waitsFor?(): string[]
-  /** Lets `stop` wait no longer than it has to. */
+  /** Makes `stop` wait no longer than necessary. */
   hurry?(): void
 }
 
-/** `1 agent`, `2 agents`; nothing for none. */
+/** `1 agent`, `2 agents`; empty for zero. */
 export const counted = (count: number, what: string): string[] =>
   count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`]
 
 /**
  * Calls `begin` at the first signal, and `hurry` at each later one.
- * @param options.passedOn whether one Ctrl-C may come twice, as it does below npm.
+ * @param options.passedOn whether one Ctrl-C may arrive twice, as it does below npm.
  */
 export function onStopSignals(
   { begin, hurry }: { begin: () => void; hurry: () => void },

@@ -1,6 +1,6 @@
 /**
- * `npm start`: all of Berth on one machine with nothing else installed. A supervisor: it brings up
- * PostgreSQL, the schema and the first workspace, and runs each role as a process of its own.
+ * `npm start`: all of Berth on one machine with nothing else installed. A supervisor: it starts PostgreSQL, prepares
+ * the schema and the first workspace, and runs each role as a separate process.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, readFile } from 'node:fs/promises'
@@ -26,16 +26,16 @@ import { onStopSignals } from './running-role.ts'
 import { Terminal } from './terminal.ts'
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
-/** Stopped in this order: no request is taken any more when the workers go. */
+/** Stopped in this order, so that no requests are accepted once the workers stop. */
 const ROLES = [['web'], ['worker', 'agent-proxy']]
 /**
- * Bounds V8's young generation, in MB, as the Procfile, the Dockerfile and docker-compose.yml do. V8 grows it to 32 MB
- * otherwise, and then the buffers of an upload start collections of the whole heap before one of the young generation
- * takes them away: that was half of the processor time of an upload.
+ * Limits V8's young generation, in MB, as the Procfile, the Dockerfile and docker-compose.yml do. Otherwise V8 grows it
+ * to 32 MB, and the buffers of an upload trigger collections of the whole heap before a collection of the young
+ * generation frees them: that was half of the processor time of an upload.
  */
 const YOUNG_GENERATION = '--max-semi-space-size=8'
 
-/** Runs until Ctrl-C or SIGTERM. @throws ConfigError for what a person has to put right. */
+/** Runs until Ctrl-C or SIGTERM. @throws ConfigError for problems that the user has to fix. */
 export async function start(config: Config): Promise<void> {
   const dataDir = config.BERTH_DATA_DIR
   const terminal = new Terminal()
@@ -60,14 +60,14 @@ export async function start(config: Config): Promise<void> {
   try {
     const rolesFile = join(dataDir, 'roles.json')
     await endLeftovers(rolesFile, log)
-    // Before the database: the worker of a Berth that cannot serve would work on its rows for a moment.
+    // Checked before the database starts: the worker of a Berth that cannot serve would briefly work on its rows.
     const { HOST: host, PORT: port } = config
     await assertBindable({ host, port, settings: { host: 'HOST', port: 'PORT' } })
     const postgres = config.DATABASE_URL ? undefined : await startPostgres({ dataDir, log })
     if (postgres) undo.push(() => stopPostgres(postgres, terminal))
     const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? ''
     const env = {
-      // Without it every process strips the types again, and keeps the compiler in memory.
+      // Without it, every process strips the types again, and keeps the compiler in memory.
       NODE_COMPILE_CACHE: join(dataDir, 'cache'),
       ...process.env,
       DATABASE_URL: databaseUrl,
@@ -93,7 +93,7 @@ export async function start(config: Config): Promise<void> {
       ),
       recordPath: rolesFile,
       onLine: (role, line) => terminal.line(role, line),
-      onWaiting: (what) => terminal.waiting(what, 'Ctrl-C again waits for less.'),
+      onWaiting: (what) => terminal.waiting(what, 'Press Ctrl-C again to wait for less.'),
       log,
     })
     undo.push(() => supervisor.stop())
@@ -116,7 +116,7 @@ export async function start(config: Config): Promise<void> {
     if (failure) throw failure
     terminal.goodbye()
   } catch (error) {
-    // Ctrl-C reaches initdb as well: what fails while we are told to stop is no failure.
+    // Ctrl-C reaches initdb too: failures while stopping do not count.
     if (interrupt.signal.aborted) log.debug({ err: error }, 'interrupted')
     else if (error instanceof PostgresStartError || error instanceof RoleConfigError)
       throw new ConfigError(error.message)
@@ -128,7 +128,7 @@ export async function start(config: Config): Promise<void> {
   process.exit(0)
 }
 
-/** A link by which the first owner of the oldest workspace signs in; undefined where there is nobody. */
+/** A link that signs in the first owner of the oldest workspace; undefined if there is no owner. */
 async function loginLink(databaseUrl: string, url: string, log: Logger): Promise<string | undefined> {
   const pool = createPool(databaseUrl, 1, log)
   try {
@@ -142,19 +142,19 @@ async function loginLink(databaseUrl: string, url: string, log: Logger): Promise
   }
 }
 
-/** PostgreSQL writes all changes to the tables at its end: after many of them that takes a while. */
+/** PostgreSQL writes all changes to the tables when it stops: after many changes, that takes a while. */
 async function stopPostgres(postgres: EmbeddedPostgres, terminal: Terminal): Promise<void> {
   const slow = setTimeout(() => terminal.waiting(['PostgreSQL to write down its changes']), 1000)
   await postgres.stop().finally(() => clearTimeout(slow))
 }
 
-/** Each role has a port of its own: `web` the one that is set, the others those behind it. */
+/** Each role has its own port: `web` the configured one, the others the ports after it. */
 function metricsPort({ BERTH_METRICS_PORT: port }: Config, role: string): Record<string, string> {
   if (!port) return {}
   return { BERTH_METRICS_PORT: String(port + ROLES.flat().indexOf(role)) }
 }
 
-/** Settings by which the roles find each other: a second Berth on this machine needs no port of its own to be set. */
+/** Settings through which the roles find each other, so that a second Berth on this machine needs no port settings. */
 async function choosePlaces(config: Config): Promise<Record<string, string>> {
   const chosen: Record<string, string> = {}
   for (const name of ['PORT', 'BERTH_AGENT_PROXY_PORT', 'BERTH_EGRESS_PORT'] as const)
@@ -167,11 +167,11 @@ async function choosePlaces(config: Config): Promise<Record<string, string>> {
     return chosen
   const socket = startedSocket(config)
   if (socket) return { ...chosen, BERTH_AGENT_PROXY_SOCKET: socket }
-  // The port is known to nothing that outlives the roles: another one is as good after the next start.
+  // Nothing that outlives the roles knows the port: any other port works after the next start.
   return { ...chosen, BERTH_AGENT_PROXY_PORT: String(await freePort()) }
 }
 
-/** In a process of its own, which takes the memory of Prisma and of the migrations with it. */
+/** In a separate process, which frees the memory of Prisma and the migrations when it ends. */
 async function prepareDatabase(env: NodeJS.ProcessEnv): Promise<Prepared> {
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [MAIN, 'prepare'], { env })
@@ -182,12 +182,12 @@ async function prepareDatabase(env: NodeJS.ProcessEnv): Promise<Prepared> {
   }
 }
 
-/** Berth's own migrations are in the database; those of BullMQ are told by the version that made them. */
+/** Berth's own migrations are recorded in the database; BullMQ's are identified by the version that applied them. */
 const recordOf = (dataDir: string) => join(dataDir, 'bullmq-version')
 
 /**
- * The answer of `prepare` on the embedded database of a data folder, where it has nothing left to do; undefined where
- * it has to run.
+ * The result of `prepare` on a data folder's embedded database if there is nothing left to do; undefined if it has to
+ * run.
  */
 export async function findPrepared(
   dataDir: string,
@@ -209,7 +209,7 @@ export async function findPrepared(
   }
 }
 
-/** Remembers that `prepare` has run. */
+/** Records that `prepare` has run. */
 export async function notePrepared(dataDir: string): Promise<void> {
   await replaceFile(recordOf(dataDir), bullmq.version, 0o600)
 }

@@ -1,4 +1,4 @@
-/** The output of `npm start` in a terminal: a welcome, and the log in short lines. Elsewhere the log stays JSON. */
+/** The output of `npm start` in a terminal: a welcome, and the log in short lines. Elsewhere, the log stays JSON. */
 import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import type { Config } from '../config.ts'
@@ -9,7 +9,7 @@ const LEVELS: Record<number, (text: string) => string> = {
   60: (text) => styleText(['red', 'bold'], text),
 }
 
-/** Of the longest name of a role, and a space. */
+/** The width of the longest role name, plus a space. */
 const ROLE_WIDTH = 'agent-proxy '.length
 
 const listed = new Intl.ListFormat('en')
@@ -20,7 +20,7 @@ export interface Welcome {
   login: string | undefined
   /** A gateway's host, without the port. */
   gateway: string | undefined
-  /** The first API key, when this start made it. */
+  /** The first API key, if this start created it. */
   key: string | undefined
   dataDir: string
   postgres: { location: string } | undefined
@@ -99,7 +99,7 @@ export class Terminal {
     if (this.#human) process.stdout.write('\n  Stopping.\n')
   }
 
-  /** Says what the stop waits for; `hint` is what a person can do about it. */
+  /** Prints what the stop waits for; `hint` is what the user can do about it. */
   waiting(what: string[], hint = ''): void {
     if (what.length > 0) process.stdout.write(`  Waiting for ${listed.format(what)}.${hint && ` ${hint}`}\n`)
   }
@@ -115,7 +115,7 @@ function onHost(url: string, host: string): string {
   return `${protocol}//${host}${port && `:${port}`}`
 }
 
-/** `12:00:01 web  message key=value`, from a line of pino's; any other line as it is. */
+/** `12:00:01 web  message key=value`, from a pino line; any other line unchanged. */
 function short(role: string, line: string): string {
   let entry: Record<string, unknown>
   try {

@@ -20,7 +20,10 @@ import { startLoop } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 import type { Storages } from '../storage/open.ts'
 
-/** Bound on uploads that are written down at a time, in some 20 ms each; all of them wait while their IPFS node hangs. */
+/**
+ * How many uploads may be recorded at a time, which takes about 20 ms each; all of them wait while their IPFS node
+ * hangs.
+ */
 const KEEP_CONNECTIONS = 4
 
 export interface UploadParts {
@@ -37,7 +40,7 @@ export interface UploadParts {
   parts: Closers
 }
 
-/** All uploads, and the loop that removes what was begun and not finished. */
+/** All upload routes, and the loop that removes abandoned uploads. */
 export function openUploads(config: Config, { databaseUrl, log, parts, ...services }: UploadParts): Route[] {
   const { pool, prisma, storages, signer, bounds, disk } = services
   const dir = config.BERTH_UPLOAD_DIR ?? join(config.BERTH_DATA_DIR, 'uploads')

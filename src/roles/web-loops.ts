@@ -1,4 +1,4 @@
-/** The loops of a `web` process, which write and publish in the background until it stops. */
+/** The background loops of a `web` process, which write and publish until it stops. */
 import type { Authenticator } from '../accounts/authenticator.ts'
 import { AuditLog } from '../audit/audit-log.ts'
 import type { Config } from '../config.ts'
@@ -35,7 +35,7 @@ export function openSequencer({
   })
 }
 
-/** Writes when keys were used, behind the server's end, so that the last requests are in it. */
+/** Records when keys were used. It stops after the server, so that the last requests are included. */
 export function openKeyUses({ uses }: Authenticator, log: Logger, parts: Closers): void {
   const loop = startLoop('uses of keys', KEY_USES_MS, log, () => uses.flush())
   parts.add('uses of keys', async () => {
@@ -44,7 +44,7 @@ export function openKeyUses({ uses }: Authenticator, log: Logger, parts: Closers
   })
 }
 
-/** Writes the audit, behind the server's end, so that the last requests are in it. */
+/** Writes the audit. It stops after the server, so that the last requests are included. */
 export function openAuditLog(pool: Pool, log: Logger, parts: Closers): AuditLog {
   const auditLog = new AuditLog(pool, log)
   const loop = startLoop('audit', AUDIT_MS, log, () => auditLog.flush())
@@ -55,7 +55,7 @@ export function openAuditLog(pool: Pool, log: Logger, parts: Closers): AuditLog 
   return auditLog
 }
 
-/** Counts what gateways serve, where that is wanted: behind the server's end, so that the last answers are in it. */
+/** Counts what gateways serve, if configured. It stops after the server, so that the last responses are included. */
 export function openCounts(
   config: Config,
   pool: Pool,

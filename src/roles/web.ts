@@ -98,12 +98,12 @@ import { openUploads } from './uploads.ts'
 import { openAuditLog, openCounts, openKeyUses, openSequencer } from './web-loops.ts'
 
 const PARTITIONS_MS = 600_000
-/** Webhooks of one workspace to which is sent side by side, so that its dead targets hold up nobody else. */
+/** Webhooks of one workspace that are served at a time, so that its dead targets hold up nobody else. */
 const WEBHOOKS_OF_WORKSPACE = 8
 
 /**
  * The web role: the API and all other hosts, the dispatcher of operations, and the ids of events.
- * @param bounds how much work may be under way at a time.
+ * @param bounds limits on the work in progress.
  */
 export async function openWeb(config: Config, log: Logger, bounds = new Bounds()): Promise<RunningRole> {
   const parts = new Closers(log)
@@ -189,7 +189,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     storages,
   }
   const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
-  // The disk of a Kubo is not Berth's to look at.
+  // Berth does not check the disk of a Kubo.
   const admitPin = async () => (storages.public.driver === 'embedded' ? disk.admit() : undefined)
   const signIn = { prisma, addresses, config, provider: openIdProvider(config) }
   const tail = new EventTail({ pool, notifications, log })
@@ -333,7 +333,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       isProxy(address) ? () => {} : bounds.take('connections', { address: clientAddress(address) }),
   })
   parts.add('server', () => server.close())
-  // First of all: the server waits for connections that were upgraded, and would not end them.
+  // Closed first: the server waits for upgraded connections, and does not end them.
   parts.add('connections to agents', () => connections.close())
   parts.add('waits', () => operations.close())
   parts.add('event streams', () => tail.close())

@@ -55,31 +55,31 @@ import { openOperatorPorts } from './operator-ports.ts'
 import { counted, type RunningRole } from './running-role.ts'
 
 const HEARTBEAT_MS = 5000
-/** Changes that are not yet in the sum: as many files as are kept or removed meanwhile. */
+/** Interval for adding changes to the sum; their number is that of files kept or removed in between. */
 const KEPT_CONTENT_MS = 10_000
 const RETENTION_MS = 3_600_000
-/** A comparison reads all pins and all files: of many, it takes a twentieth of the time at most. */
+/** A comparison reads all pins and all files: with many of them, it takes a twentieth of the time at most. */
 const PINS_REST = 19
-/** Below the least BERTH_ENGINE_GRACE_SECONDS: each run also marks the engines that are needed as used. */
+/** Below the minimum of BERTH_ENGINE_GRACE_SECONDS: each run also marks the needed engines as used. */
 const ENGINES_MS = 3_600_000
-/** Interval of the look for late indexes that are missing: an operator may have added the extension that one needs. */
+/** Interval of the check for missing late indexes: an operator may have added the extension that one needs. */
 const INDEXES_MS = 3_600_000
-/** Rounds of deliveries side by side: they wait for others, and nearly nothing else. */
+/** Concurrent rounds of deliveries: they spend almost all of their time waiting for targets. */
 const WEBHOOKS = 64
-/** Interval of the look for deliveries that are to be tried again. */
+/** Interval of the check for deliveries that are due for a retry. */
 const WEBHOOKS_MS = 1000
-/** Interval of the query for domains that are due. Each of them is looked up once a minute at most. */
+/** Interval of the query for due domains. Each domain is looked up at most once a minute. */
 const DOMAINS_MS = 10_000
 /** Within the time that the supervisor gives a worker. */
 const AGENT_GRACE_MS = 6000
 
 /**
- * Leases and heartbeats have connections of their own: while the IPFS node hangs, transactions that wait
- * for it may hold all the others, and no operation may lose its lease by that.
+ * Leases and heartbeats have separate connections: while the IPFS node hangs, transactions that wait for it may hold
+ * all others, and no operation may lose its lease because of that.
  */
 const LEASE_CONNECTIONS = 2
 
-/** The worker role: runs operations, and the loops that compare PostgreSQL with the world. */
+/** The worker role: runs operations, and the loops that compare PostgreSQL with the outside world. */
 export async function openWorker(config: Config, log: Logger): Promise<RunningRole> {
   const parts = new Closers(log)
   const concurrency = queueConcurrency(config)
@@ -103,7 +103,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   const readiness = workerReadiness({
     config,
     disks,
-    // Operations may keep all connections of the other pool busy while the database is well.
+    // Operations may keep all connections of the other pool busy while the database is healthy.
     pool: leases,
     pingQueue: redis && (() => redis.ping()),
     concurrency,
@@ -197,7 +197,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
         { rest: PINS_REST },
       ),
     )
-    // The garbage of a Kubo that others use as well is its operator's.
+    // The garbage of a Kubo that others also use is its operator's responsibility.
     if (!isOwn(config, storage.network)) continue
     const collecting = { pool, intervalMs: config.BERTH_GC_SECONDS * 1000, log }
     const collect =
@@ -239,11 +239,11 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   }
 }
 
-/** The stop of agents together with their worker. */
+/** The shutdown of agents together with their worker. */
 interface Leaving {
-  /** Agents that have not ended yet. */
+  /** The number of agents that have not ended yet. */
   agents: number
-  /** Time that each agent may take to end. */
+  /** How long each agent may take to end. */
   graceMs: number
 }
 
@@ -260,12 +260,15 @@ async function openAgents(
   }: { pool: Pool; prisma: PrismaClient; storages: Storages; log: Logger; parts: Closers; leaving: Leaving },
 ): Promise<AgentWorkerServices> {
   const runtime = await openRuntime(config, log, await readOwner(pool, config)).catch((error) => {
-    // The message says what the operator has to do.
+    // The message tells the operator what to do.
     throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })
   parts.add('containers', () => runtime.close())
   const obstacle = await runtime.findObstacle?.().catch((error) => {
-    log.warn({ err: error }, 'cannot find out whether agents are walled in here; each start of one does')
+    log.warn(
+      { err: error },
+      'cannot check whether agents are isolated here; each agent start checks it again',
+    )
     return null
   })
   if (obstacle) throw new ConfigError(obstacle)
@@ -275,7 +278,7 @@ async function openAgents(
   return { pool, prisma, runtime, agentd, encryption: loadEncryption(config), config, storages }
 }
 
-/** Rows of the agents stay as they are: the next worker finds the agents ended, and starts them again. */
+/** Agents' rows stay unchanged: the next worker finds the agents ended, and starts them again. */
 async function stopAgents(runtime: SandboxRuntime, leaving: Leaving): Promise<void> {
   const sandboxes = (await runtime.list()).sandboxes.filter(({ state }) => state === 'running')
   leaving.agents = sandboxes.length
@@ -288,8 +291,8 @@ async function stopAgents(runtime: SandboxRuntime, leaving: Leaving): Promise<vo
 }
 
 /**
- * Repairs and removals are rare, and must not take the place of pins. How long it takes to move what is in an agent is up
- * to that agent: a few that are slow must not keep others from coming up.
+ * Repairs and removals are rare, and must not take the place of pins. How long it takes to transfer an agent's content
+ * depends on the agent: a few slow ones must not keep others from starting.
  */
 function queueConcurrency(config: Config): QueueConcurrency {
   const chosen = config.BERTH_QUEUES ?? []

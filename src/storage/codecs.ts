@@ -12,7 +12,7 @@ import { StorageError, UnsupportedError } from './port.ts'
 /** Multihash code of a CID that carries its own bytes. Such blocks are neither stored nor retrieved. */
 const IDENTITY = 0x00
 
-/** The code of plain CBOR, whose tags name no links. */
+/** The code of plain CBOR, whose tags contain no links. */
 export const CBOR = 0x51
 
 const codecs = new Map<number, BlockDecoder<number, unknown>>(
@@ -22,7 +22,7 @@ const codecs = new Map<number, BlockDecoder<number, unknown>>(
   ]),
 )
 
-/** Codecs of blocks that are stored as they are: nobody looks into them. */
+/** Codecs of blocks that are stored without decoding them. */
 const LEAF_CODECS = new Set<number>([raw.code, json.code, CBOR])
 
 /** Codecs by their names, for messages. */
@@ -50,16 +50,16 @@ export function assertSupported(cid: CID): void {
   }
 }
 
-/** True when `bytes` are the block that `cid` names. */
+/** True if `bytes` are the block with this CID. */
 export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
   const { code, digest } = cid.multihash
   return Buffer.from(await digestOf({ code, length: digest.length }, bytes)).equals(digest)
 }
 
 /**
- * The links of a block, in order, duplicates included, and the size that a dag-pb block announces
- * for its whole DAG (null for the other codecs). All at once: for blocks of others, see `distinctLinks`.
- * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
+ * The links of a block, in order, including duplicates, and the size that a dag-pb block announces for its whole DAG
+ * (null for the other codecs). It decodes everything at once: for untrusted blocks, use `distinctLinks`.
+ * @throws StorageError `invalid_object` if the bytes cannot be decoded with the CID's codec.
  */
 export function readLinks(cid: CID, bytes: Uint8Array): { links: CID[]; totalBytes: number | null } {
   assertSupported(cid)
@@ -76,7 +76,7 @@ export function readLinks(cid: CID, bytes: Uint8Array): { links: CID[]; totalByt
   }
 }
 
-/** A block as its codec has it. @throws StorageError `invalid_object` when the bytes do not decode. */
+/** Decodes a block with its codec. @throws StorageError `invalid_object` if the bytes cannot be decoded. */
 export function decodeObject(cid: CID, bytes: Uint8Array): unknown {
   try {
     return codecs.get(cid.code)?.decode(bytes)
@@ -89,8 +89,8 @@ export const undecodable = (cid: CID, { message }: { message: string }): Storage
   new StorageError('invalid_object', `Block ${cid} does not decode: ${message}`)
 
 /**
- * All links in a decoded value, in order. In one loop, unlike `links` of multiformats, which for each link goes
- * through all the values around it: a block of 2 MiB, nested deep, would hold up the process for half a minute.
+ * All links in a decoded value, in order. In a single loop, unlike `links` of multiformats, which goes through all
+ * enclosing values for each link: a deeply nested block of 2 MiB would block the process for half a minute.
  */
 function linksIn(value: unknown): CID[] {
   const links: CID[] = []
@@ -106,8 +106,8 @@ function linksIn(value: unknown): CID[] {
 }
 
 /**
- * Short name of a block for sets of millions: 16 bytes of its digest, which is the same whatever
- * the CID's version and codec are.
+ * Short name of a block for sets of millions: 16 bytes of its digest, which is independent of the CID's version and
+ * codec.
  */
 export function blockKey(cid: CID): string {
   const { code, digest } = cid.multihash

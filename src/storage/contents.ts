@@ -2,23 +2,23 @@ import type { CID } from 'multiformats/cid'
 import { blockKey, inlineBytes, readLinks } from './codecs.ts'
 import { LINKS_PER_TURN, turn } from './dag-limits.ts'
 
-/** Blocks that are remembered of one DAG, at about 100 bytes each. */
+/** Maximum blocks remembered for one DAG, at about 100 bytes each. */
 export const BLOCKS_LIMIT = 1_000_000
 
-/** Short name of a block. A codec is part of it, for what is a leaf under one has links under another. */
+/** Short name of a block. The codec is part of it, because a leaf under one codec has links under another. */
 export const nameOf = (cid: CID): string => `${cid.code}:${blockKey(cid)}`
 
-/** The blocks of a DAG that have come, and those that are still missing, as something links to them. */
+/** The received blocks of a DAG, and the missing ones that something links to. */
 export class Contents {
   readonly #here = new Set<string>()
   readonly #owed = new Set<string>()
 
-  /** Blocks that have come or are owed. */
+  /** The number of blocks that have arrived or are missing. */
   get size(): number {
     return this.#here.size + this.#owed.size
   }
 
-  /** Blocks that are linked and have not come. */
+  /** The number of linked blocks that have not arrived. */
   get missing(): number {
     return this.#owed.size
   }
@@ -27,7 +27,7 @@ export class Contents {
     return this.#here.has(nameOf(cid))
   }
 
-  /** Takes a block that has come, with what it links to. */
+  /** Adds a received block, with its links. */
   async add(cid: CID, links: CID[]): Promise<void> {
     const name = nameOf(cid)
     this.#here.add(name)
@@ -38,14 +38,14 @@ export class Contents {
     }
   }
 
-  /** Something links to this block. */
+  /** Notes that something links to this block. */
   owe(cid: CID): void {
     const inline = inlineBytes(cid)
     if (inline) for (const link of readLinks(cid, inline).links) this.owe(link)
     else if (!this.#here.has(nameOf(cid))) this.#owed.add(nameOf(cid))
   }
 
-  /** A block need not come, as it is known to be kept with all that is below it. True when it was owed. */
+  /** Marks a block as not needed, because it is known to be kept with everything below it. True if it was missing. */
   settle(cid: CID): boolean {
     return this.#owed.delete(nameOf(cid))
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { turn } from './dag-limits.ts'
 
-test('walkers have their turns in order, one in each round of the event loop', async () => {
+test('walkers take turns in order, one per round of the event loop', async () => {
   const order: string[] = []
   let round = 0
   let isCounting = true

@@ -1,4 +1,4 @@
-/** Parts of a DAG, block by block and depth first, for clients that check what they get. */
+/** Parts of a DAG, block by block and depth first, for clients that verify what they receive. */
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
@@ -16,18 +16,24 @@ import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
 const READ_AHEAD = 8
 
 export interface DagPart {
-  /** Blocks that lead to the root, in order. */
+  /** The blocks that lead to the root, in order. */
   path: CID[]
   root: CID
-  /** `block`: the root alone. `entity`: what a file is read from, or a directory listed from. `all`: all below the root. */
+  /**
+   * `block`: only the root. `entity`: the blocks needed to read a file, or to list a directory. `all`: everything below
+   * the root.
+   */
   scope: 'block' | 'entity' | 'all'
-  /** The bytes to read of a file, with `entity`. */
+  /** With `entity`: the bytes of a file to read. */
   bytes?: ByteSpan | undefined
-  /** A block that the walk meets again comes again. */
+  /** Whether repeated blocks are sent again. */
   duplicates: boolean
 }
 
-/** From one byte of a file to another, both included. Negative ones count from its end; `to` may be its end itself. */
+/**
+ * From one byte of a file to another, inclusive. Negative values count from its end; `to` may be `*`, the end of the
+ * file.
+ */
 export interface ByteSpan {
   from: number
   to: number | '*'
@@ -40,8 +46,8 @@ interface Walk {
 
 /**
  * The blocks of a part. Identity CIDs carry their own bytes and are left out.
- * @throws StorageError `not_found` where a block is missing; `invalid_object` for nodes that do not decode, are nested
- *   too deep, or with `duplicates` come again and again (see `dag-limits.ts`).
+ * @throws StorageError `not_found` if a block is missing; `invalid_object` if nodes cannot be decoded, are nested too
+ *   deeply, or with `duplicates` repeat too often (see `dag-limits.ts`).
  */
 export async function* blocksOf(part: DagPart, walk: Walk): AsyncGenerator<Block> {
   const { path, duplicates } = part
@@ -67,7 +73,7 @@ export async function* blocksOf(part: DagPart, walk: Walk): AsyncGenerator<Block
   }
 }
 
-/** The same, but for the path: all that the walk meets, as often as it does, and identity CIDs as well. */
+/** The same without the path: every block that the walk meets, as often as it meets it, including identity CIDs. */
 export async function* belowRoot(part: Omit<DagPart, 'path'>, walk: Walk): AsyncGenerator<Block> {
   const { root, scope, duplicates } = part
   if (scope === 'all') return yield* wholeDag(root, { ...walk, duplicates })
@@ -81,7 +87,7 @@ export async function* belowRoot(part: Omit<DagPart, 'path'>, walk: Walk): Async
   }
 }
 
-/** All blocks of a DAG; without `duplicates`, each once. Memory depends on neither its size nor its fan-out. */
+/** All blocks of a DAG; without `duplicates`, each block once. Memory use is independent of its size and fan-out. */
 export async function* wholeDag(
   root: CID,
   { read, signal, duplicates }: Walk & Pick<DagPart, 'duplicates'>,
@@ -109,7 +115,7 @@ export async function* wholeDag(
   while (!ahead.isEmpty) yield await ahead.next()
 }
 
-/** The nodes of a directory: one, or all shards of a sharded one. */
+/** The nodes of a directory: a single one, or all shards of a sharded directory. */
 async function* shards(cid: CID, bytes: Uint8Array, walk: Walk, above: Descent): AsyncGenerator<Block> {
   yield { cid, bytes }
   const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
@@ -123,7 +129,9 @@ async function* shards(cid: CID, bytes: Uint8Array, walk: Walk, above: Descent):
   }
 }
 
-/** The nodes of a file that lead to bytes `from` to `to`, the latter not included, and the leaves that have them. */
+/**
+ * The nodes of a file that lead to the bytes `from` (inclusive) to `to` (exclusive), and the leaves that contain them.
+ */
 async function* fileBlocks(
   cid: CID,
   bytes: Uint8Array,
@@ -169,7 +177,7 @@ function linkAt(cid: CID, links: UnixFsNode['links'], index: number): dagPb.PBLi
   }
 }
 
-/** The bytes of a span that a file of so many has, the last not included; none where it lies outside. */
+/** The bytes of a span in a file of this size, with an exclusive end; empty if the span lies outside. */
 function within({ from, to }: ByteSpan, size: number): { from: number; to: number } {
   const first = Math.max(0, from < 0 ? size + from : from)
   const last = to === '*' ? size - 1 : to < 0 ? size + to : to

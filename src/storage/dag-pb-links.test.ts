@@ -14,14 +14,14 @@ const cids = await Promise.all(
 const linkTo = (i: number, Name: string) => ({ Name, Hash: cids[i % cids.length] as CID, Tsize: i })
 const Data = new UnixFS({ type: 'directory' }).marshal()
 
-/** All links as `some` gives them. */
+/** All links, as returned by `some`. */
 async function allOf(bytes: Uint8Array): Promise<dagPb.PBLink[]> {
   const all: dagPb.PBLink[] = []
   for await (const links of openDagPb(bytes).links.some()) all.push(...links)
   return all
 }
 
-test('links are those of the codec, however many, with data before or behind them', async () => {
+test('links match the codec’s, however many, with data before or after them', async () => {
   for (const count of [0, 1, 128, 129, 1000]) {
     const node = { Data, Links: Array.from({ length: count }, (_, i) => linkTo(i, `name ${1000 + i}`)) }
     for (const dataFirst of [false, true]) {
@@ -32,7 +32,7 @@ test('links are those of the codec, however many, with data before or behind the
   }
 })
 
-test('a link is found by its name, also where the name is part of others', async () => {
+test('a link is found by its name, even if other names contain it', async () => {
   const names = ['', 'a', 'aa', 'aa', 'aaa', 'größe', 'html', 'index.htm', 'index.html', 'index.html.bak']
   const { links } = openDagPb(dagPb.encode({ Links: names.map((name, i) => linkTo(i, name)) }))
   for (const name of names) {
@@ -41,13 +41,13 @@ test('a link is found by its name, also where the name is part of others', async
   for (const name of ['b', 'inde', 'index', 'grö', 'aaaa']) assert.equal(await links.named(name), undefined)
 })
 
-test('a name is looked for in links alone, not in what is around them', async () => {
+test('a name is searched only in links, not in the bytes around them', async () => {
   const data = new UnixFS({ type: 'file', data: Buffer.from('sought') }).marshal()
   const bytes = dagPb.encode({ Data: data, Links: [linkTo(0, 'a'), linkTo(1, 'b')] })
   assert.equal(await openDagPb(bytes).links.named('sought'), undefined)
 })
 
-test('bytes that are no node are refused', () => {
+test('bytes that are not a node are rejected', () => {
   const link = dagPb.encode({ Links: [linkTo(0, 'a')] })
   const data = Buffer.from([0x0a, 0x01, 0x00])
   for (const bytes of [
@@ -75,7 +75,7 @@ test('sizes of a file are those that it claims', () => {
   assert.equal(decodeUnixFs(dagPb.encode({ Data: large, Links }))?.fileSize, Number.MAX_SAFE_INTEGER)
 })
 
-test('a message of more fields than a file can have is no UnixFS', () => {
+test('a message with more fields than a file can have is not UnixFS', () => {
   const type = [0x08, 0x02]
   const size = Buffer.from([0x20, 0x01])
   const message = (sizes: number) =>

@@ -10,8 +10,8 @@ const TSIZE = 3
 const BYTES_WIRE_TYPE = 2
 
 /**
- * The links of a dag-pb block. Finding where they begin takes a millisecond for 50,000 of them; each is decoded
- * when it is asked for, which takes a hundred times as long.
+ * The links of a dag-pb block. Locating 50,000 of them takes a millisecond; each is decoded on demand, which takes a
+ * hundred times as long.
  */
 export class DagPbLinks {
   readonly length: number
@@ -25,12 +25,12 @@ export class DagPbLinks {
     this.length = Math.max(0, offsets.length - 1)
   }
 
-  /** @throws Error where the link does not decode. */
+  /** @throws Error if the link cannot be decoded. */
   at(index: number): dagPb.PBLink {
     return this.#decode(index, index + 1)[0] as dagPb.PBLink
   }
 
-  /** All links in order, some at a time; for all but the first, the walker waits for its turn. */
+  /** All links in order, some at a time; for all but the first batch, the walker waits for its turn. */
   async *some(): AsyncGenerator<dagPb.PBLink[]> {
     for (let i = 0; i < this.length; i += LINKS_AT_ONCE) {
       if (i > 0) await turn()
@@ -38,7 +38,7 @@ export class DagPbLinks {
     }
   }
 
-  /** The first link of this name. Looks for the name's bytes first, so that others are not decoded. */
+  /** The first link with this name. It searches for the name's bytes first, so that other links are not decoded. */
   async named(name: string): Promise<dagPb.PBLink | undefined> {
     const sought = encodeName(name)
     const all = Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength)
@@ -56,7 +56,7 @@ export class DagPbLinks {
     return undefined
   }
 
-  /** The link that the byte at `position` belongs to, from link `low` on. */
+  /** The link that contains the byte at `position`, starting with link `low`. */
   #indexOf(position: number, low: number): number {
     let [from, to] = [low, this.length]
     while (from < to) {
@@ -67,10 +67,10 @@ export class DagPbLinks {
     return from
   }
 
-  /** Links that follow each other are a block by themselves. */
+  /** Consecutive links form a valid block by themselves. */
   #decode(from: number, to: number): dagPb.PBLink[] {
     const { Links } = dagPb.decode(this.#bytes.subarray(this.#offsets[from], this.#offsets[to]))
-    // The codec replaces what is not UTF-8, and drops a byte order mark.
+    // The codec replaces bytes that are not UTF-8, and drops a byte order mark.
     for (const [index, link] of Links.entries()) {
       const name = nameOf(this.#bytes, this.#offsets[from + index] as number)
       if (name) link.Name = decodeName(name)
@@ -79,7 +79,7 @@ export class DagPbLinks {
   }
 }
 
-/** The bytes of the name of the link at an offset; undefined if it has no name. The codec has already decoded the link. */
+/** The name bytes of the link at an offset; undefined if it has no name. The codec has already decoded the link. */
 function nameOf(bytes: Uint8Array, offset: number): Uint8Array | undefined {
   const length = readVarint(bytes, readVarint(bytes, offset).end)
   const end = length.end + length.value
@@ -95,8 +95,8 @@ function nameOf(bytes: Uint8Array, offset: number): Uint8Array | undefined {
 }
 
 /**
- * A dag-pb block, whose links are not decoded yet.
- * @throws Error where the bytes are none. Links that do not decode show later.
+ * A dag-pb block without decoding its links.
+ * @throws Error if the bytes are not one. Invalid links are detected later.
  */
 export function openDagPb(bytes: Uint8Array): { data: Uint8Array | undefined; links: DagPbLinks } {
   const offsets: number[] = []
@@ -123,7 +123,7 @@ export function openDagPb(bytes: Uint8Array): { data: Uint8Array | undefined; li
   return { data, links: new DagPbLinks(bytes, offsets) }
 }
 
-/** A varint of protobuf; above 2^53 not exact. @throws Error where there is none. */
+/** A protobuf varint; above 2^53 not exact. @throws Error if there is none. */
 export function readVarint(bytes: Uint8Array, at: number): { value: number; end: number } {
   let value = 0
   for (let i = 0; i < 10; i++) {

@@ -1,6 +1,6 @@
 /**
- * The storage driver for machines without Kubo. Blocks and pins are files in one folder, which any
- * number of processes may share; retrieval is bitswap over libp2p, loaded when it is first needed.
+ * The storage driver for machines without Kubo. Blocks and pins are files in one folder, which any number of processes
+ * may share; retrieval is bitswap over libp2p, loaded on first use.
  */
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, readFile as readKeyFile, rm, writeFile } from 'node:fs/promises'
@@ -22,33 +22,33 @@ import { type Network, type Storage, StorageError } from './port.ts'
 import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface EmbeddedOptions {
-  /** Folder of blocks, pins and the peer's key. Made when it is not there. */
+  /** Folder of blocks, pins and the peer's key. Created if it does not exist. */
   dir: string
   network: Network
   /** Multiaddrs to serve blocks on, for example `/ip4/0.0.0.0/tcp/4001`. Only one process can listen on a port. */
   listen?: string[]
-  /** Delegated HTTP routing (`/routing/v1`) that is asked for providers; null for none. */
+  /** Delegated HTTP routing (`/routing/v1`) that is queried for providers; null for none. */
   routingUrl?: string | null
-  /** Private, loopback and link-local addresses may be dialled. */
+  /** Whether private, loopback and link-local addresses may be dialled. */
   allowPrivate?: boolean
   /**
-   * Keeps off the network, for a private store and for a process beside the one that retrieves: a `pin` that
-   * needs a block which is not here ends as `stalled` at once, as on a node whose peers do not have it. So a
-   * repair comes back at the growing intervals of a search, and succeeds once the content was added again.
+   * Keeps off the network: for a private store, and for a process next to the one that retrieves. A `pin` that needs a
+   * missing block ends as `stalled` at once, as on a node whose peers do not have it. So a repair retries at the
+   * growing intervals of a search, and succeeds once the content was added again.
    */
   offline?: boolean
-  /** A block that was used within this time is never removed by GC. */
+  /** GC never removes a block that was used within this time. */
   gcGraceMs?: number
-  /** The reserve of the disk that the folder is on: while the disk is down to that, no block is written. */
+  /** The reserve of the folder's disk: while the disk is down to its reserve, no block is written. */
   reserve?: DiskReserve
 }
 
 const HOUR_MS = 3_600_000
-/** A mark of a pin or an import under way that was not renewed for so many graces is a dead process's, and keeps nothing. */
+/** A mark that was not renewed for this many graces belongs to a dead process, and keeps nothing. */
 const MARK_GRACES = 24
 const MIN_MARK_EXPIRY_MS = 20_000
 
-/** Makes the embedded driver; nothing is opened before `start`. */
+/** Creates the embedded driver; nothing is opened before `start`. */
 export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
   const {
     dir,
@@ -67,12 +67,12 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
   const openNetwork = async (): Promise<BlockNetwork> => {
     if (offline) throw new StorageError('stalled', 'A block is not here, and this node is on no network')
-    // A call that is under way while the storage stops would start a network that nobody stops.
+    // A call that is running while the storage stops would start a network that nobody stops.
     stopped.signal.throwIfAborted()
     network ??= (async () => {
       const { startNetwork } = await import('./embedded/network.ts')
-      // The key is for those who listen. Processes that share the folder must not dial with one
-      // identity: a peer would answer one of them with the blocks that another asked for.
+      // The key is only for listening processes. Processes that share the folder must not dial with one identity: a
+      // peer would send the blocks that one of them asked for to another one.
       const privateKey = listen.length > 0 ? await loadPrivateKey(dir) : null
       return startNetwork(blocks, { listen, privateKey, allowPrivate })
     })()
@@ -84,7 +84,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
   const read = (cid: CID) => readBlock(cid, blocks)
 
-  /** Runs an import whose blocks GC leaves alone, also before it has a root. */
+  /** Runs an import whose blocks GC leaves alone, even before it has a root. */
   const keepingImport = async <T>(run: () => Promise<T>): Promise<T> => {
     const mark = await pins.markImporting()
     try {
@@ -94,7 +94,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     }
   }
 
-  /** Runs a build on what is pinned: it stays, also when its pin is released meanwhile. */
+  /** Runs a build on a pinned base, which stays even if its pin is released during the build. */
   const keepingBase = async <T>(base: CID | null, run: () => Promise<T>): Promise<T> => {
     if (!base) return run()
     const mark = await pins.markPinning(base.toV1())
@@ -106,7 +106,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     }
   }
 
-  /** Runs a call of the port: its signal ends with `stop`, and every failure is a StorageError. */
+  /** Runs a call of the port: its signal fires on `stop`, and every failure is a StorageError. */
   const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const combined = AbortSignal.any([signal, stopped.signal])
     try {
@@ -231,7 +231,7 @@ async function* iterate<T>(
   }
 }
 
-/** Turns the error of a call into one of the port. */
+/** Converts an error of a call into an error of the port. */
 function asStorageError(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof StorageError) return error
   if (signal.aborted) return new StorageError('aborted', 'The call was aborted', { cause: error })
@@ -239,8 +239,8 @@ function asStorageError(error: unknown, signal: AbortSignal): unknown {
 }
 
 /**
- * The peer's private key (libp2p protobuf) in `<dir>/peer.key`, mode 600, made when it is not there.
- * Processes that start together agree on one.
+ * The peer's private key (libp2p protobuf) in `<dir>/peer.key`, mode 600, created if it does not exist. Processes that
+ * start together agree on one.
  */
 async function loadPrivateKey(dir: string): Promise<Uint8Array> {
   const path = join(dir, 'peer.key')

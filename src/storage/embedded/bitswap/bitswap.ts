@@ -10,9 +10,9 @@ import { Peer } from './peer.ts'
 
 const PROTOCOL = '/ipfs/bitswap/1.2.0'
 const STREAMS = 256
-/** A want that the peer which was asked has not answered after this goes to all peers. */
+/** A want that the asked peer has not answered after this time is sent to all peers. */
 const PATIENCE_MS = 5_000
-/** Peers do not remember what they did not have, so they are asked again. */
+/** Peers do not remember what they lacked, so they are asked again. */
 const ASK_AGAIN_MS = 15_000
 const TICK_MS = 1_000
 
@@ -25,18 +25,18 @@ interface Want {
   everybody: boolean
 }
 
-/** The wants of one DAG. It remembers who had blocks of it and asks those first. */
+/** The wants of one DAG. It remembers which peers had its blocks and asks those first. */
 export interface Session {
   readonly peers: Set<Peer>
 }
 
 /**
- * Bitswap 1.2.0 over libp2p: asks connected peers for blocks, and gives them ours.
+ * Bitswap 1.2.0 over libp2p: asks connected peers for blocks, and sends them ours.
  *
- * Not `@helia/bitswap`, because in 4.0.19 a block that is asked for again soon after an abort is
- * never sent (the abort takes the new want with it, and peers are not told of it), one peer that
- * does not read holds up the wants to all others, and a peer that asks for 1,000 blocks gets them
- * loaded into memory all at once.
+ * Not `@helia/bitswap`, because of problems in 4.0.19. A block that is requested again soon after an abort is
+ * never sent (the abort removes the new want, and peers are not told of it). One peer that does not read
+ * holds up the wants to all others. A peer that asks for 1,000 blocks gets them all loaded into memory at
+ * once.
  */
 export class Bitswap {
   readonly #libp2p: Libp2p
@@ -64,7 +64,7 @@ export class Bitswap {
     this.#registration = await this.#libp2p.register(PROTOCOL, {
       onConnect: (peerId) => this.#connected(peerId),
     })
-    // Not the topology's event, which leaves out peers that never told their protocols.
+    // Not the topology's event, which leaves out peers that never announced their protocols.
     this.#libp2p.addEventListener('peer:disconnect', this.#onDisconnect)
     this.#tick = setInterval(() => this.#askAgain(), TICK_MS).unref()
   }
@@ -187,14 +187,14 @@ export class Bitswap {
     const id = connection.remotePeer.toString()
     try {
       for await (const frame of this.#frames.read(stream, id)) {
-        // A peer may speak before it is known that it speaks bitswap.
+        // A peer may send before it is known to support bitswap.
         this.#connected(connection.remotePeer)
         const peer = this.#peers.get(id)
         if (peer) await this.#handle(decodeMessage(frame), peer)
       }
       await stream.close()
     } catch (error) {
-      // A peer does not learn that a message of its was refused, and Kubo waits for its answer as long as it is connected.
+      // A peer does not learn that its message was rejected, and Kubo waits for the answer while connected.
       if (stream.status !== 'reset') void this.#libp2p.hangUp(connection.remotePeer).catch(() => {})
       stream.abort(error as Error)
     }
@@ -210,7 +210,7 @@ export class Bitswap {
     }
   }
 
-  /** Hands a block to those who want it: its hash is computed here, so it cannot be another one. */
+  /** Passes a block to those who want it: its hash is computed here, so it cannot be another one. */
   async #arrived({ prefix, data }: BlockEntry, peer: Peer): Promise<void> {
     if (this.#wants.size === 0) return
     const [, , code, length] = varints(prefix)

@@ -6,7 +6,7 @@ import { Frames } from './frames.ts'
 
 const MIB = 1_048_576
 
-/** A stream of these chunks, which then stands still until it is aborted. */
+/** A stream of these chunks, which then stalls until it is aborted. */
 function standsStill(...chunks: Uint8Array[]) {
   const { promise, reject } = Promise.withResolvers<never>()
   promise.catch(() => {})

@@ -1,19 +1,19 @@
 import type { Stream } from '@libp2p/interface'
 import { decode } from 'uint8-varint'
 
-/** Of one message: others send blocks up to 2 MiB, and a few at a time. */
+/** Maximum size of one message: others send blocks of up to 2 MiB, and a few at a time. */
 const FRAME_BYTES = 4 * 1024 * 1024
-/** Bytes of the length before a message. */
+/** Maximum bytes of the length before a message. */
 const LENGTH_BYTES = 4
-/** Longest time from the first byte of a message to its last one. */
+/** Maximum time from the first byte of a message to its last one. */
 const FRAME_MS = 60_000
-/** Bytes of messages that have begun: of one peer, which may have a stream for each message, and of all peers. */
+/** Bytes of incomplete messages: of one peer, which may have a stream for each message, and of all peers. */
 const BOUNDS = { peer: 16 * FRAME_BYTES, all: 64 * FRAME_BYTES }
 
 /**
- * Reads the messages of all peers, each with its length before it. Anybody may connect, begin messages on any number of
- * streams and never end them, so what they take all together is bounded. A message takes its whole length from its beginning,
- * in one piece: in the small parts in which it may come, it could take many times as much.
+ * Reads the messages of all peers, each preceded by its length. Anyone may connect, begin messages on any number of
+ * streams and never end them, so their total memory is bounded. The memory of a message is allocated for its whole
+ * length at its beginning, in one piece: the small parts in which it may arrive could take many times as much.
  */
 export class Frames {
   readonly #frameMs: number
@@ -24,7 +24,7 @@ export class Frames {
     this.#frameMs = frameMs
   }
 
-  /** The messages of a stream. @throws Error for one that is too large or late, or begins while too many are under way. */
+  /** The messages of a stream. @throws Error if one is too large or late, or begins while too many are incomplete. */
   async *read(
     stream: Pick<Stream, 'abort'> & AsyncIterable<Chunk>,
     peer: string,
@@ -80,7 +80,7 @@ export class Frames {
   }
 }
 
-/** A part of a stream: an array of bytes, or a list of some. */
+/** A part of a stream: a byte array, or a list of byte arrays. */
 interface Chunk {
   subarray(): Uint8Array
 }
