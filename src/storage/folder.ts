@@ -1,4 +1,4 @@
-/** Folders of UnixFS as they are unpacked: whoever made them may have written anything there. */
+/** Unpacks UnixFS folders: their creators may have written anything into them. */
 import * as dagPb from '@ipld/dag-pb'
 import type { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
@@ -13,34 +13,36 @@ import { type Block, type Storage, StorageError } from './port.ts'
 import { listDirectory } from './unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
-/** Of a folder that anybody may have made: a few nodes can have more paths than can be walked. */
+/** Maximum entries of an untrusted folder: a few nodes can have more paths than can be walked. */
 const ENTRIES_LIMIT = 500_000
-/** Entries that a small folder may have for each file that it may have: folders count, and empty ones too. */
+/** Entries that a small folder may have per allowed file: folders count, including empty ones. */
 const ENTRIES_OF_FILE = 4
-/** Folders above a file. */
+/** Maximum depth of folders above a file. */
 const DEPTH_LIMIT = 200
-/** A symbolic link leads no further on Linux (PATH_MAX). */
+/** Maximum length of a symbolic link's target on Linux (PATH_MAX). */
 const TARGET_BYTES = 4095
 
 export interface FolderEntry {
-  /** Below the folder, with slashes between names. */
+  /** Relative to the folder, with slashes between names. */
   path: string
   type: 'file' | 'symlink'
   /** Bytes of `content`. */
   size: number
-  /** Target of a symbolic link, as it is written there. */
+  /** Target of a symbolic link, unmodified. */
   target?: string
   /**
-   * The bytes of the file, or the target; exactly `size` of them, or it throws StorageError `invalid_object`. To be read
-   * before the next entry is asked for.
+   * The bytes of the file, or the target: exactly `size` bytes, or it throws StorageError `invalid_object`. Must be
+   * read before the next entry is requested.
    */
   content(): AsyncIterable<Uint8Array>
 }
 
-/** An entry of an archive. Names in its path may not be text, see `names.ts`; the path of the folder itself is empty. */
+/**
+ * An entry of an archive. Names in its path may not be text (see `names.ts`); the path of the folder itself is empty.
+ */
 export interface ArchiveEntry extends Omit<FolderEntry, 'type'> {
   type: FolderEntry['type'] | 'directory'
-  /** Permissions, and when it was changed, where the node says so. */
+  /** Permissions and modification time, if the node has them. */
   mode?: number | undefined
   mtime?: UnixFS['mtime']
 }
@@ -50,13 +52,13 @@ interface Options {
 }
 
 interface WalkOptions extends Options {
-  /** Files, links and folders above which it is given up; 500,000 unless told. */
+  /** Maximum files, links and folders; default: 500,000. */
   maxEntries?: number | undefined
-  /** Names may be any that do not leave the folder. */
+  /** Allows all names that do not leave the folder. */
   isArchive?: boolean
 }
 
-/** An entry before it is opened. */
+/** An entry that is not opened yet. */
 interface Found {
   path: string
   cid: CID
@@ -65,11 +67,11 @@ interface Found {
 }
 
 /**
- * All files and symbolic links of a directory and those in it, in the order of the DAG. Never asks the network, and has
- * the node send the DAG as one stream. Empty directories do not show.
- * @throws StorageError `invalid_object` for what is no directory, for an entry that is neither file, link nor
- *   directory, and for names that no file can have, that come twice, or that leave the folder (see
- *   {@link assertEntryName}); `too_large` above `maxEntries`; `not_found`.
+ * All files and symbolic links in a directory and its subdirectories, in the order of the DAG. Never uses the network,
+ * and lets the node send the DAG as one stream. Empty directories are not included.
+ * @throws StorageError `invalid_object` if it is not a directory; if an entry is neither file, link nor directory; and
+ *   if a name is impossible for a file, occurs twice, or leaves the folder (see {@link assertEntryName}); `too_large`
+ *   above `maxEntries`; `not_found`.
  */
 export async function* walkFolder(
   storage: Storage,
@@ -81,8 +83,9 @@ export async function* walkFolder(
 }
 
 /**
- * A directory with all in it for an archive: the directory itself, then as {@link walkFolder}, with the directories, each
- * before what is in it. Names may be such that only some file systems allow them: the program that unpacks handles them.
+ * A directory with all of its content, for an archive: the directory itself, then the entries of {@link walkFolder} and
+ * the directories, each before its content. Names may be ones that only some file systems allow: the unpacking program
+ * handles them.
  * @throws StorageError as `walkFolder`.
  */
 export const walkArchive = (storage: Storage, cid: CID, { signal }: Options): AsyncGenerator<ArchiveEntry> =>
@@ -101,7 +104,7 @@ async function* walkAll(storage: Storage, cid: CID, options: WalkOptions): Async
 }
 
 /**
- * Paths of the files and symbolic links that {@link walkFolder} has, the first `max` of them. Contents are not read.
+ * The first `max` paths of the files and symbolic links from {@link walkFolder}. Contents are not read.
  * @throws StorageError as `walkFolder`.
  */
 export async function listPaths(
@@ -129,8 +132,8 @@ function asWalkError(error: unknown, signal: AbortSignal): unknown {
 }
 
 /**
- * The files of a small folder, in memory. Symbolic links are refused: what a folder brings along must not lead out of it.
- * @throws StorageError `invalid_object`, `too_large` above `maxFiles` or `maxBytes` in all, `not_found`.
+ * The files of a small folder, in memory. Symbolic links are rejected: the folder's content must not lead out of it.
+ * @throws StorageError `invalid_object`, `too_large` above `maxFiles` or `maxBytes` in total, `not_found`.
  */
 export async function readFolder(
   storage: Storage,
@@ -139,7 +142,7 @@ export async function readFolder(
 ): Promise<{ path: string; bytes: Uint8Array }[]> {
   const files: { path: string; bytes: Uint8Array }[] = []
   let total = 0
-  // A directory is read whole before its first file: one of many names must not be.
+  // A directory is read completely before its first file, so directories with many names must be rejected.
   const maxEntries = ENTRIES_OF_FILE * maxFiles
   for await (const { path, type, size, content } of walkFolder(storage, cid, { signal, maxEntries })) {
     if (type === 'symlink') throw invalid(`${path} is a symbolic link`)
@@ -154,8 +157,8 @@ export async function readFolder(
 }
 
 /**
- * The blocks of a DAG, for a reader that meets them about as the stream has them: depth first. The stream has each once;
- * what the reader meets again, or has let pass, is asked for by itself.
+ * The blocks of a DAG, for a reader that needs them in about the order of the stream: depth first. The stream has each
+ * block once; repeated blocks, and blocks that the reader has let pass, are requested individually.
  */
 class DagStream implements AsyncDisposable {
   readonly #blocks: AsyncIterator<Block>
@@ -177,7 +180,7 @@ class DagStream implements AsyncDisposable {
     }
   }
 
-  /** Reads to the end: a node may say only there that something was wrong. */
+  /** Reads to the end: a node may report an error only there. */
   async end(): Promise<void> {
     while (!(await this.#blocks.next()).done);
   }
@@ -198,7 +201,7 @@ async function* walk(
     if (depth > DEPTH_LIMIT) throw invalid(`${folder} is nested too deep`)
     const prefix = path && `${path}/`
     const entries = new Map<string, CID>()
-    // Shards are not read with the rest: a directory is checked before anything in it is passed on.
+    // Shards are not read from the stream: a directory is checked before any of its content is passed on.
     const readShard: ReadBlock = async (cid) => (cid.equals(folder) ? bytes : storage.block(cid, { signal }))
     for await (const { name, cid } of listDirectory(folder, readShard, signal)) {
       if (isArchive) assertInside(name)
@@ -220,7 +223,7 @@ async function* walk(
   const bytes = await read(root)
   const node = isArchive && root.code === dagPb.code ? decodeUnixFs(bytes) : null
   const below = inside('', root, bytes, 1)
-  // The directory is checked before anything is passed on, itself included.
+  // The directory is checked before anything is passed on, including itself.
   const first = await below.next()
   if (node?.unixfs.isDirectory()) yield { path: '', cid: root, root: { bytes, node } }
   if (!first.done) yield first.value
@@ -234,7 +237,7 @@ async function readNode(cid: CID, read: ReadBlock): Promise<NonNullable<Found['r
   return { bytes, node }
 }
 
-/** Opens an entry: a file of one block is read. */
+/** Opens an entry; a file of one block is read. */
 async function open({ path, cid, root }: Found, read: ReadBlock, signal: AbortSignal): Promise<ArchiveEntry> {
   if (!root) {
     const bytes = await read(cid)
@@ -283,7 +286,7 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
-/** Passes on content whose size is only what its maker says. */
+/** Passes on content whose size is only claimed by its creator. */
 async function* exactly(
   content: AsyncIterable<Uint8Array>,
   size: number,
@@ -301,12 +304,12 @@ async function* exactly(
 const invalid = (message: string) => new StorageError('invalid_object', `Not a folder to unpack: ${message}`)
 const tooLarge = (message: string) => new StorageError('too_large', `The folder has ${message}`)
 
-/** The longest name that file systems take. */
+/** The longest name that file systems accept. */
 const NAME_BYTES = 255
 
 /**
- * Checks a name that is to become a file's: it must not leave its folder, nor be git's own, which git refuses in
- * any case.
+ * Checks a name that will become a file's: it must not leave its folder, or be git's own, which git rejects in any
+ * case.
  * @throws StorageError `invalid_object`
  */
 export function assertEntryName(name: string): void {

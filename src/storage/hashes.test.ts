@@ -41,7 +41,7 @@ const HELLO = {
 }
 
 for (const [name, text] of Object.entries(HELLO)) {
-  test(`a block by ${name} is verified as Kubo verifies it [report: impossible content]`, async () => {
+  test(`a block with ${name} is verified in the same way as in Kubo [report: impossible content]`, async () => {
     const cid = CID.parse(text, bases.base32)
     assertSupported(cid)
     assert.equal(await matches(cid, Buffer.from('hello')), true)
@@ -70,7 +70,7 @@ const UNSUPPORTED: [what: string, cid: CID, reason: RegExp][] = [
 ]
 
 for (const [what, cid, reason] of UNSUPPORTED) {
-  test(`${what} is not supported, and the error says so [report: impossible content]`, () => {
+  test(`${what} is not supported, and the error names it [report: impossible content]`, () => {
     assert.throws(
       () => assertSupported(cid),
       (error) => error instanceof UnsupportedError && reason.test(error.reason),

@@ -1,4 +1,4 @@
-/** The hash functions of content on IPFS: all that Kubo 0.43 computes. */
+/** The hash functions of content on IPFS: all those that Kubo 0.43 can compute. */
 import { createHash } from 'node:crypto'
 import { createBLAKE2b, createBLAKE3, createKeccak, type IHasher } from 'hash-wasm'
 import type { CID } from 'multiformats/cid'
@@ -8,14 +8,14 @@ import { UnsupportedError } from './port.ts'
 const MIN_DIGEST = 20
 /** Longest digest that Kubo accepts, in blake3 and of an identity CID. Longer ones would not fit into file names either. */
 export const MAX_DIGEST = 128
-/** The multihash code of blake2b with a digest of n bytes is this and n. */
+/** The multihash code of blake2b with a digest of n bytes is this plus n. */
 const BLAKE2B = 0xb200
 const BLAKE2B_BYTES = 64
 
 type Digest = Uint8Array | Promise<Uint8Array>
 
 interface Hash {
-  /** Bytes of its longest digest. A multihash may have the first of them. */
+  /** The length of its longest digest in bytes. A multihash may contain a prefix of it. */
   size: number
   compute(bytes: Uint8Array): Digest
 }
@@ -25,12 +25,12 @@ const native = (name: string, size: number, options = {}): Hash => ({
   compute: (bytes) => createHash(name, options).update(bytes).digest(),
 })
 
-/** A hash function that OpenSSL does not have. Its WebAssembly is compiled when it is first needed. */
+/** A hash function that OpenSSL lacks. Its WebAssembly is compiled on first use. */
 function wasm(size: number, create: () => Promise<IHasher>): Hash {
   let hasher: Promise<IHasher> | undefined
   const compute = async (bytes: Uint8Array) => {
     hasher ??= create().catch((error) => {
-      // A later block may find the memory that this one did not.
+      // A later block may get the memory that this one did not.
       hasher = undefined
       throw error
     })
@@ -50,7 +50,7 @@ const HASHES = new Map<number, Hash>([
   [0x19, native('shake256', 64, { outputLength: 64 })],
   [0x1b, wasm(32, () => createKeccak(256))],
   [0x1d, wasm(64, () => createKeccak(512))],
-  // A digest of blake3 may have any length, and a shorter one is the beginning of a longer one.
+  // A digest of blake3 may have any length, and a shorter digest is a prefix of a longer one.
   [0x1e, wasm(MAX_DIGEST, () => createBLAKE3(MAX_DIGEST * 8))],
   [0x56, { size: 32, compute: (bytes) => sha256(sha256(bytes)) }],
   [0xb260, native('blake2s256', 32)],
@@ -73,7 +73,7 @@ export interface HashKind {
 
 /**
  * The digest of a block.
- * @throws UnsupportedError for a hash function that Berth cannot compute, or a digest that it does not have.
+ * @throws UnsupportedError if Berth cannot compute the hash function, or the function has no such digest.
  */
 export async function digestOf(kind: HashKind, bytes: Uint8Array): Promise<Uint8Array> {
   return (await assertHash(kind).compute(bytes)).subarray(0, kind.length)

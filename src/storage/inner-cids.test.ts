@@ -7,7 +7,7 @@ import { sha256 } from 'multiformats/hashes/sha2'
 import { InnerCids } from './inner-cids.ts'
 import type { Storage } from './port.ts'
 
-test('of DAGs that have no CIDs in them only so many are remembered', async () => {
+test('the number of remembered DAGs without inner CIDs is limited', async () => {
   const bytes = dagPb.encode({ Data: Uint8Array.of(8, 2), Links: [] })
   let reads = 0
   const block = async () => {
@@ -15,7 +15,7 @@ test('of DAGs that have no CIDs in them only so many are remembered', async () =
     return bytes
   }
   const inner = new InnerCids({ block } as unknown as Storage, 900)
-  // More than are remembered, where each takes as much as a few CIDs.
+  // More than are remembered, each of which takes as much as a few CIDs.
   const many = 150
   const cidOf = (n: number) => {
     const digest = Buffer.alloc(32)

@@ -3,30 +3,30 @@ import { blockKey, isLeafCodec } from './codecs.ts'
 import { distinctLinks } from './links.ts'
 import { type Storage, StorageError } from './port.ts'
 
-/** Bounds on what is remembered of one DAG, and on the nodes that are read for it: its first CIDs count. */
+/** Limits on what is remembered for one DAG, and on the nodes that are read for it: only its first CIDs count. */
 const CIDS_OF_DAG = 100_000
 const NODES_OF_DAG = 10_000
-/** CIDs that are remembered of all DAGs together, at about 100 bytes each. */
+/** Maximum CIDs remembered for all DAGs together, at about 100 bytes each. */
 const CIDS = 500_000
-/** A DAG takes as much as so many CIDs, also one that has none in it. */
+/** A DAG takes as much as this many CIDs, even if it contains none. */
 const ROOT = 9
 const LOOK_MS = 30_000
 
-/** The CIDs within a DAG. A DAG never changes, so it is walked once and remembered. */
+/** The CIDs inside a DAG. A DAG never changes, so it is walked once and remembered. */
 export class InnerCids {
   readonly #storage: Storage
   readonly #most: number
-  /** The roots that are remembered, in the order of their last use. */
+  /** The remembered roots, in the order of their last use. */
   readonly #known = new Map<string, { keys: Promise<Set<string>>; size: number }>()
   #size = 0
 
-  /** @param most CIDs that are remembered. */
+  /** @param most maximum CIDs remembered. */
   constructor(storage: Storage, most = CIDS) {
     this.#storage = storage
     this.#most = most
   }
 
-  /** True for a CID below a root, among the first 100,000 that are. @throws StorageError `unavailable`, `aborted`. */
+  /** True if a CID is among the first 100,000 CIDs below a root. @throws StorageError `unavailable`, `aborted`. */
   async has(root: CID, cid: CID): Promise<boolean> {
     if (isLeafCodec(root)) return false
     return (await this.#keysOf(root)).has(keyOf(cid))
@@ -79,7 +79,7 @@ export class InnerCids {
     return keys
   }
 
-  /** The links of a block; none where it is missing, or does not decode. */
+  /** The links of a block; empty if it is missing, or cannot be decoded. */
   async #linksOf(cid: CID, signal: AbortSignal): Promise<CID[]> {
     try {
       return (await distinctLinks(cid, await this.#storage.block(cid, { signal }))).links

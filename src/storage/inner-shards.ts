@@ -1,4 +1,4 @@
-/** Shards within a sharded directory: they look like directories of their own, but no path finds their entries. */
+/** Shards inside a sharded directory: they look like directories themselves, but no path finds their entries. */
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import { follow } from './path.ts'
@@ -8,7 +8,7 @@ import { decodeUnixFs } from './unixfs-node.ts'
 /** Entries that are resolved by name. One in 256 resolves from an inner shard by chance. */
 const ENTRIES_CHECKED = 4
 
-/** True for a shard whose entries are found only from the root of their directory. @param block of the CID. */
+/** True for a shard whose entries are found only from the root of their directory. @param block the CID's block. */
 export async function isInnerShard(
   storage: Pick<Storage, 'block' | 'ls'>,
   { cid, block }: { cid: CID; block: Uint8Array },

@@ -23,25 +23,25 @@ import {
 import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface KuboOptions {
-  /** Address of the RPC API, for example `http://127.0.0.1:5001`, with user and password where Kubo wants them. */
+  /** Address of the RPC API, for example `http://127.0.0.1:5001`, with user and password if Kubo requires them. */
   apiUrl: string
   network: Network
-  /** The RPC API of the other network's node, which has to be another node than this one. */
+  /** The RPC API of the other network's node, which must be a different node. */
   otherApiUrl?: string | undefined
   /**
-   * Lock that keeps collections apart from imports; for a node that is Berth's own, whose garbage Berth collects. Without
-   * it a GC in the middle of an import, whoever runs it, makes that fail.
+   * A lock that keeps collections apart from imports, for a node that is Berth's own, whose garbage Berth collects.
+   * Without it, a GC during an import, whoever runs it, makes the import fail.
    */
   lock?: SharedLock | undefined
-  /** Name of Berth's pins in Kubo, without `+`: what tells them from the pins of others. */
+  /** Name of Berth's pins in Kubo, without `+`; it distinguishes them from the pins of others. */
   pinName?: string
 }
 
 const SHORT_MS = 10_000
-/** How long a collection waits for imports and retrievals under way, and new ones for it. */
+/** How long a collection waits for running imports and retrievals, and new ones for it. */
 const QUIET_MS = 30_000
 
-/** Makes the Kubo driver; nothing is opened before `start`. @throws Error when both networks have one address. */
+/** Creates the Kubo driver; nothing is opened before `start`. @throws Error if both networks have the same address. */
 export function createKuboStorage(options: KuboOptions): Storage {
   const { apiUrl, network, otherApiUrl, lock, pinName = 'berth' } = options
   if (otherApiUrl === apiUrl) throw new Error(SAME_NODE)
@@ -50,11 +50,11 @@ export function createKuboStorage(options: KuboOptions): Storage {
   const kubo = { client, stream }
   const stopped = new AbortController()
   const pins = new KuboPins(kubo, pinName, stopped.signal)
-  /** Why the node is not to be used: the last `start` found it away or unfit. */
+  /** Why the node must not be used: the last `start` found it unavailable or unsuitable. */
   let refusal: string | null = null
-  /** A write that Kubo refused for want of room; null once it has taken one again. */
+  /** A write that Kubo rejected for lack of room; null once it has accepted one again. */
   let full: NodeFullError | null = null
-  /** An error of the port, with the setting that says which Kubo has no room. */
+  /** An error of the port, naming the setting of the Kubo without room. */
   const explained = (error: unknown): unknown => {
     const known = asStorageError(error)
     if (!(known instanceof NodeFullError)) return known
@@ -67,8 +67,8 @@ export function createKuboStorage(options: KuboOptions): Storage {
   }
 
   /**
-   * Retrieves and pins. Kubo's own GC leaves that alone, but waits for it, and makes all other pins wait until then: so
-   * it counts as under way from its first block on, and no collection is begun.
+   * Retrieves and pins. Kubo's own GC does not disturb a pin, but waits for it, and blocks all other pins until then.
+   * So the pin counts as running from its first block, and no collection begins.
    */
   const retrieveApart = (cid: CID, options: PinOptions) => {
     const done = Promise.withResolvers<void>()
@@ -83,7 +83,10 @@ export function createKuboStorage(options: KuboOptions): Storage {
     return pins.retrieve(cid, { ...options, onProgress }).finally(done.resolve)
   }
 
-  /** Runs what must not meet a collection of Berth's. @throws StorageError `unavailable` while one takes too long. */
+  /**
+   * Runs work that must not overlap with a collection by Berth. @throws StorageError `unavailable` while one takes too
+   * long.
+   */
   const apart = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
     if (!lock) return work()
     try {
@@ -96,7 +99,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
 
   const combine = (signal: AbortSignal) => AbortSignal.any([signal, stopped.signal])
 
-  /** Runs a call of the port: its signal ends with `stop`, and every failure is a StorageError. */
+  /** Runs a call of the port: its signal fires on `stop`, and every failure is a StorageError. */
   const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const combined = combine(signal)
     try {
@@ -109,7 +112,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     }
   }
 
-  /** Like `call`, for what is passed on piece by piece. */
+  /** Like `call`, for results that are passed on piece by piece. */
   async function* iterate<T>(
     signal: AbortSignal,
     run: (signal: AbortSignal) => AsyncIterable<T>,
@@ -222,7 +225,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
           driver: 'kubo' as const,
           agent: id.agentVersion,
           peerId: `${id.id}`,
-          // Kubo answers null where it has no addresses.
+          // Kubo returns null if it has no addresses.
           addresses: (id.addresses ?? []).map(String),
           repoBytes,
         }

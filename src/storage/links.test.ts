@@ -12,7 +12,7 @@ const cidOf = async (code: number, bytes: Uint8Array) => CID.createV1(code, awai
 const [a, b] = (await Promise.all([1, 2].map((byte) => cidOf(raw.code, Uint8Array.of(byte))))) as [CID, CID]
 
 for (const codec of [dagCbor, dagJson]) {
-  test(`links of ${codec.name} come once each, of blocks small and large`, async () => {
+  test(`links of ${codec.name} are returned once each, from small and large blocks`, async () => {
     for (const repeats of [2, 20_000]) {
       const bytes = codec.encode({ a: [b, ...Array(repeats).fill(a), b], text: 'x' })
       const { links, totalBytes } = await distinctLinks(await cidOf(codec.code, bytes), bytes)
@@ -24,7 +24,7 @@ for (const codec of [dagCbor, dagJson]) {
     assert.deepEqual([links, totalBytes], [[], bytes.length])
   })
 
-  test(`a large block of ${codec.name} that does not decode is invalid, and the next one is read`, async () => {
+  test(`a large block of ${codec.name} that cannot be decoded is invalid, and the next one is read`, async () => {
     const broken = Buffer.alloc(100_000, 0xff)
     await assert.rejects(distinctLinks(await cidOf(codec.code, broken), broken), { code: 'invalid_object' })
     const good = codec.encode([a, 'x'.repeat(100_000)])
@@ -33,7 +33,7 @@ for (const codec of [dagCbor, dagJson]) {
   })
 }
 
-test('links of dag-pb come once each, with the sizes of all of them', async () => {
+test('links of dag-pb are returned once each, with the sizes of all of them', async () => {
   const Links = Array.from({ length: 20_000 }, (_, i) => ({ Name: '', Hash: i % 3 ? a : b, Tsize: 2 }))
   const bytes = dagPb.encode({ Links })
   const { links, totalBytes } = await distinctLinks(await cidOf(dagPb.code, bytes), bytes)

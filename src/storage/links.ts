@@ -8,10 +8,10 @@ import type { ObjectLinks } from './object-thread.program.ts'
 import { StorageError } from './port.ts'
 
 /**
- * The links of a block, each CID once, in order, and the size that a dag-pb block announces for its whole DAG
- * (null for the other codecs). However many links the block has, it holds up nobody else of the process.
- * `sizes` is what a dag-pb block says of the DAG below each link (`Tsize`); empty for the other codecs.
- * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
+ * The links of a block, each CID once, in order, and the size that a dag-pb block announces for its whole DAG (null for
+ * the other codecs). A block with many links does not block the rest of the process. `sizes` is what a dag-pb block
+ * claims about the DAG below each link (`Tsize`); empty for the other codecs.
+ * @throws StorageError `invalid_object` if the bytes cannot be decoded with the CID's codec.
  */
 export async function distinctLinks(
   cid: CID,
@@ -26,7 +26,7 @@ export async function distinctLinks(
 }
 
 /**
- * The links of a block in order, one that comes again too; of a large dag-cbor or dag-json block each once.
+ * The links of a block in order, including repeated ones; from a large dag-cbor or dag-json block, each link once.
  * @throws StorageError as {@link distinctLinks}.
  */
 export async function orderedLinks(cid: CID, bytes: Uint8Array): Promise<CID[]> {
@@ -70,7 +70,7 @@ async function dagPbLinks(
   return { links, sizes, totalBytes }
 }
 
-/** The thread gave a block up by the bounds of `dag-limits.ts`. The block may well decode. */
+/** The thread gave up on a block because of the limits in `dag-limits.ts`. The block may well be valid. */
 export class OverBounds extends StorageError {
   constructor(cid: CID, reason: string) {
     super('invalid_object', `Block ${cid} does not decode: ${reason}`)
@@ -79,16 +79,16 @@ export class OverBounds extends StorageError {
 
 type ParsedLinks = ObjectLinks | { givenUp: string }
 
-/** Finds the links of large dag-cbor and dag-json blocks: no part of such a block can be decoded alone. */
+/** Finds the links of large dag-cbor and dag-json blocks: no part of such a block can be decoded separately. */
 let thread: Worker | null = null
-/** How often the thread's processor time is looked at. */
+/** How often the thread's processor time is checked. */
 const CHECK_MS = 500
-/** The block that is decoded last: the thread's memory and time are for one at a time. */
+/** The last block being decoded: the thread's memory and time are for one at a time. */
 let last: Promise<unknown> = Promise.resolve()
 
 /**
  * The links of a dag-cbor or dag-json block, each CID once, in order.
- * @throws StorageError `invalid_object` when it does not decode; {@link OverBounds} when it does not within the bounds of
+ * @throws StorageError `invalid_object` if it cannot be decoded; {@link OverBounds} if not within the limits of
  *   `dag-limits.ts`.
  */
 async function linksOfObject(cid: CID, bytes: Uint8Array): Promise<CID[]> {
@@ -124,18 +124,18 @@ function ask(cid: CID, bytes: Uint8Array): Promise<ParsedLinks> {
     const giveUp = (givenUp: string) => {
       end({ givenUp })
       thread = null
-      asked.on('error', () => {}) // it may yet report what it died of
+      asked.on('error', () => {}) // it may still report why it died
       void asked.terminate()
     }
     const onError = ({ message }: Error) => giveUp(message)
-    // The limit is the thread's processor time, not the clock: on a busy machine a block that is in order takes longer.
+    // The limit is the thread's processor time, not wall-clock time: on a busy machine, a valid block takes longer.
     const before = asked.cpuUsage()
     const check = async () => {
       const { user, system } = await asked.cpuUsage(await before)
       if (user + system > OBJECT_CPU_MS * 1000 && !isOver)
         giveUp(`it takes more than ${OBJECT_CPU_MS} ms of a processor`)
     }
-    // Fails when the thread dies, which `error` reports.
+    // Fails if the thread dies, which `error` reports.
     const checks = setInterval(() => check().catch(() => {}), CHECK_MS)
     before.catch(() => {})
     asked.on('message', end).on('error', onError)

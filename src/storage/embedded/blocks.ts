@@ -15,9 +15,9 @@ import { StorageError } from '../port.ts'
 /**
  * Blocks as files, in the layout of `blockstore-fs` (`blocks/<shard>/<multihash>.data`).
  *
- * The file access is our own because several processes share the folder: `blockstore-fs` gives the
- * temporary file of a block the same name in each of them, so that one can publish what the other
- * has half written, and it reports every failure to read as a block that is not there.
+ * The file access is our own because several processes share the folder. In `blockstore-fs`, they all use the same
+ * temporary file name for a block, so one can publish what another has half written. It also reports every read failure
+ * as a missing block.
  */
 export class BlockFolder {
   readonly dir: string
@@ -31,7 +31,7 @@ export class BlockFolder {
 
   /**
    * @param options.touchAfterMs A block met again after this long is marked as used, so that GC spares it.
-   * @param options.reserve of the disk: while it is down to that, no block is written.
+   * @param options.reserve the disk's reserve: while the disk is down to it, no block is written.
    */
   constructor(dir: string, options: { touchAfterMs: number; reserve?: DiskReserve | undefined }) {
     this.dir = join(dir, 'blocks')
@@ -41,13 +41,13 @@ export class BlockFolder {
     this.#reserve = options.reserve
   }
 
-  /** The path of a block's file, present or not. */
+  /** The path of a block's file, whether it exists or not. */
   path(cid: CID): string {
     const { dir, file } = this.#sharding.encode(cid)
     return join(this.dir, dir, file)
   }
 
-  /** The multihash that a block's file stands for, as a CID, or null when the file is not a block. */
+  /** The multihash in the name of a block's file, as a CID, or null if the file is not a block. */
   decode(file: string): CID | null {
     try {
       return file.endsWith(this.#sharding.extension) ? this.#sharding.decode(file) : null
@@ -56,7 +56,7 @@ export class BlockFolder {
     }
   }
 
-  /** The block's bytes, checked against its hash; null when it is missing or damaged. */
+  /** The block's bytes, verified against its hash; null if it is missing or damaged. */
   async read(cid: CID): Promise<Uint8Array | null> {
     const inline = inlineBytes(cid)
     if (inline) return inline
@@ -65,17 +65,16 @@ export class BlockFolder {
     return bytes && (await matches(cid, bytes)) ? bytes : null
   }
 
-  /** The block's size in bytes, or null when it is not there. */
+  /** The block's size in bytes, or null if it is missing. */
   async size(cid: CID): Promise<number | null> {
     const inline = inlineBytes(cid)
     return inline ? inline.length : this.#find(cid, async (path) => (await stat(path)).size)
   }
 
   /**
-   * Like `size`, and a block that has not been used for a while counts as used from now on: a GC in
-   * any process then leaves it alone.
-   * @param options.findAside False for a caller that writes the block if it is missing, which costs less than to look
-   *   for it where a GC may have moved it.
+   * Like `size`, but a block that has not been used for a while counts as used from now on: a GC in any process then
+   * leaves it alone.
+   * @param options.findAside False for a caller that writes missing blocks: writing costs less than searching the trash.
    */
   async use(cid: CID, { findAside = true } = {}): Promise<number | null> {
     const inline = inlineBytes(cid)
@@ -90,9 +89,8 @@ export class BlockFolder {
   }
 
   /**
-   * Puts back a block that a GC has moved aside, unless the GC has removed it by now. The block counts as used from now
-   * on. If there is a newer copy in its place, that one stays: somebody may have written it just now, and a copy of
-   * an older time would let a GC remove it.
+   * Restores a block that a GC moved to the trash, unless the GC has removed it by now. The block counts as used from
+   * now on. A newer copy in its place stays: a copy with an older time would let a GC remove it.
    * @param name its name in `trashDir`.
    */
   async putBack(name: string): Promise<void> {
@@ -113,8 +111,8 @@ export class BlockFolder {
   }
 
   /**
-   * Runs a call on the file of a block; null when there is none. A GC may just have moved the file aside: then it is
-   * put back first. Otherwise a pinned block could be missing for as long as that GC is held up.
+   * Runs a call on a block's file; null if the block is missing. Restores the file first if a GC has moved it to the
+   * trash. Otherwise a pinned block could be missing for as long as that GC is suspended.
    */
   async #find<T>(cid: CID, call: (path: string) => Promise<T>): Promise<T | null> {
     const path = this.path(cid)
@@ -123,19 +121,19 @@ export class BlockFolder {
     for (const name of (await ifThere(() => readdir(this.trashDir))) ?? []) {
       if (name.endsWith(`.${basename(path)}`)) await this.putBack(name)
     }
-    // The GC may have put it back between the call and the look.
+    // The GC may have restored it between the call and the search.
     return ifThere(() => call(path))
   }
 
-  /** To be called before anybody goes to the trouble of getting blocks. @throws StorageError `no_space`. */
+  /** Call it before the effort of fetching blocks. @throws StorageError `no_space`. */
   async admit(): Promise<void> {
     const short = await this.#reserve?.findShort()
     if (short) throw new StorageError('no_space', describeShortage(short))
   }
 
   /**
-   * Stores a block: whole or not at all, and on the disk when this returns. Not checked against its hash.
-   * @throws StorageError `no_space` while the disk is down to its reserve or full, `unavailable` when it fails.
+   * Stores a block: completely or not at all, and on disk when this returns. Its hash is not verified.
+   * @throws StorageError `no_space` while the disk is down to its reserve or full, `unavailable` if it fails.
    */
   async write(cid: CID, bytes: Uint8Array): Promise<void> {
     if (inlineBytes(cid)) return
@@ -188,7 +186,7 @@ async function readFile(path: string): Promise<Uint8Array> {
     const bytes = Buffer.allocUnsafeSlow(fs.fstatSync(file).size)
     for (let at = 0; at < bytes.length; ) {
       const { bytesRead } = await readPart(file, bytes, at, bytes.length - at, at)
-      if (bytesRead === 0) return bytes.subarray(0, at) // it was cut meanwhile
+      if (bytesRead === 0) return bytes.subarray(0, at) // it was truncated in the meantime
       at += bytesRead
     }
     return bytes
@@ -197,7 +195,7 @@ async function readFile(path: string): Promise<Uint8Array> {
   }
 }
 
-/** Runs a file operation; whatever goes wrong is `unavailable`. */
+/** Runs a file operation; every failure becomes `unavailable`. */
 export async function onDisk<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call()
@@ -207,8 +205,8 @@ export async function onDisk<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Runs a file operation: null when the file is not there, any other failure is `unavailable`. No file has a name that is
- * too long, as that of a long CID would be.
+ * Runs a file operation: null if the file does not exist; any other failure is `unavailable`. A name that is too long,
+ * as for a long CID, counts as not existing.
  */
 export async function ifThere<T>(call: () => Promise<T>): Promise<T | null> {
   try {

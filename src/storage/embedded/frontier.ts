@@ -3,21 +3,21 @@ import { isLeafCodec } from '../codecs.ts'
 import { nameOf } from '../contents.ts'
 import { LINKS_PER_TURN, turn } from '../dag-limits.ts'
 
-/** Links that are held in memory at a time, over all the opened blocks. A CID takes about 200 bytes. */
+/** Maximum links in memory at a time, over all open blocks. A CID takes about 200 bytes. */
 const LINK_LIMIT = 200_000
 
 interface Frame {
   cid: CID
-  /** Index of the link that comes next. */
+  /** Index of the next link. */
   next: number
-  /** Null until the block is opened, and again when its links had to make room. */
+  /** Null until the block is opened, and again after its links had to make room. */
   links: CID[] | null
 }
 
 /**
- * The blocks of a DAG that are still to be visited, depth first. It remembers parents and how far
- * each one is, and reads their links again when they had to make room, so that its memory depends
- * on neither the size of the DAG nor the fan-out of its blocks.
+ * The blocks of a DAG that are still to be visited, depth first. It remembers parents and the position in each, and
+ * reads their links again if they had to make room, so that its memory is independent of both the size of the DAG and
+ * the fan-out of its blocks.
  */
 export class Frontier {
   readonly #frames: Frame[] = []
@@ -26,7 +26,7 @@ export class Frontier {
   #held = 0
   #passed = 0
 
-  /** @param open Reads the links of a block that was pushed. */
+  /** @param open Reads the links of a pushed block. */
   constructor(open: (cid: CID) => Promise<CID[]>, limit = LINK_LIMIT) {
     this.#open = open
     this.#limit = limit
@@ -36,12 +36,12 @@ export class Frontier {
     return this.#frames.length === 0
   }
 
-  /** Adds a block whose links are to be visited before those that were there already. */
+  /** Adds a block whose links will be visited before the existing ones. */
   push(cid: CID): void {
     this.#frames.push({ cid, next: 0, links: null })
   }
 
-  /** The next link to visit, or null when there is none left. Not to be called while another call is under way. */
+  /** The next link to visit, or null if there is none left. Must not be called while another call is running. */
   async next(): Promise<CID | null> {
     for (;;) {
       const top = this.#frames.at(-1)
@@ -51,20 +51,20 @@ export class Frontier {
         this.#makeRoom(links.length)
         top.links = links
         this.#held += links.length
-        continue // blocks may have been pushed above it meanwhile
+        continue // blocks may have been pushed above it in the meantime
       }
       const link = top.links[top.next++]
       if (top.next >= top.links.length) {
         this.#held -= top.links.length
         this.#frames.pop()
       }
-      // Links that are all known already would be passed by without a pause.
+      // Without this, a series of known links would be skipped without a pause.
       if (++this.#passed % LINKS_PER_TURN === 0) await turn()
       if (link) return link
     }
   }
 
-  /** Closes the blocks that come last until `count` more links fit. */
+  /** Closes the blocks that come last, until `count` more links fit. */
   #makeRoom(count: number): void {
     for (const frame of this.#frames) {
       if (this.#held + count <= this.#limit) return
@@ -75,17 +75,17 @@ export class Frontier {
   }
 }
 
-/** Leaves that are remembered. Nodes are remembered all: a few of them can have more paths than anybody can walk. */
+/** Maximum leaves remembered. All nodes are: a few of them can have more paths than anyone can walk. */
 const LEAF_MEMORY = 250_000
 
-/** The blocks that a walk has met. Of more leaves than it remembers, one that is linked twice is met twice. */
+/** The blocks that a walk has met. Beyond the leaves that it remembers, one that is linked twice is met twice. */
 export class Visited {
   readonly #nodes = new Set<string>()
   readonly #leaves = new Set<string>()
 
   /**
-   * Adds a block, and says whether it is met for the first time. The same bytes under two codecs are two blocks: a leaf here
-   * and a node there, and each has a place of its own in a CAR.
+   * Adds a block, and returns whether it is met for the first time. The same bytes under two codecs are two blocks: a
+   * leaf under one and a node under the other, each with its own place in a CAR.
    */
   add(cid: CID): boolean {
     const isLeaf = isLeafCodec(cid)

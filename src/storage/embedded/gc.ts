@@ -9,7 +9,7 @@ import { type BlockFolder, ifThere, onDisk } from './blocks.ts'
 import { Frontier } from './frontier.ts'
 import type { PinFolder } from './pins.ts'
 
-/** The age of a temporary file from which its writer must have died: no block takes this long to write. */
+/** The age at which a temporary file's writer must be dead: no block takes this long to write. */
 const WRITE_MS = 3_600_000
 
 export interface GcOptions {
@@ -17,19 +17,19 @@ export interface GcOptions {
   pins: PinFolder
   /** A block used within this time is never removed. */
   graceMs: number
-  /** Counts what would go, and removes nothing. */
+  /** Counts what would be removed, and removes nothing. */
   dryRun: boolean
   signal: AbortSignal
 }
 
 /**
- * Removes the blocks that no root reaches. There is no lock: pins, imports and further GCs may run
- * meanwhile, in this process and in others, and for as long as they like.
+ * Removes the blocks that no root reaches. There is no lock: pins, imports and further GCs may run at the same time, in
+ * this process and in others, for as long as they like.
  *
  * A block stays if a pin, finished or in progress, leads to it, or if it was used after the cutoff. The cutoff is the
- * grace time before this GC began; while an import runs, the grace time before the oldest import began, since no root
- * leads to its blocks yet. Users touch a block only when its time is older than half of the grace time: that keeps the
- * rule true and saves a write on every use.
+ * grace time before this GC began; while an import runs, the grace time before the oldest import began, because no root
+ * leads to its blocks yet. Users touch a block only if its time is older than half of the grace time: that preserves
+ * the rule and saves a write on every use.
  */
 export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const { blocks, pins, graceMs, signal } = options
@@ -62,7 +62,7 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   return report
 }
 
-/** The keys of all blocks that can be reached from the roots. Blocks that are missing are passed over. */
+/** The keys of all blocks that can be reached from the roots. Missing blocks are skipped. */
 export async function reachable(
   roots: CID[],
   blocks: Pick<BlockFolder, 'read'>,
@@ -93,23 +93,23 @@ async function linksOf(cid: CID, bytes: Uint8Array | null): Promise<CID[]> {
   if (!bytes) return []
   try {
     const { links } = await distinctLinks(cid, bytes).catch((error) => {
-      // Whatever it takes: blocks whose link was not seen would be removed.
+      // At any cost: blocks whose link was not seen would be removed.
       if (error instanceof OverBounds) return readLinks(cid, bytes)
       throw error
     })
     return links
   } catch (error) {
-    // A pin under way may have a root or a block that turns out not to be one.
+    // A pin in progress may have a root or a block that turns out to be invalid.
     if (error instanceof StorageError && error.code === 'invalid_object') return []
     throw error
   }
 }
 
 /**
- * Removes a block unless it was used lately; its size, or null when it stays. The block is moved aside
- * first and looked at again: if a user touched it just before that, it is put back. Whoever looks for it while it is
- * aside puts it back as well (see `BlockFolder`), and a user who comes later finds no block and retrieves it. So no
- * pinned block is missing for a reader, nor for another GC that looks for what is below it, however long a step takes.
+ * Removes a block unless it was used recently; returns its size, or null if it stays. The block is moved to the trash
+ * first and checked again: if a user touched it just before that, it is restored. A reader that misses it also restores
+ * it (see `BlockFolder`); a later user finds no block and retrieves it. So neither readers nor another GC's marking miss
+ * a pinned block, however long a step takes.
  */
 async function removeUnused(cid: CID, options: GcOptions & { cutoffMs: number }): Promise<number | null> {
   const { blocks } = options
@@ -129,7 +129,7 @@ async function removeUnused(cid: CID, options: GcOptions & { cutoffMs: number })
   return size
 }
 
-/** Removes temporary files of writers that died. */
+/** Removes temporary files of dead writers. */
 async function removeLeftovers(tempDir: string, beforeMs: number): Promise<void> {
   for (const file of await onDisk(() => readdir(tempDir))) {
     const found = await ifThere(() => stat(join(tempDir, file)))

@@ -19,7 +19,7 @@ import type { BlockFolder } from './blocks.ts'
 import { Leaves } from './leaves.ts'
 import { readBlock } from './read.ts'
 
-/** Imports files as UnixFS, see `Storage.add`. The root is not pinned. */
+/** Imports files as UnixFS; see `Storage.add`. The root is not pinned. */
 export async function importFiles(
   entries: AsyncIterable<AddEntry>,
   blocks: BlockFolder,
@@ -33,7 +33,7 @@ export async function importFiles(
     await writes.put(cid, bytes, () => leaves.giveBack(bytes))
   }
 
-  // Entries of an upload come one after the other on one stream, so they are read one at a time.
+  // Entries of an upload arrive one after the other on one stream, so they are read one at a time.
   const { chunker, bufferImporter } = leaves
   const options: ImporterOptions =
     cidVersion === 0
@@ -70,8 +70,8 @@ export async function checkProfile(): Promise<void> {
 type Folder = Map<string, Entry | Folder>
 
 /**
- * Puts files into directories, for the importer. Its own tree builder leaves directories out when it counts how large
- * one is, and takes `\/` in a path for no slash: where it did, the CID would not be Kubo's.
+ * Puts files into directories, for the importer. Its own tree builder ignores directories when it measures the size of
+ * one, and does not treat `\/` in a path as a slash: in these cases, the CID would differ from Kubo's.
  */
 function treeBuilder(put: PutBlock): TreeBuilder {
   return async function* build(files) {
@@ -109,7 +109,7 @@ async function writeFolder(folder: Folder, put: PutBlock): Promise<Entry> {
   return writeDirectory(entries, put)
 }
 
-/** Stores the blocks of a DAG that is built, see `Storage.build`; the pin is the caller's. @returns its root. */
+/** Stores the blocks of a DAG being built; see `Storage.build`. The caller pins it. @returns its root. */
 export async function buildBlocks(
   make: (put: PutBlock) => Promise<CID>,
   base: CID | null,
@@ -126,10 +126,10 @@ export async function buildBlocks(
   return root
 }
 
-/** Blocks that are written side by side. */
+/** Blocks that are written at a time. */
 const WRITES = 16
 
-/** Writes blocks side by side: one after the other, many small files would wait for the disk once each. */
+/** Writes blocks in parallel: one after the other, many small files would each wait for the disk. */
 export class WriteBehind {
   readonly #blocks: BlockFolder
   readonly #underWay = new Set<Promise<void>>()
@@ -139,12 +139,12 @@ export class WriteBehind {
   }
 
   /**
-   * Takes a block once there is room for it.
-   * @param onWritten is called when it is on the disk, and its bytes may change.
+   * Accepts a block once there is room for it.
+   * @param onWritten is called when it is on disk, and its bytes may change.
    * @throws what an earlier write threw.
    */
   async put(cid: CID, bytes: Uint8Array, onWritten?: () => void): Promise<void> {
-    // A write that ends wakes all who wait, and only one of them may go on.
+    // A finished write wakes all waiting calls, and only one of them may continue.
     while (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
     const write = this.#write(cid, bytes)
     this.#underWay.add(write)
@@ -157,19 +157,19 @@ export class WriteBehind {
     )
   }
 
-  /** Waits until every block is on the disk. */
+  /** Waits until every block is on disk. */
   async settle(): Promise<void> {
     await Promise.all(this.#underWay)
   }
 
   async #write(cid: CID, bytes: Uint8Array): Promise<void> {
-    // A block of another size than it should have was cut off by a disk that failed.
+    // A block of the wrong size was truncated by a failing disk.
     const size = await this.#blocks.use(cid, { findAside: false })
     if (size !== bytes.length) await this.#blocks.write(cid, bytes)
   }
 }
 
-/** Stores the blocks of a CAR, see `Storage.importCar`; the pin is the caller's. @returns its root. */
+/** Stores the blocks of a CAR; see `Storage.importCar`. The caller pins it. @returns its root. */
 export async function importCar(
   stream: AsyncIterable<Uint8Array>,
   blocks: BlockFolder,

@@ -1,4 +1,4 @@
-/** The leaves of a file under `unixfs-v1-2025`, made as its bytes come. */
+/** Creates the leaves of a file under `unixfs-v1-2025` while its bytes arrive. */
 import { webcrypto } from 'node:crypto'
 import type { BufferImporter } from 'ipfs-unixfs-importer'
 import { CID } from 'multiformats/cid'
@@ -7,19 +7,19 @@ import { create as createDigest } from 'multiformats/hashes/digest'
 import { sha256 } from 'multiformats/hashes/sha2'
 
 const LEAF_BYTES = 1_048_576
-/** From this size on it pays to have another thread compute a hash. */
+/** From this size, computing a hash in another thread pays off. */
 const WORTH_A_THREAD = 131_072
 
 /**
- * Makes the leaves of one import, for the importer: its own chunker goes through a list for each leaf, and its own hash
- * keeps the thread that reads the upload. Here each byte is copied once, a leaf is hashed by another thread while the
- * next one comes, and the memory of leaves that are written is used again.
+ * Creates the leaves of one import, for the importer: its own chunker goes through a list for each leaf, and its own
+ * hash occupies the thread that reads the upload. Here each byte is copied once, a leaf is hashed by another thread
+ * while the next one arrives, and the memory of written leaves is reused.
  */
 export class Leaves {
   readonly #free: Uint8Array[] = []
   readonly #taken = new WeakSet<Uint8Array>()
 
-  /** Cuts what comes into leaves; an empty file has one that is empty. */
+  /** Cuts incoming bytes into leaves; an empty file has one empty leaf. */
   readonly chunker = async function* (
     this: Leaves,
     source: AsyncIterable<Uint8Array>,
@@ -45,7 +45,7 @@ export class Leaves {
       if (isEmpty) yield new Uint8Array()
       return
     }
-    // A copy, as small files would each keep the memory of a whole leaf until they are written.
+    // A copy, because small files would each keep the memory of a whole leaf until they are written.
     yield leaf.slice(0, filled)
     this.#free.push(leaf)
   }.bind(this)
@@ -54,7 +54,7 @@ export class Leaves {
   readonly bufferImporter: BufferImporter = async function* (file, store) {
     for await (const bytes of file.content) {
       const naming = nameLeaf(bytes)
-      naming.catch(() => {}) // the importer comes to it later
+      naming.catch(() => {}) // the importer awaits it later
       yield async () => {
         const cid = await naming
         await store.put(cid, bytes)
@@ -63,7 +63,7 @@ export class Leaves {
     }
   }
 
-  /** To be called once a block is written: where it is a whole leaf of this import, its memory gets the next one. */
+  /** Call it once a block is written: if it is a whole leaf of this import, its memory is reused for the next leaf. */
   giveBack(bytes: Uint8Array): void {
     if (this.#taken.delete(bytes)) this.#free.push(bytes)
   }

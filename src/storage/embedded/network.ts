@@ -1,7 +1,7 @@
 /**
- * The network side of the embedded node: bitswap over libp2p (TCP, Noise, Yamux), without DHT,
- * mDNS or bootstrap peers. Only to be imported dynamically: loading it costs time and memory that
- * a process which never retrieves does not have to spend.
+ * The network side of the embedded node: bitswap over libp2p (TCP, Noise, Yamux), without DHT, mDNS or bootstrap
+ * peers. Import it only dynamically: loading it costs time and memory that a process without retrievals can
+ * save.
  */
 import { privateKeyFromProtobuf } from '@libp2p/crypto/keys'
 import { identify } from '@libp2p/identify'
@@ -20,11 +20,11 @@ import type { BlockFolder } from './blocks.ts'
 const DIAL_TIMEOUT_MS = 10_000
 
 export interface NetworkOptions {
-  /** Multiaddrs to listen on; none: the node only dials. */
+  /** Multiaddrs to listen on; with none, the node only dials. */
   listen: string[]
-  /** The node's key as a libp2p protobuf; null takes a new one. */
+  /** The node's key as a libp2p protobuf; null creates a new one. */
   privateKey: Uint8Array | null
-  /** Private, loopback and link-local addresses may be dialled. */
+  /** Whether private, loopback and link-local addresses may be dialled. */
   allowPrivate: boolean
 }
 
@@ -32,16 +32,16 @@ export interface BlockNetwork {
   readonly peerId: string
   /** Multiaddrs that others can dial. */
   addresses(): string[]
-  /** Connects to one of a peer's addresses (`…/p2p/<peer id>`), or to a known peer by `/p2p/<peer id>` alone. Rejects when none answers. */
+  /** Connects to one of a peer's addresses (`…/p2p/<id>`), or a known peer (`/p2p/<id>`). Rejects if none responds. */
   dial(addresses: string[], signal: AbortSignal): Promise<void>
-  /** Begins the retrieval of a DAG. The function it returns asks peers for one block, until one sends it or the signal fires. */
+  /** Begins retrieving a DAG. The returned function asks peers for one block until one sends it or the signal fires. */
   retrieval(): (cid: CID, signal: AbortSignal) => Promise<Uint8Array>
   stop(): Promise<void>
 }
 
 /**
- * Starts the node. While it runs, connected peers can have every block of the folder.
- * @throws StorageError `unavailable` when an address cannot be listened on.
+ * Starts the node. While it runs, connected peers can get every block of the folder.
+ * @throws StorageError `unavailable` if it cannot listen on an address.
  */
 export async function startNetwork(blocks: BlockFolder, options: NetworkOptions): Promise<BlockNetwork> {
   const libp2p = await createLibp2p({
@@ -90,7 +90,7 @@ export async function startNetwork(blocks: BlockFolder, options: NetworkOptions)
 }
 
 /**
- * True for a multiaddr that begins with a public IP address. A DNS name does not count: only the transport learns its
+ * True if a multiaddr begins with a public IP address. A DNS name does not count: only the transport learns its
  * address, when it is too late to refuse.
  */
 function isPublic(address: Multiaddr): boolean {

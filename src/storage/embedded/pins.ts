@@ -6,12 +6,12 @@ import { ifThere, onDisk } from './blocks.ts'
 
 const PINNING = '.pinning-'
 const IMPORTING = 'importing-'
-/** Renewals of a mark in the time after which it is taken for that of a process that died. */
+/** Renewals of a mark within the time after which it counts as left by a dead process. */
 const RENEWALS = 6
 
 const isMark = (name: string): boolean => name.includes(PINNING) || name.startsWith(IMPORTING)
 
-/** The CID that a file stands for; null for a file that is not ours. */
+/** The CID in a file's name; null for a file that is not ours. */
 function parse(name: string): CID | null {
   try {
     return CID.parse(name)
@@ -20,7 +20,7 @@ function parse(name: string): CID | null {
   }
 }
 
-/** A sign for GC, in any process, that something under way needs its blocks. */
+/** A sign for GC, in any process, that running work needs its blocks. */
 export interface Mark {
   /** Removes the sign. Idempotent. */
   release(): Promise<void>
@@ -28,22 +28,22 @@ export interface Mark {
 
 /** Everything that garbage collection must keep. */
 export interface Roots {
-  /** Roots of pins, finished or under way. */
+  /** Roots of pins, finished or in progress. */
   cids: CID[]
-  /** Start of the oldest import under way: blocks written since then may have no root yet. */
+  /** Start of the oldest import in progress: blocks written since then may have no root yet. */
   importingSinceMs: number | null
 }
 
 /**
- * The roots that are kept, as empty files in `pins/`: `<cid>` is a pin, `<cid>.pinning-<random>` one
- * that is under way, `importing-<start in ms>-<random>` an import whose root is not known yet. Creating and removing
- * a file is atomic, and that is all that several processes on one folder need.
+ * The kept roots, as empty files in `pins/`: `<cid>` is a pin, `<cid>.pinning-<random>` a pin in progress,
+ * `importing-<start in ms>-<random>` an import with an unknown root. Creating and removing a file is atomic, and that
+ * is all that several processes on one folder need.
  */
 export class PinFolder {
   readonly dir: string
   readonly #markExpiryMs: number
 
-  /** @param markExpiryMs A mark that was not renewed for this long keeps nothing any more. */
+  /** @param markExpiryMs A mark that was not renewed for this long no longer keeps anything. */
   constructor(dir: string, { markExpiryMs }: { markExpiryMs: number }) {
     this.dir = join(dir, 'pins')
     this.#markExpiryMs = markExpiryMs
@@ -53,7 +53,7 @@ export class PinFolder {
     return (await ifThere(() => stat(join(this.dir, `${cid}`)))) !== null
   }
 
-  /** Keeps a root for good: on the disk when this returns. Idempotent. */
+  /** Keeps a root permanently: it is on disk when this returns. Idempotent. */
   async add(cid: CID): Promise<void> {
     await this.#create(`${cid}`)
     await onDisk(async () => {
@@ -62,7 +62,7 @@ export class PinFolder {
     })
   }
 
-  /** True when there was such a pin. */
+  /** True if there was such a pin. */
   async remove(cid: CID): Promise<boolean> {
     const removed = await ifThere(() => rm(join(this.dir, `${cid}`)).then(() => true))
     return removed ?? false
@@ -77,20 +77,20 @@ export class PinFolder {
     }
   }
 
-  /** Shows that a DAG is being retrieved: what has arrived of it is kept. */
+  /** Marks a DAG as being retrieved: its received blocks are kept. */
   markPinning(cid: CID): Promise<Mark> {
     return this.#mark(`${cid}${PINNING}${randomBytes(8).toString('hex')}`)
   }
 
-  /** Shows that files, a CAR or a build are being imported, with a root that is not known yet: GC removes nothing used since. */
+  /** Marks an import of files, a CAR or a build with an unknown root: GC removes nothing used since. */
   markImporting(): Promise<Mark> {
     return this.#mark(`${IMPORTING}${Date.now()}-${randomBytes(8).toString('hex')}`)
   }
 
   /**
-   * All roots for a GC. The folder is read twice: a pin that goes from "under way" to "finished"
-   * during one reading may show in neither state there, but then the other reading has it, because
-   * the finished file is created before the other one is removed.
+   * All roots for a GC. The folder is read twice: a pin that changes from "in progress" to "finished" during one
+   * reading may appear in neither state there, but then the other reading has it, because the finished file is created
+   * before the other one is removed.
    */
   async roots(nowMs: number): Promise<Roots> {
     const read = () => onDisk(() => readdir(this.dir))

@@ -30,18 +30,18 @@ interface Piece {
 interface FileWalk {
   blocks: BlockFolder
   signal: AbortSignal
-  /** To be called for each block that is met. @throws StorageError `invalid_object` for too many. */
+  /** Called for each block that is met. @throws StorageError `invalid_object` for too many. */
   onBlock: () => void
 }
 
 /**
- * Bytes `offset` to `offset + length` of a UnixFS file, less when it ends before.
+ * Bytes `offset` to `offset + length` of a UnixFS file, or fewer if it ends before.
  *
- * The content is read here and not by a library: those read on whether or not their consumer keeps up, so that a
+ * The content is read here and not by a library: libraries read on whether or not their consumer keeps up, so that a
  * slow download held the whole file in memory.
  *
- * @throws StorageError `not_found` when a block or the path is not there, `invalid_object` when it is no file, or
- *   one that has next to nothing in its blocks (see `dag-limits.ts`).
+ * @throws StorageError `not_found` if a block or the path is missing; `invalid_object` if it is not a file, or if its
+ *   blocks contain almost nothing (see `dag-limits.ts`).
  */
 export async function* readFile(
   cid: CID,
@@ -73,7 +73,7 @@ export async function* readFile(
   while (!ahead.isEmpty) yield await next()
 }
 
-/** The parts of a file that lie between two offsets, in order. Reads the inner nodes that lead there, not the leaves. */
+/** The parts of a file between two offsets, in order. Reads the inner nodes that lead there, but not the leaves. */
 async function* pieces(
   cid: CID,
   walk: FileWalk,
@@ -120,7 +120,7 @@ function linkOf(cid: CID, links: DagPbLinks, index: number): dagPb.PBLink {
   }
 }
 
-/** A block's bytes, checked. @throws StorageError `not_found` when it is missing or damaged. */
+/** A block's bytes, verified. @throws StorageError `not_found` if it is missing or damaged. */
 export async function readBlock(cid: CID, blocks: Pick<BlockFolder, 'read'>): Promise<Uint8Array> {
   const bytes = await blocks.read(cid)
   if (!bytes) throw missing(cid)
@@ -137,7 +137,7 @@ async function resolveFile(cid: CID, blocks: BlockFolder, path: string, signal: 
   throw new StorageError('invalid_object', `${path || cid} ${what}`)
 }
 
-/** Describes a DAG, see `Storage.stat`. */
+/** Describes a DAG; see `Storage.stat`. */
 export function statDag(
   cid: CID,
   { blocks, pieces }: { blocks: BlockFolder; pieces: Pieces },
@@ -167,7 +167,7 @@ export function statDag(
   return describeDag(cid, local, signal)
 }
 
-/** A DAG as a CAR, see `Storage.exportCar`. */
+/** A DAG as a CAR; see `Storage.exportCar`. */
 export async function* exportCar(
   root: CID,
   read: ReadBlock,
@@ -177,7 +177,7 @@ export async function* exportCar(
   for await (const block of readBlocks(root, read, signal)) yield* carSection(block)
 }
 
-/** The blocks of a DAG, see `Storage.blocks`. */
+/** The blocks of a DAG; see `Storage.blocks`. */
 export async function* readBlocks(root: CID, read: ReadBlock, signal: AbortSignal): AsyncGenerator<Block> {
   for await (const block of wholeDag(root, { read, signal, duplicates: false })) {
     if (!inlineBytes(block.cid)) yield block

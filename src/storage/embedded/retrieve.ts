@@ -9,20 +9,20 @@ import type { Pieces } from './pieces.ts'
 import { search } from './search.ts'
 import { walkDag } from './walk.ts'
 
-/** How long peers that are connected already get to answer when no host node could be reached. */
+/** How long already connected peers have to respond if no host node could be reached. */
 const GRACE_MS = 2_000
 const REPEAT_SEARCH_MS = 30_000
 
 export interface RetrieveDeps {
   blocks: BlockFolder
   pieces: Pieces
-  /** Starts the network side when it is not running yet. @throws StorageError where there is none. */
+  /** Starts the network side if it is not running yet. @throws StorageError if there is none. */
   network: () => Promise<BlockNetwork>
   routingUrl: string | null
 }
 
 /**
- * Brings a whole DAG into the folder. The network is only touched when a block is missing.
+ * Retrieves a whole DAG into the folder. The network is used only if a block is missing.
  * @throws StorageError `stalled`, `bad_host_node`, `too_large`, `invalid_object`, `no_space`, `unavailable`, with `offline` also `not_found`, or the signal's reason.
  */
 export async function retrieveDag(

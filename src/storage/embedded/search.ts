@@ -6,28 +6,28 @@ import { trimSlashes } from '../../lib/slashes.ts'
 import type { BlockNetwork } from './network.ts'
 
 const DIAL_MS = 10_000
-/** Providers from routing that are dialled in one round. */
+/** Maximum providers from routing that are dialled per round. */
 const PROVIDERS = 8
 
 export interface SearchOptions {
   network: BlockNetwork
-  /** Host nodes, see `PinOptions.origins`. */
+  /** Host nodes; see `PinOptions.origins`. */
   origins: string[]
   routingUrl: string | null
-  /** The search is repeated at this interval, as long as `isIdle` says that nothing arrives. */
+  /** The search is repeated at this interval, as long as `isIdle` reports that nothing arrives. */
   repeatMs: number
   isIdle: () => boolean
   /**
-   * Called after a first round that reached none of the host nodes that were named, where routing knows nobody else: with
-   * the error of each.
+   * Called after a first round that reached none of the given host nodes, if routing knows nobody else: with the error
+   * of each.
    */
   onUnreachable: (failures: Map<string, unknown>) => void
   signal: AbortSignal
 }
 
 /**
- * Connects to whoever may have a DAG, until the signal fires: the host nodes first, then the
- * providers that delegated routing names. Bitswap asks every connected peer by itself. Never rejects.
+ * Connects to nodes that may have a DAG, until the signal fires: first the host nodes, then the providers from
+ * delegated routing. Bitswap asks every connected peer by itself. Never rejects.
  */
 export async function search(cid: CID, options: SearchOptions): Promise<void> {
   const { origins, signal } = options
@@ -46,10 +46,10 @@ export async function search(cid: CID, options: SearchOptions): Promise<void> {
   }
 }
 
-/** `unknown` where routing did not answer: there may be somebody. */
+/** `unknown` if routing did not respond: there may be providers. */
 type DialResult = 'found' | 'none' | 'unknown'
 
-/** Dials a host node; one that is named by its id only is looked up where it is not known already. */
+/** Dials a host node; one that is given only by its id is looked up if it is not known yet. */
 async function dialOrigin(
   origin: string,
   { network, routingUrl, signal }: SearchOptions,
@@ -63,7 +63,7 @@ async function dialOrigin(
   return (await reaches(network, peers[0] ?? [], signal, onFailure)) ? 'found' : 'none'
 }
 
-/** Dials the providers that routing names. A provider that is no host node counts as found, reached or not. */
+/** Dials the providers from routing. A provider that is not a host node counts as found, reached or not. */
 async function dialProviders(
   cid: CID,
   { network, origins, routingUrl, signal }: SearchOptions,
@@ -95,7 +95,7 @@ async function reaches(
   }
 }
 
-// Delegated HTTP routing, https://specs.ipfs.tech/routing/http-routing-v1/: who provides a CID, and where a peer is.
+// Delegated HTTP routing, https://specs.ipfs.tech/routing/http-routing-v1/: a CID's providers, a peer's addresses.
 
 const TIMEOUT_MS = 10_000
 const ANSWER_LIMIT = 1024 * 1024
@@ -109,13 +109,13 @@ const peersAnswer = z.object({ Peers: z.array(z.unknown()).nullish() })
 /** Addresses of one peer that TCP can dial, each ending in `/p2p/<peer id>`. */
 type PeerAddresses = string[]
 
-/** Peers that say they have a CID. Rejects when the service does not answer. */
+/** Peers that claim to have a CID. Rejects if the service does not respond. */
 async function findProviders(routingUrl: string, cid: CID, signal: AbortSignal): Promise<PeerAddresses[]> {
   const answer = providersAnswer.parse(await ask(`${base(routingUrl)}/providers/${cid.toV1()}`, signal))
   return peerAddresses(answer.Providers)
 }
 
-/** Addresses of a peer. Rejects when the service does not answer. */
+/** Addresses of a peer. Rejects if the service does not respond. */
 async function findPeer(routingUrl: string, peerId: string, signal: AbortSignal): Promise<PeerAddresses[]> {
   const answer = peersAnswer.parse(await ask(`${base(routingUrl)}/peers/${peerId}`, signal))
   return peerAddresses(answer.Peers)
@@ -153,5 +153,5 @@ function peerAddresses(records: unknown[] | null | undefined): PeerAddresses[] {
   return found
 }
 
-/** `/<ip>/…/tcp/<port>` and nothing above it but the peer id. */
+/** `/<ip>/…/tcp/<port>` and nothing above it except the peer id. */
 const isPlainTcp = (address: string): boolean => /^\/ip[46]\/[^/]+\/tcp\/\d+(\/p2p\/[^/]+)?$/.test(address)

@@ -5,14 +5,14 @@ import { StorageError } from '../port.ts'
 import type { BlockFolder } from './blocks.ts'
 import { Frontier, Visited } from './frontier.ts'
 
-/** Blocks that are looked up or retrieved side by side. */
+/** Blocks that are looked up or retrieved at a time. */
 const CONCURRENCY = 32
 
 export interface WalkOptions {
   blocks: Pick<BlockFolder, 'read' | 'use' | 'write'>
-  /** Gets a block that is not in the folder, checked against its hash. Null: such a block ends the walk as `not_found`. */
+  /** Gets and verifies a block that is not in the folder. Null: such a block ends the walk as `not_found`. */
   retrieve: ((cid: CID, signal: AbortSignal) => Promise<Uint8Array>) | null
-  /** Called for each block that is now in the folder. `totalBytes` comes with the root only. */
+  /** Called for each block that is now in the folder. `totalBytes` is set only for the root. */
   onBlock?: (block: { bytes: number; totalBytes?: number | null }) => void
   /** Called for each block that may have links and has none. */
   onLeaf?: (cid: CID, bytes: Uint8Array) => void
@@ -20,11 +20,11 @@ export interface WalkOptions {
 }
 
 /**
- * Visits every block of a DAG and stores those that are missing. A parent is stored before its
- * children are asked for, so everything that has arrived can be reached from the root: a later walk
- * goes on from there, and GC can tell what belongs to it.
+ * Visits every block of a DAG and stores the missing ones. A parent is stored before its children
+ * are requested, so everything that has arrived can be reached from the root: a later walk continues
+ * from there, and GC can tell what belongs to it.
  *
- * @returns how many blocks and bytes the DAG has, each block counted once (see {@link Visited}).
+ * @returns the number of blocks and bytes of the DAG, each block counted once (see {@link Visited}).
  * @throws StorageError `invalid_object`, `not_found`, `unavailable`, whatever `retrieve` throws, or the signal's reason.
  */
 export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks: number; bytes: number }> {

@@ -10,12 +10,12 @@ import { KuboError } from './kubo-errors.ts'
 const CALL_MS = 10_000
 /** The oldest Kubo whose GC cannot lock up and whose pin/add reports bytes. */
 const OLDEST = [0, 43] as const
-/** A node of the public network gives its blocks to everybody who knows a CID: no private content may be on it. */
+/** A node of the public network gives its blocks to everyone who knows a CID, so it must not store private content. */
 export const SAME_NODE =
   'IPFS_PRIVATE_API_URL leads to the node of IPFS_API_URL: give the private network a Kubo of its own'
 
 /**
- * Checks that a node can be used: its version, the DAGs that it builds, and that it is not the other network's.
+ * Checks that a node can be used: its version, the DAGs that it builds, and that it is not the other network's node.
  * @throws StorageError `unavailable`, or Error naming what to fix.
  */
 export async function checkNode(
@@ -34,8 +34,7 @@ export async function checkNode(
 }
 
 /**
- * Checks that two addresses lead to two nodes. A node that is away passes: its own start checks it against
- * this one.
+ * Checks that two addresses lead to two nodes. An unavailable node passes: its own start checks it against this one.
  * @throws Error naming the setting to change.
  */
 async function checkIsAnother(client: KuboClient, otherApiUrl: string, signal: AbortSignal): Promise<void> {
@@ -55,15 +54,15 @@ async function checkIsAnother(client: KuboClient, otherApiUrl: string, signal: A
 }
 
 const PROBE_MS = 10_000
-/** A block as large as Berth writes them. */
+/** A block of the size that Berth writes. */
 const PROBE_BYTES = 1_048_576
 /** A pin without a block. */
 const PROBE_PIN = CID.createV1(raw.code, identity.digest(new TextEncoder().encode('berth: is there room?')))
 
 /**
- * Has Kubo write a block that nobody else has, and a pin, and takes both away again: once the log of its datastore could
- * not be written, Kubo takes blocks and no pins until it is started again.
- * @throws KuboError for what it refuses, StorageError `unavailable` or `aborted`.
+ * Makes Kubo write a block that nobody else has, and a pin, and removes both again: after a failure to write its
+ * datastore's log, Kubo accepts blocks but no pins until it is restarted.
+ * @throws KuboError if Kubo rejects something, StorageError `unavailable` or `aborted`.
  */
 export async function probeRoom(client: KuboClient, signal: AbortSignal): Promise<void> {
   const limits = { signal, deadlineMs: PROBE_MS }

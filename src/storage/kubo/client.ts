@@ -3,7 +3,7 @@ import { StorageError } from '../port.ts'
 import { KuboError } from './kubo-errors.ts'
 import { apiAddress, type KuboStream } from './stream.ts'
 
-/** The two ways in which Berth speaks to one node. */
+/** The two clients with which Berth talks to one node. */
 export interface Kubo {
   client: KuboClient
   stream: KuboStream
@@ -11,16 +11,17 @@ export interface Kubo {
 
 export interface CallLimits {
   signal: AbortSignal
-  /** Most time until the whole answer is there. */
+  /** Time limit for the complete response. */
   deadlineMs: number
 }
 
-/** Has Kubo use only its own blocks. The types of kubo-rpc-client lack it; it passes it on. */
+/** Makes Kubo use only its own blocks. The types of kubo-rpc-client lack it, but it passes it on. */
 export const OFFLINE = { offline: true }
 
 /**
- * Kubo's RPC API by kubo-rpc-client, for every command that answers at once and whole. `KuboStream` has the others,
- * and says of each why. kubo-rpc-client only passes its `timeout` on to Kubo, so deadlines are kept here.
+ * Kubo's RPC API through kubo-rpc-client, for every command that returns at once and completely. `KuboStream` has the
+ * others, with the reason for each. kubo-rpc-client only passes its `timeout` on to Kubo, so deadlines are enforced
+ * here.
  */
 export class KuboClient {
   readonly #rpc: KuboRPCClient
@@ -32,9 +33,9 @@ export class KuboClient {
   }
 
   /**
-   * Runs a call, which has to pass the given signal on.
+   * Runs a call, which must pass on the given signal.
    * @param command Names the call in errors, for example `pin/ls`.
-   * @throws KuboError for what Kubo reports, else StorageError `unavailable` or `aborted`.
+   * @throws KuboError for errors that Kubo reports, otherwise StorageError `unavailable` or `aborted`.
    */
   async call<T>(
     command: string,
@@ -57,21 +58,21 @@ export class KuboClient {
   }
 }
 
-/** An error of kubo-rpc-client: for an answer other than 200 it has the response, for a broken connection the cause. */
+/** An error of kubo-rpc-client: it has the response if the status is not 200, and the cause if the connection broke. */
 interface Failure extends Error {
   response?: Response
 }
 
 function failure(command: string, error: Failure): Error {
-  // Kubo's own errors are JSON, those of its HTTP server or of a proxy are not. kubo-rpc-client makes a
-  // TimeoutError, which has no response, of an error of Kubo's that says so.
+  // Kubo's own errors are JSON; those of its HTTP server or of a proxy are not. kubo-rpc-client turns a timeout error
+  // from Kubo into a TimeoutError without a response.
   const isKubos = error.response?.headers.get('content-type')?.startsWith('application/json')
   if (isKubos || error.name === 'TimeoutError') return new KuboError(error.message)
   const words = error.message.slice(0, 200)
   if (error.response) {
     return new StorageError('unavailable', `Kubo answered ${command} with ${error.response.status}: ${words}`)
   }
-  // `fetch failed` and `terminated` say nothing; their cause does.
+  // `fetch failed` and `terminated` are uninformative; their cause is not.
   const message =
     error.cause instanceof Error
       ? `Kubo is not there: ${error.cause.message}`

@@ -4,13 +4,13 @@ import { type Kubo, OFFLINE } from './client.ts'
 import type { KuboStream } from './stream.ts'
 
 const SHORT_MS = 10_000
-/** Sizes that are asked for side by side. */
+/** Sizes that are requested at a time. */
 const ASKED = 16
 
-/** Leaves out the count of the blocks, for which Kubo goes through all of them. The types of kubo-rpc-client lack it. */
+/** Leaves out the number of blocks, for which Kubo scans all of them. The types of kubo-rpc-client lack it. */
 const SIZE_ONLY = { sizeOnly: true }
 
-/** Bytes of the repository on its disk. */
+/** The size of the repository on disk, in bytes. */
 export async function readRepoBytes({ client }: Pick<Kubo, 'client'>, signal: AbortSignal): Promise<number> {
   const limits = { signal, deadlineMs: SHORT_MS }
   const { repoSize } = await client.call('repo/stat', limits, (rpc, signal) =>
@@ -20,8 +20,8 @@ export async function readRepoBytes({ client }: Pick<Kubo, 'client'>, signal: Ab
 }
 
 /**
- * Kubo's GC. It waits for pins under way and holds up new ones, for minutes on a big repository; it has no bound but the
- * signal. What it frees is read from the size of the repository, as it does not say.
+ * Runs Kubo's GC. It waits for running pins and blocks new ones, for minutes on a large repository; only the signal
+ * limits it. The freed bytes are computed from the size of the repository, because Kubo does not report them.
  */
 export async function collectGarbage(kubo: Kubo, signal: AbortSignal): Promise<GcReport> {
   const before = await readRepoBytes(kubo, signal)
@@ -34,7 +34,10 @@ export async function collectGarbage(kubo: Kubo, signal: AbortSignal): Promise<G
   return { removedBlocks, removedBytes, keptBlocks: null }
 }
 
-/** The blocks that Kubo's GC would remove: neither a pin nor its files (MFS) lead to them. Kubo cannot say so itself. */
+/**
+ * Finds the blocks that Kubo's GC would remove: neither a pin nor its files (MFS) lead to them. Kubo cannot report this
+ * itself.
+ */
 export async function findGarbage(kubo: Kubo, signal: AbortSignal): Promise<GcReport> {
   const kept = await keptBlocks(kubo, signal)
   const report = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 }
@@ -61,7 +64,7 @@ export async function findGarbage(kubo: Kubo, signal: AbortSignal): Promise<GcRe
   return report
 }
 
-/** Pins and blocks may have different CIDs of the same bytes. */
+/** Pins and blocks may have different CIDs for the same bytes. */
 const keyOf = (cid: CID): string => Buffer.from(cid.multihash.bytes).toString('base64')
 
 async function keptBlocks({ client, stream }: Kubo, signal: AbortSignal): Promise<Set<string>> {

@@ -19,11 +19,14 @@ import { asStorageError } from './kubo-errors.ts'
 import { blockReader } from './read.ts'
 import type { KuboStream } from './stream.ts'
 
-/** Most time that Kubo takes to finish an import, once it has all the bytes. */
+/** Maximum time for Kubo to finish an import, once it has all bytes. */
 const IDLE_MS = 60_000
 const PROBE_MS = 10_000
 
-/** Parameters of `unixfs-v0-2015` that Kubo takes. The size at which a directory is sharded stays a setting of the node. */
+/**
+ * The parameters of `unixfs-v0-2015` that Kubo accepts. The size at which a directory is sharded remains a setting of
+ * the node.
+ */
 const V0_PARAMS = {
   'cid-version': 0,
   'raw-leaves': false,
@@ -37,14 +40,14 @@ interface AddRow {
   Hash: string
 }
 
-/** Imports files, see `Storage.add`. The root is not pinned. */
+/** Imports files; see `Storage.add`. The root is not pinned. */
 export async function importFiles(
   stream: KuboStream,
   entries: AsyncIterable<AddEntry>,
   { cidVersion, folder, signal }: AddOptions,
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
-  /** The file, or the folder that all may be in. */
+  /** The single file, or the folder that may contain all of them. */
   let top: string | null = null
   let directory: string | null = null
   try {
@@ -63,7 +66,7 @@ export async function importFiles(
   return { cid: CID.parse(root), ...(await meter.stat()) }
 }
 
-/** The body of a call that takes files: each is a part whose name is its path. */
+/** The body of a call that takes files: each file is a part whose name is its path. */
 function multipart(entries: AsyncIterable<AddEntry>): {
   type: string
   content: AsyncIterable<Uint8Array>
@@ -84,7 +87,7 @@ function multipart(entries: AsyncIterable<AddEntry>): {
   return { type: `multipart/form-data; boundary=${boundary}`, content: content() }
 }
 
-/** A source of one file as the only entry. */
+/** A source with a single file as its only entry. */
 async function* single(path: string, content: AsyncIterable<Uint8Array>): AsyncGenerator<AddEntry> {
   yield { path, content }
 }
@@ -94,8 +97,8 @@ interface ImportRow {
 }
 
 /**
- * Stores the blocks of a CAR, see `Storage.importCar`; the pin is the caller's. Kubo gets them as a CAR that
- * is written anew, so that it sees nothing that was not checked. @returns its root.
+ * Stores the blocks of a CAR; see `Storage.importCar`. The caller pins it. Kubo gets them as a newly written CAR, so
+ * that it sees only verified content. @returns its root.
  */
 export async function importCar(
   stream: KuboStream,
@@ -108,9 +111,9 @@ export async function importCar(
 }
 
 /**
- * Has Kubo store blocks, in one call, as they come.
- * @param root What the CAR on the way names as its root; Kubo does nothing with it.
- * @throws StorageError, or what `blocks` throws.
+ * Lets Kubo store blocks, in a single call, as they arrive.
+ * @param root The root in the header of the transferred CAR, which Kubo ignores.
+ * @throws StorageError, or whatever `blocks` throws.
  */
 async function storeBlocks(
   stream: KuboStream,
@@ -139,12 +142,12 @@ async function storeBlocks(
   if (stored !== sent) throw new StorageError('unavailable', `Kubo stored ${stored} of ${sent} blocks`)
 }
 
-/** A CAR begins with its root, which is not known yet: an identity CID of nothing stands for it. */
+/** A CAR begins with its root, which is not known yet: an empty identity CID takes its place. */
 const NO_ROOT = CID.parse('bafkqaaa')
 
 /**
- * Stores the blocks of a DAG that is built, see `Storage.build`; the pin is the caller's. They go to Kubo in
- * one call, as they come. @returns its root.
+ * Stores the blocks of a DAG being built; see `Storage.build`. The caller pins it. They are sent to Kubo in a single
+ * call, as they arrive. @returns its root.
  */
 export async function buildBlocks(
   stream: KuboStream,
@@ -169,14 +172,14 @@ export async function buildBlocks(
     const [root] = await Promise.all([building(), sending()])
     return root
   } catch (error) {
-    // The other side ends too: a block that waits to be sent, or the wait for the next one.
+    // Also ends the other side: a block that waits to be sent, or the wait for the next one.
     ended.abort(error)
     blocks.abort(error).catch(() => {})
     throw error
   }
 }
 
-/** Checks that Kubo builds the DAGs of the profile by default. @throws Error naming the command that makes it do so. */
+/** Checks that Kubo builds the DAGs of the profile by default. @throws Error naming the command that configures it. */
 export async function checkProfile(stream: KuboStream, signal: AbortSignal): Promise<void> {
   const params = { 'only-hash': true, pin: false, progress: false }
   const { Hash } = await stream.call<AddRow>('add', params, {

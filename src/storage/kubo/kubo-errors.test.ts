@@ -9,7 +9,7 @@ const codeOf = (message: string) => {
   return error.code
 }
 
-test('what Kubo quotes of a block does not decide what its error means', () => {
+test('quoted block content does not affect the meaning of a Kubo error', () => {
   assert.equal(codeOf('could not find it'), 'not_found')
   for (const quoted of [
     '"could not find"',
@@ -22,7 +22,7 @@ test('what Kubo quotes of a block does not decide what its error means', () => {
   assert.equal(codeOf('"a key" and then: no space left on device'), 'no_space')
 })
 
-test('the meaning of an error with many quotes is found in time', () => {
+test('the meaning of an error with many quotes is found quickly', () => {
   const began = performance.now()
   assert.equal(codeOf(`some error: "${'\\"'.repeat(500_000)}`), 'unavailable')
   assert.ok(performance.now() - began < 2000)

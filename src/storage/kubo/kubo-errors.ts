@@ -1,13 +1,13 @@
 import { NodeFullError, StorageError, type StorageErrorCode, UnsupportedError } from '../port.ts'
 
-/** An error that Kubo itself reported, with its own words. */
+/** An error that Kubo itself reported, with its own message. */
 export class KuboError extends Error {
   override name = 'KuboError'
 }
 
 /**
- * Kubo's errors are sentences. Those that a caller can act on are told by the words of Kubo 0.43 and
- * of the codecs in go-ipld-prime; every other one is `unavailable`, which is the code that ends nothing.
+ * Kubo's errors are sentences. Those that a caller can act on are recognised by the wording of Kubo 0.43 and of the
+ * codecs in go-ipld-prime; all others are `unavailable`, the code that ends nothing.
  */
 const MEANINGS: [RegExp, StorageErrorCode][] = [
   [
@@ -15,7 +15,7 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
     'not_found',
   ],
   [/unrecognized object type/, 'invalid_object'],
-  // The codecs begin with these words; only pin/add puts its own `pin:` before them.
+  // The codecs' messages begin with these words; only pin/add puts its own `pin:` before them.
   [
     /^pin: (protobuf|cbor|decode\w+:|strconv|unmarshal error|malformed stream|structure mismatch|message structure)/,
     'invalid_object',
@@ -26,23 +26,23 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
   ],
   [/^pin: EOF$/, 'invalid_object'],
   [/this dag node is a directory|operation not supported|not unixfs|unknown node type/i, 'invalid_object'],
-  // Go's protobuf package has, by the build, a space or a no-break space behind its name.
+  // Depending on the build, Go's protobuf package writes a space or a no-break space after its name.
   [/unrecognized node type|protobuf: |proto:\s/, 'invalid_object'],
 ]
 
 /** Errors about the codec or the hash function of a CID. */
 const UNSUPPORTED = /could not choose a decoder|hash functions? not allowed|digest too (large|small)/
 
-/** Errors of a full disk below Kubo's blocks, or below the log of its datastore, where pins are. */
+/** Errors of a full disk with Kubo's blocks, or with its datastore's log, which contains the pins. */
 const FULL = /no space left on device|disk quota exceeded/i
 
 /**
- * Text of a block that Kubo quotes, for instance a key that is there twice: the author of the block chose these words. A
- * quote without an end goes to the end of the text: looking for an end behind each would take quadratic time.
+ * Text from a block that Kubo quotes, for example a duplicate key: the author of the block chose these words. A quote
+ * without an end extends to the end of the text: searching for the end of each would take quadratic time.
  */
 const QUOTED = /"(?:[^"\\]|\\.)*"?/gs
 
-/** Turns a KuboError into an error of the port. Any other error passes as it is. */
+/** Converts a KuboError into an error of the port. Other errors pass unchanged. */
 export function asStorageError(error: unknown): unknown {
   if (!(error instanceof KuboError)) return error
   const said = error.message.replace(QUOTED, '""')
@@ -52,7 +52,7 @@ export function asStorageError(error: unknown): unknown {
   return new StorageError(code, `Kubo: ${error.message}`, { cause: error })
 }
 
-/** True for Kubo's answer that a CID has no recursive pin. */
+/** True if Kubo reports that a CID has no recursive pin. */
 export function isNotPinned(error: unknown): boolean {
   return (
     error instanceof KuboError &&

@@ -7,17 +7,17 @@ import { retrieveAndPin } from './retrieve.ts'
 const SHORT_MS = 10_000
 const UNPIN_MS = 30_000
 const LIST_IDLE_MS = 60_000
-/** Kubo walks a DAG again when its pin gets another name; the blocks are all there. */
+/** Kubo walks a DAG again when its pin gets another name; all of its blocks exist. */
 const RENAME_STALL_MS = 30_000
-/** Kubo says nothing while it goes through what is new. */
+/** Kubo sends nothing while it goes through new blocks. */
 const EXTEND_PIN_MS = 120_000
-/** Kubo refuses longer names, in bytes. */
+/** Kubo rejects longer names, in bytes. */
 const NAME_LIMIT = 255
 
 /**
- * Berth's pins in a Kubo that others may use too. Kubo keeps one recursive pin of a CID, with one name, and adding it
- * again replaces the name. A pin that somebody else made before Berth gets both names, `berth+<theirs>`, so that releasing
- * it can give it back as it was: Berth never removes what its user pinned.
+ * Berth's pins in a Kubo that others may use too. Kubo keeps one recursive pin per CID, with one name, and adding it
+ * again replaces the name. A pin that someone else created before Berth gets both names, `berth+<theirs>`, so that
+ * releasing it can restore it: Berth never removes its users' own pins.
  */
 export class KuboPins {
   readonly #kubo: Kubo
@@ -26,7 +26,7 @@ export class KuboPins {
 
   /**
    * @param own The name of Berth's pins, without `+`.
-   * @param stopped Ends what goes on without its caller.
+   * @param stopped Ends work that continues without its caller.
    */
   constructor(kubo: Kubo, own: string, stopped: AbortSignal) {
     this.#kubo = kubo
@@ -34,7 +34,7 @@ export class KuboPins {
     this.#stopped = stopped
   }
 
-  /** Whether Berth has pinned a CID, also where others have. */
+  /** Whether Berth has pinned a CID, even if others have too. */
   async has(cid: CID, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs(await this.#nameOf(cid, signal))
   }
@@ -47,18 +47,18 @@ export class KuboPins {
     for await (const row of rows) if (this.#isOurs(row.Name ?? '')) yield CID.parse(row.Cid)
   }
 
-  /** Retrieves a DAG and pins it, as `Storage.pin`. @throws what `retrieveAndPin` throws. */
+  /** Retrieves a DAG and pins it, as in `Storage.pin`. @throws whatever `retrieveAndPin` throws. */
   async retrieve(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }> {
-    // Adding a pin that is there makes Kubo drop it first, so that a failure would lose it.
+    // If a pin is added again, Kubo drops it first, so a failure would lose it.
     const existing = await this.#nameOf(cid, options.signal)
     if (this.#isOurs(existing)) return { blocks: 0, bytes: 0 }
     return retrieveAndPin(this.#kubo, cid, this.#claim(existing), options)
   }
 
   /**
-   * Pins what was just added. A caller who goes does not end it: where somebody else has pinned the same since
-   * the look at it, Kubo has dropped that pin, to add it anew.
-   * @param base A pin of Berth's that has most of it already.
+   * Pins newly added content. It continues if the caller stops waiting: if someone else has pinned the same content
+   * since the check, Kubo has dropped that pin to add it again.
+   * @param base A pin of Berth's that already has most of it.
    */
   async keep(cid: CID, base?: CID): Promise<void> {
     const existing = await this.#nameOf(cid, this.#stopped)
@@ -67,7 +67,7 @@ export class KuboPins {
     await this.#pinLocal(cid, this.#claim(existing), this.#stopped)
   }
 
-  /** Gives up Berth's part of a pin. False when Berth has none. */
+  /** Releases Berth's part of a pin. False if Berth has none. */
   async release(cid: CID, signal: AbortSignal): Promise<boolean> {
     const name = await this.#nameOf(cid, signal)
     if (name === null || !this.#isOurs(name)) return false
@@ -88,20 +88,20 @@ export class KuboPins {
     return name === this.#own || (name?.startsWith(`${this.#own}+`) ?? false)
   }
 
-  /** The name under which Berth pins a CID that has a pin called `existing` already (null: none). */
+  /** The name under which Berth pins a CID that already has a pin called `existing` (null: none). */
   #claim(existing: string | null): string {
     if (existing === null) return this.#own
     return this.#isOurs(existing) ? existing : cut(`${this.#own}+${existing}`)
   }
 
-  /** The name of a CID's recursive pin, or null when it has none. */
+  /** The name of a CID's recursive pin, or null if it has none. */
   async #nameOf(cid: CID, signal: AbortSignal): Promise<string | null> {
     try {
       const limits = { signal, deadlineMs: SHORT_MS }
       return await this.#kubo.client.call('pin/ls', limits, async (rpc, signal) => {
         const query = { paths: cid, type: 'recursive', names: true, signal, ...OFFLINE } as const
         let name: string | undefined
-        // To the end: leaving an answer closes its connection.
+        // Read to the end: abandoning a response closes its connection.
         for await (const pin of rpc.pin.ls(query)) name = pin.name ?? ''
         if (name === undefined) throw new Error('neither a pin nor an error')
         return name
@@ -112,7 +112,10 @@ export class KuboPins {
     }
   }
 
-  /** Pins a DAG whose blocks Kubo has. @throws StorageError `unavailable` where Kubo's GC removed one before: the caller imports again. */
+  /**
+   * Pins a DAG whose blocks Kubo has. @throws StorageError `unavailable` if Kubo's GC has removed one: the caller
+   * imports again.
+   */
   async #pinLocal(cid: CID, name: string, signal: AbortSignal): Promise<void> {
     try {
       await retrieveAndPin(this.#kubo, cid, name, { stallMs: RENAME_STALL_MS, offline: true, signal })
@@ -125,9 +128,8 @@ export class KuboPins {
   }
 
   /**
-   * Pins what was just added to a DAG that is pinned, without another walk through the rest of it. False where
-   * Kubo cannot, for example as the pin of the base is gone meanwhile, or has the name of somebody else too,
-   * which Kubo would give the new pin.
+   * Pins newly added content of a pinned DAG, without walking through the rest of it again. False if Kubo cannot, for
+   * example because the base's pin is gone by now, or also has someone else's name, which Kubo would give the new pin.
    */
   async #extend(base: CID, cid: CID, signal: AbortSignal): Promise<boolean> {
     if ((await this.#nameOf(base, signal)) !== this.#own) return false
@@ -143,7 +145,7 @@ export class KuboPins {
   }
 }
 
-/** A name of pins as long as Kubo takes it. */
+/** Shortens a pin's name to the length that Kubo accepts. */
 function cut(name: string): string {
   return Buffer.byteLength(name) <= NAME_LIMIT
     ? name

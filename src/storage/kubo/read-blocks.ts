@@ -1,6 +1,7 @@
 /**
- * The blocks of a DAG that Kubo has. As a CAR (`dag/export`) they cost Kubo and Berth twice the time: Kubo sends each in
- * several parts. `cat` takes many leaves in one call; its answer is cut by the sizes that their parents claim.
+ * Reads the blocks of a DAG that Kubo has. As a CAR (`dag/export`), they take Kubo and Berth twice as long: Kubo sends
+ * each in several parts. `cat` reads many leaves in a single call; its output is split by the sizes that their parents
+ * claim.
  */
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
@@ -14,15 +15,17 @@ import { asStorageError } from './kubo-errors.ts'
 import { IDLE_MS, readBlock } from './read.ts'
 import type { KuboStream } from './stream.ts'
 
-/** Leaves of one call. Kubo has all of them in memory, whatever size was claimed. */
+/** Leaves per call. Kubo holds all of them in memory, whatever size was claimed. */
 const LEAVES = 32
-/** Bytes of blocks that are collected before they are passed on; as many are on their way meanwhile. */
+/**
+ * Bytes of blocks that are collected before they are passed on; the same number is being transferred at the same time.
+ */
 const BATCH_BYTES = 4 * 1024 * 1024
-/** Nodes with links that are read before they are met: of one parent, and of all. */
+/** Nodes with links that are read ahead: of one parent, and in total. */
 const AHEAD = 4
 const MOST_AHEAD = 16
 
-/** A block to pass on: one that was read, or a leaf that is said to have so many bytes. */
+/** A block to pass on: one that was read, or a leaf that claims to have this many bytes. */
 type Wanted = Block | { cid: CID; size: number }
 
 /** See `Storage.blocks`. */
@@ -33,7 +36,7 @@ export async function* readBlocks(stream: KuboStream, root: CID, given: AbortSig
   try {
     for await (const batch of inBatches(walk(stream, root, signal))) {
       const next = readBatch(stream, batch, signal)
-      next.catch(() => {}) // it is awaited below, or nobody reads on
+      next.catch(() => {}) // it is awaited below, or nobody continues to read
       if (underWay) yield* await underWay
       underWay = next
     }
@@ -43,7 +46,7 @@ export async function* readBlocks(stream: KuboStream, root: CID, given: AbortSig
   }
 }
 
-/** All blocks of a DAG, each once and depth first; leaves whose size is known are not read yet. */
+/** All blocks of a DAG, each once and depth first; leaves with a known size are not read yet. */
 async function* walk(stream: KuboStream, root: CID, signal: AbortSignal): AsyncGenerator<Wanted> {
   const visited = new Visited()
   const claimed = new WeakMap<CID, number>()
@@ -72,7 +75,7 @@ async function* walk(stream: KuboStream, root: CID, signal: AbortSignal): AsyncG
   }
 }
 
-/** Nodes that are read while their siblings before them are walked. */
+/** Reads nodes ahead while their preceding siblings are walked. */
 class NodesAhead {
   readonly #read: (cid: CID) => Promise<Uint8Array>
   readonly #visited: Visited
@@ -80,13 +83,13 @@ class NodesAhead {
   /** The sibling to read once a node is taken. */
   readonly #later = new WeakMap<CID, CID>()
 
-  /** @param visited those that it has are not read once more. */
+  /** @param visited nodes in it are not read again. */
   constructor(read: (cid: CID) => Promise<Uint8Array>, visited: Visited) {
     this.#read = read
     this.#visited = visited
   }
 
-  /** Nodes that will be taken or dropped, in this order. */
+  /** Announces nodes that will be taken or dropped, in this order. */
   announce(siblings: CID[]): void {
     for (const [index, cid] of siblings.entries()) {
       const later = siblings[index + AHEAD]
@@ -110,7 +113,7 @@ class NodesAhead {
   #begin(cid: CID): void {
     if (this.#ahead.size >= MOST_AHEAD || this.#visited.hasNode(cid)) return
     const bytes = this.#read(cid)
-    bytes.catch(() => {}) // who takes it sees it
+    bytes.catch(() => {}) // whoever takes it gets the error
     this.#ahead.set(cid, bytes)
   }
 }
@@ -152,7 +155,7 @@ async function readBatch(stream: KuboStream, batch: Wanted[], signal: AbortSigna
   return blocks
 }
 
-/** The bytes of leaves, one behind the other; null where they are not as many as was claimed. */
+/** The concatenated bytes of leaves; null if their number differs from the claimed one. */
 async function catLeaves(
   stream: KuboStream,
   leaves: { cid: CID; size: number }[],

@@ -12,10 +12,10 @@ import type { KuboStream } from './stream.ts'
 
 const BLOCK_MS = 10_000
 export const IDLE_MS = 30_000
-/** The CID of the empty raw block. `dag/stat` divides by the size of all leaves, and fails where all are empty. */
+/** The CID of the empty raw block. `dag/stat` divides by the size of all leaves, and fails if all are empty. */
 const EMPTY_BLOCK = 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
 
-/** `dag/stat` of many DAGs, without its sums. Kubo leaves out a size of 0: that of an empty file. */
+/** `dag/stat` of many DAGs, without its sums. Kubo omits a size of 0, as for an empty file. */
 interface LeafStats {
   DagStats: { Cid: string; Size?: number }[]
 }
@@ -25,7 +25,7 @@ interface DagStatRow {
   TotalSize?: number
 }
 
-/** Reads blocks that Kubo has, as Kubo answers: it checked them when they came. */
+/** Reads blocks that Kubo has, without verification: Kubo checked them when they arrived. */
 export function blockReader(stream: KuboStream, signal: AbortSignal): ReadBlock {
   return async (cid) => {
     const inline = inlineBytes(cid)
@@ -44,14 +44,16 @@ export function blockReader(stream: KuboStream, signal: AbortSignal): ReadBlock 
   }
 }
 
-/** A block that Kubo has, checked. @throws StorageError `invalid_object` for a hash function that Berth cannot compute. */
+/**
+ * A block that Kubo has, verified. @throws StorageError `invalid_object` for a hash function that Berth cannot compute.
+ */
 export async function readBlock(stream: KuboStream, cid: CID, signal: AbortSignal): Promise<Uint8Array> {
   const bytes = await blockReader(stream, signal)(cid)
   if (inlineBytes(cid) || (await matches(cid, bytes))) return bytes
   throw damaged(cid)
 }
 
-/** Bytes of a UnixFS file that Kubo has. Kubo checks blocks as it reads them; a short answer is an error. */
+/** Bytes of a UnixFS file that Kubo has. Kubo verifies blocks as it reads them; a short response is an error. */
 export async function* readFile(
   stream: KuboStream,
   cid: CID,
@@ -68,12 +70,12 @@ export async function* readFile(
   }
 }
 
-/** Describes a DAG that Kubo has, see `Storage.stat`. It may take long; Kubo's silence may not. */
+/** Describes a DAG that Kubo has; see `Storage.stat`. It may take long, but Kubo may not be silent for long. */
 export async function statDag(stream: KuboStream, cid: CID, signal: AbortSignal): Promise<DagStat> {
   const ask = { signal, deadlineMs: BLOCK_MS }
   const blocks: LocalBlocks = {
     read: blockReader(stream, signal),
-    // A raw block is a DAG of its own: unlike `block/stat`, this takes many in one call.
+    // A raw block is a DAG itself: unlike `block/stat`, this takes many in one call.
     sizes: async (leaves) => {
       const sizes = new Map([[EMPTY_BLOCK, 0]])
       const asked = leaves.map(String).filter((leaf) => !sizes.has(leaf))
@@ -108,7 +110,7 @@ function missing(cid: CID): never {
 const collect = (chunks: AsyncIterable<Uint8Array>, limit: number): Promise<Uint8Array> =>
   readWhole(chunks, limit, () => new StorageError('invalid_object', `More than ${limit} bytes`))
 
-/** A DAG as a CAR, see `Storage.exportCar`. */
+/** A DAG as a CAR; see `Storage.exportCar`. */
 export async function* exportCar(
   stream: KuboStream,
   root: CID,

@@ -8,18 +8,18 @@ import { asStorageError } from './kubo-errors.ts'
 
 const CONNECT_MS = 10_000
 /**
- * While no block arrives for this long, host nodes are dialled again: a connection may have dropped. One that stands is
- * given up once in such a silence, and twice in all, since other pins may be using it: for as long as a connection lasts,
- * Kubo sends nothing more to a peer that has not taken a message or whose bitswap hangs, does not ask again for a block
- * whose request or answer was lost, and asks a peer for nothing more in a session that has dropped it for 16 late answers
- * (Kubo 0.43).
+ * If no block arrives for this long, host nodes are dialled again, because a connection may have dropped. An existing
+ * connection is closed once in such a silence, and twice in total, because other pins may be using it. As long as a
+ * connection lasts, Kubo (0.43) stops sending to a peer that has not accepted a message or whose bitswap hangs. It also
+ * does not ask again for a block whose request or response was lost, and asks a peer for nothing more in a session that
+ * has dropped it after 16 late responses.
  */
 const REDIAL_MS = 15_000
 const MOST_HANG_UPS = 2
-/** How long providers are looked for when no host node could be reached, and how long connected peers then get. */
+/** How long to look for providers if no host node could be reached, and how long connected peers get after that. */
 const FIND_PROVIDERS_MS = 20_000
 const GRACE_MS = 2_000
-/** Kubo reports its progress twice a second, so a silence of this length is not a stall: Kubo is gone. */
+/** Kubo reports its progress twice a second, so a silence of this length is not a stall: Kubo has disappeared. */
 const SILENCE_MS = 15_000
 
 interface ProgressRow {
@@ -31,7 +31,7 @@ interface ProgressRow {
 /**
  * `pin/add`: retrieves a DAG and pins it under `name`, in one step.
  * @returns the blocks and bytes of the DAG, as far as Kubo counted them.
- * @throws StorageError of every code; `not_found` only with `offline`, which never asks the network.
+ * @throws StorageError with any code; `not_found` only with `offline`, which never uses the network.
  */
 export async function retrieveAndPin(
   kubo: Kubo,
@@ -55,7 +55,7 @@ export async function retrieveAndPin(
     stallMs,
   )
 
-  // Where blocks have arrived, the next one may be large and the line slow.
+  // If blocks have arrived, the next one may be large and the connection slow.
   const patience = stallMs < 4 * REDIAL_MS ? 1 : 2
   let redials = 0
   let hangUps = 0
@@ -134,7 +134,7 @@ async function connect(
   return failures
 }
 
-/** Ends Kubo's connections to the host nodes, where it has any. */
+/** Closes Kubo's connections to the host nodes, if it has any. */
 async function hangUp(client: KuboClient, origins: string[], signal: AbortSignal): Promise<void> {
   const limits = { signal, deadlineMs: CONNECT_MS }
   await Promise.allSettled(
@@ -150,14 +150,14 @@ interface RoutingRow {
   Type: number
   Responses: { ID: string }[] | null
 }
-/** Types of go-libp2p's query events: a peer answered, and a provider was found. */
+/** Types of go-libp2p's query events: a peer responded, and a provider was found. */
 const PEER_RESPONSE = 1
 const PROVIDER = 4
 
 /**
- * Asks Kubo's routing for a provider other than the host nodes, which are known to be away. An empty answer is no proof
- * of `none`: Kubo also gives it when its routers cannot be reached. Only a peer that answered the query, or a Kubo
- * without routing, makes it one.
+ * Asks Kubo's routing for a provider other than the host nodes, which are known to be unavailable. An empty result does
+ * not prove `none`: Kubo also returns it if its routers cannot be reached. Only a peer that answered the query, or a
+ * Kubo without routing, proves it.
  */
 async function findProvider(
   { client, stream }: Kubo,
@@ -187,7 +187,7 @@ async function hasRouting(client: KuboClient, signal: AbortSignal): Promise<bool
   return type !== 'none'
 }
 
-/** The size of the whole DAG as its root announces it, in bytes; null where it does not. */
+/** The size of the whole DAG in bytes, as announced by its root; null if it announces none. */
 async function announcedBytes(client: KuboClient, cid: CID, signal: AbortSignal): Promise<number | null> {
   const stat = await client
     .call('files/stat', { signal, deadlineMs: CONNECT_MS }, (rpc, signal) =>

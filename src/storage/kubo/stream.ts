@@ -4,20 +4,21 @@ import { StorageError } from '../port.ts'
 import { KuboError } from './kubo-errors.ts'
 
 /**
- * The commands that kubo-rpc-client does not do well; all others go through `KuboClient`.
+ * The commands that kubo-rpc-client does not handle well; all others go through `KuboClient`.
  *
- * Kubo reports an error that comes after it began to answer in the `X-Stream-Error` trailer. `fetch` has no trailers,
- * so kubo-rpc-client takes an answer that was cut short for a complete one: `add`, `cat`, `dag/export`, `dag/import`,
- * `pin/add`, `pin/ls` of all pins, `refs`, `refs/local` and `repo/gc`. There is more, command by command (`kubo-client.test.ts` shows it):
+ * If an error occurs after Kubo began its response, Kubo reports it in the `X-Stream-Error` trailer. `fetch` has no
+ * trailers, so kubo-rpc-client treats a truncated response as complete: `add`, `cat`, `dag/export`, `dag/import`,
+ * `pin/add`, `pin/ls` of all pins, `refs`, `refs/local` and `repo/gc`. Further problems by command
+ * (`kubo-client.test.ts` shows them):
  * - `pin/add`: it throws at the first row of progress, which the limit on silence needs.
- * - `dag/export` and `dag/import`: it leaves out `offline`, so that Kubo looks for a missing block for ever, and
- *   `stats`, without which nobody knows whether all blocks were stored.
+ * - `dag/export` and `dag/import`: it leaves out `offline`, so that Kubo searches for a missing block forever, and
+ *   `stats`, without which it is unknown whether all blocks were stored.
  * - `repo/gc`: `fetch` ends a call that is silent for five minutes.
- * - `block/get`: it reads whatever comes into memory, and takes one and a half times as long for a block, of which
- *   some calls read thousands.
- * - `routing/findprovs`: it throws at an address of a protocol that it does not know, so that any peer which
- *   announces one can end the search.
- * - `dag/stat`: it does not have it.
+ * - `block/get`: it reads any amount into memory, and takes one and a half times as long per block; some calls read
+ *   thousands of blocks.
+ * - `routing/findprovs`: it throws on an address with an unknown protocol, so any peer that announces one can end the
+ *   search.
+ * - `dag/stat`: it lacks this command.
  */
 export type StreamedCommand =
   | 'add'
@@ -33,27 +34,27 @@ export type StreamedCommand =
   | 'repo/gc'
   | 'routing/findprovs'
 
-/** A list is a parameter that comes several times. */
+/** A list is a parameter that occurs several times. */
 export type Params = Record<string, string | number | boolean | string[] | undefined>
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Most time until the whole answer is there. */
+  /** Time limit for the complete response. */
   deadlineMs?: number
   /**
-   * Most time that Kubo may be silent, for long answers. With a body it counts once that is sent; until then, for each
-   * part that Kubo is to take.
+   * Maximum silence of Kubo, for long responses. With a body, it applies once the body is sent; until then, to each
+   * part that Kubo has to accept.
    */
   idleMs?: number
   body?: { type: string; content: AsyncIterable<Uint8Array> }
 }
 
-/** Kubo's RPC API (`/api/v0`) by undici's `request`, which has the trailers of an answer. */
+/** Kubo's RPC API (`/api/v0`) through undici's `request`, which provides a response's trailers. */
 export class KuboStream {
   readonly #base: string
   readonly #authorization: string | null
-  // Connections are not limited in number, so a call never waits behind pins that hang. Its own
-  // timeouts are off: they end every call that is silent for 5 minutes, and each call has its bound.
+  // The number of connections is not limited, so a call never waits behind hanging pins. Its own timeouts are off: they
+  // end every call that is silent for 5 minutes, and each call has its own limit.
   readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 5_000 } })
 
   /** @param apiUrl For example `http://127.0.0.1:5001`; a user and password in it become basic auth. */
@@ -63,7 +64,7 @@ export class KuboStream {
     this.#authorization = authorization
   }
 
-  /** Calls a command that answers with one JSON object. */
+  /** Calls a command that returns a single JSON object. */
   async call<T>(command: StreamedCommand, params: Params, options: CallOptions): Promise<T> {
     let answer: unknown
     for await (const row of this.rows(command, params, options)) answer ??= row
@@ -71,7 +72,7 @@ export class KuboStream {
     return answer as T
   }
 
-  /** Calls a command that answers with a stream of JSON objects, one to a line. */
+  /** Calls a command that returns a stream of JSON objects, one per line. */
   async *rows<T>(command: StreamedCommand, params: Params, options: CallOptions): AsyncGenerator<T> {
     const decoder = new TextDecoder()
     let text = ''
@@ -84,8 +85,8 @@ export class KuboStream {
   }
 
   /**
-   * Calls a command and passes its answer on as it comes. Ends without an error only when the answer is complete.
-   * @throws KuboError, or StorageError `unavailable` and `aborted`; what the body throws passes as it is.
+   * Calls a command and passes its response on as it arrives. Ends without an error only if the response is complete.
+   * @throws KuboError, or StorageError `unavailable` and `aborted`; errors of the body pass unchanged.
    */
   async *bytes(command: StreamedCommand, params: Params, options: CallOptions): AsyncGenerator<Uint8Array> {
     const { body, deadlineMs, idleMs } = options
@@ -93,7 +94,7 @@ export class KuboStream {
     const signal = AbortSignal.any([options.signal, late.signal])
     let ended = false
     const limit = (ms: number | undefined): NodeJS.Timeout | undefined => {
-      // A body may still come to its next part when the call is over.
+      // A body may still produce its next part after the call is over.
       if (ms === undefined || ended) return undefined
       const message = `Kubo did not answer ${command} within ${ms} ms`
       return setTimeout(() => late.abort(new StorageError('unavailable', message)), ms)
@@ -102,7 +103,9 @@ export class KuboStream {
     let idle: NodeJS.Timeout | undefined
     let taking: NodeJS.Timeout | undefined
     let bodyFailure: { error: unknown } | null = null
-    /** The body as it is sent. Kubo has to take each part of it within the idle time; what the source takes is its own. */
+    /**
+     * The body as it is sent. Kubo has to accept each part within the idle time; the source's own time does not count.
+     */
     async function* sent(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       try {
         for await (const chunk of content) {
@@ -161,7 +164,7 @@ export class KuboStream {
   }
 }
 
-/** The address of the RPC API, and the header that Kubo or a proxy before it wants. */
+/** The URL of the RPC API, and the header that Kubo or a proxy in front of it requires. */
 export function apiAddress(apiUrl: string): { base: string; authorization: string | null } {
   const { origin, pathname, username, password } = new URL(apiUrl)
   const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
@@ -187,14 +190,14 @@ function parse<T>(command: string, line: string): T {
   }
 }
 
-/** The error for an answer other than 200: Kubo's own errors are JSON with a `Message`. */
+/** The error for a status other than 200: Kubo's own errors are JSON with a `Message`. */
 async function errorAnswer(command: string, response: Dispatcher.ResponseData): Promise<Error> {
   const text = await response.body.text()
   try {
     const { Message } = JSON.parse(text) as { Message: unknown }
     if (typeof Message === 'string') return new KuboError(Message)
   } catch {
-    // Not from Kubo, or from its HTTP server: no command, no permission, a proxy.
+    // Not from Kubo, or from its HTTP server: unknown command, no permission, or a proxy.
   }
   return new StorageError(
     'unavailable',

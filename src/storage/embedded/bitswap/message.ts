@@ -1,12 +1,12 @@
 import { type Reader, reader, type Writer, writer } from 'protons-runtime'
 
-/** Asks for a block, or takes that back. */
+/** Asks for a block, or cancels that request. */
 export interface WantEntry {
   cid: Uint8Array
   cancel: boolean
   /** Asks only whether the peer has the block. */
   haveOnly: boolean
-  /** The peer is to say when it does not have the block. */
+  /** The peer should report if it does not have the block. */
   sendDontHave: boolean
 }
 
@@ -24,7 +24,7 @@ interface PresenceEntry {
 /** A message of Bitswap 1.2.0, https://specs.ipfs.tech/bitswap-protocol/ */
 export interface Message {
   entries: WantEntry[]
-  /** `entries` replace all earlier ones. */
+  /** Whether `entries` replace all earlier ones. */
   full: boolean
   blocks: BlockEntry[]
   presences: PresenceEntry[]
@@ -32,7 +32,7 @@ export interface Message {
 
 export const emptyMessage = (): Message => ({ entries: [], full: false, blocks: [], presences: [] })
 
-/** Most wants, blocks or presences of a message. One takes two bytes there, and hundreds of them in memory. */
+/** Maximum wants, blocks or presences per message. One takes two bytes there, and hundreds in memory. */
 const PARTS = 16_384
 /** Longer than any CID of a block that is stored. */
 const CID_BYTES = 256
@@ -79,7 +79,7 @@ function nested(out: Writer, field: number, write: () => void): void {
   out.ldelim()
 }
 
-/** @throws Error when the bytes are not such a message. Fields that are not known are passed over. */
+/** @throws Error if the bytes are not such a message. Unknown fields are ignored. */
 export function decodeMessage(bytes: Uint8Array): Message {
   const message = emptyMessage()
   eachField(reader(bytes), bytes.length, (field, input) => {
@@ -119,7 +119,7 @@ function decodeWant(input: Reader): WantEntry {
   return entry
 }
 
-/** A copy: an entry waits for its answer, and would keep the whole message in memory. */
+/** A copy: an entry waits for its response, and would keep the whole message in memory. */
 function decodeCid(input: Reader): Uint8Array {
   const bytes = input.bytes()
   if (bytes.length > CID_BYTES) throw new RangeError(`A CID of ${bytes.length} bytes`)
@@ -148,7 +148,7 @@ function decodePresence(input: Reader): PresenceEntry {
   return presence
 }
 
-/** The position behind the nested message that begins here. */
+/** The position after the nested message that begins here. */
 function end(input: Reader): number {
   const length = input.uint32()
   const position = input.pos + length

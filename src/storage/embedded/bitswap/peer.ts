@@ -5,28 +5,28 @@ import { encode as varint } from 'uint8-varint'
 import type { BlockFolder } from '../blocks.ts'
 import { emptyMessage, encodeMessage, type Message, type WantEntry } from './message.ts'
 
-/** A message takes further blocks as long as it is smaller than this: at most 3 MiB with the last one. */
+/** A message accepts more blocks while it is smaller than this: at most 3 MiB with the last one. */
 const MESSAGE_BYTES = 1024 * 1024
 /** A block up to this size answers the question whether we have it. */
 const INLINE_BYTES = 1024
-/** Blocks that a peer may have asked for and not got yet. */
+/** Maximum blocks that a peer may have requested and not yet received. */
 const SERVE_LIMIT = 4096
-/** A peer that does not take a message within this is given up. */
+/** A peer that does not accept a message within this time is given up. */
 const SEND_MS = 30_000
-/** A stream without traffic is closed after this. Others end one after 10 s. */
+/** A stream without traffic is closed after this. Other implementations close it after 10 s. */
 const IDLE_MS = 5_000
 
 export interface PeerDeps {
   blocks: BlockFolder
   /** Opens a bitswap stream to the peer. */
   open(signal: AbortSignal): Promise<Stream>
-  /** Called when the peer cannot be sent to. */
+  /** Called when sending to the peer fails. */
   onFailure(): void
 }
 
 /** Messages to one connected peer, one at a time: our wants, and the blocks that it wants. */
 export class Peer {
-  /** Wants that the peer has not answered yet, as the exchange counts them. */
+  /** Wants that the peer has not answered yet, as counted by the exchange. */
   outstanding = 0
   readonly #deps: PeerDeps
   readonly #wants = new Map<string, WantEntry>()
@@ -52,14 +52,14 @@ export class Peer {
     this.#wake()
   }
 
-  /** Takes a want back, or confirms that it is settled: some peers do not send a block again before that. */
+  /** Cancels a want, or confirms that it is settled: some peers do not send a block again before that. */
   cancel(key: string, cid: CID): void {
     if (this.#wants.delete(key)) return
     this.#cancels.set(key, { cid: cid.bytes, cancel: true, haveOnly: false, sendDontHave: false })
     this.#wake()
   }
 
-  /** Takes up what the peer wants from us. */
+  /** Records what the peer wants from us. */
   serve(entries: WantEntry[], replaceAll: boolean): void {
     if (replaceAll) this.#serving.clear()
     for (const entry of entries) {
@@ -71,7 +71,7 @@ export class Peer {
     this.#wake()
   }
 
-  /** Ends what is under way. */
+  /** Ends everything in progress. */
   close(): void {
     this.#closed.abort()
     if (this.#idle) clearTimeout(this.#idle)
@@ -81,7 +81,7 @@ export class Peer {
   #wake(): void {
     if (this.#running || this.#closed.signal.aborted) return
     this.#running = true
-    // Everything of the same turn of the event loop goes into one message.
+    // Everything from the same turn of the event loop goes into one message.
     setImmediate(() => void this.#run())
   }
 
@@ -104,12 +104,12 @@ export class Peer {
     }
   }
 
-  /** The next message, or null where nothing of it needs an answer. */
+  /** The next message, or null if nothing needs to be sent. */
   async #next(): Promise<Message | null> {
     const message = emptyMessage()
     message.entries.push(...this.#cancels.values())
     for (const [key, entry] of this.#wants) {
-      if (this.#cancels.has(key)) continue // asked again: that has to be a later message
+      if (this.#cancels.has(key)) continue // requested again: this must be a later message
       message.entries.push(entry)
       this.#wants.delete(key)
     }
@@ -125,7 +125,7 @@ export class Peer {
     return isEmpty ? null : message
   }
 
-  /** Adds the answer to a want; the bytes that it adds. A block that is not there is not remembered. */
+  /** Adds the response to a want; returns the bytes that it adds. A missing block is not remembered. */
   async #answer(entry: WantEntry, message: Message): Promise<number> {
     const cid = CID.decode(entry.cid)
     const size = await this.#deps.blocks.size(cid)
@@ -152,7 +152,7 @@ export class Peer {
   }
 }
 
-/** A CID without its digest, as bitswap sends it with a block. */
+/** A CID without its digest, in the format that bitswap sends with a block. */
 function prefixOf(cid: CID): Uint8Array {
   const { code, digest } = cid.multihash
   return Buffer.concat([cid.version, cid.code, code, digest.length].map((value) => varint(value)))
