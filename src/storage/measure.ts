@@ -11,21 +11,21 @@ import { type AddEntry, type DagStat, StorageError } from './port.ts'
 import { type Descent, descend, ROOT } from './unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
-/** Leaves of one node that are asked for in one call. */
+/** Leaves of one node that are requested in one call. */
 const BATCH = 256
-/** Nodes that are read before it is their turn: the leaves of many files are nodes, and each read is a call. */
+/** Nodes that are read ahead: the leaves of many files are nodes, and each read is a call. */
 const READ_AHEAD = 8
-/** The largest value of the columns for sizes and numbers of files; larger sums become this. */
+/** The largest values of the columns for sizes and numbers of files; larger sums are capped. */
 const SIZE_LIMIT = Number.MAX_SAFE_INTEGER
 const FILES_LIMIT = 2 ** 31 - 1
 
-/** A node's own blocks. Each call has its own bound, and throws `not_found` where a block is missing. */
+/** A node's own blocks. Each call has its own limit, and throws `not_found` if a block is missing. */
 export interface LocalBlocks {
   /** The bytes of a block. */
   read: ReadBlock
   /** The sizes of up to 256 blocks of the raw codec, in their order. */
   sizes(cids: CID[]): Promise<number[]>
-  /** The size of a piece of a file that is a node without links, where that is known; such a block is there. */
+  /** The size of a piece of a file that is a node without links, if known; such a block exists. */
   pieceSize?(cid: CID): Promise<number | undefined>
   /** The size of all the blocks of a DAG, each counted once. */
   totalSize(cid: CID): Promise<number>
@@ -35,16 +35,16 @@ export interface LocalBlocks {
 
 interface Measure {
   size: number
-  /** Blocks that a reader of it meets: one that is linked twice is met twice. */
+  /** The number of blocks that a reader of it meets: a block that is linked twice is met twice. */
   blocks: number
   files: number
   type: 'file' | 'directory' | 'other'
 }
 
 /**
- * Describes a DAG, see `Storage.stat` and {@link DagStat}.
- * @throws StorageError `invalid_object` when it is nested too deep or has a file that is hollow (see `dag-limits.ts`),
- *   whatever `blocks` throws, or the signal's reason.
+ * Describes a DAG; see `Storage.stat` and {@link DagStat}.
+ * @throws StorageError `invalid_object` if it is nested too deeply or has a hollow file (see `dag-limits.ts`), whatever
+ *   `blocks` throws, or the signal's reason.
  */
 export async function describeDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<DagStat> {
   const { type, size, files } = await measureDag(root, blocks, signal)
@@ -54,7 +54,7 @@ export async function describeDag(root: CID, blocks: LocalBlocks, signal: AbortS
   return { ...total, mimeType: await mimeTypeOf(await sampleOf(root, blocks)) }
 }
 
-/** Empty for a file whose nodes contradict themselves, so that it cannot be read as one. */
+/** Empty if a file's nodes contradict each other, so that it cannot be read as one. */
 async function sampleOf(file: CID, blocks: LocalBlocks): Promise<Uint8Array> {
   try {
     return await blocks.sample(file)
@@ -65,10 +65,10 @@ async function sampleOf(file: CID, blocks: LocalBlocks): Promise<Uint8Array> {
 }
 
 async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<Measure> {
-  // Every node is remembered, as a few nodes can have more paths than anybody can walk.
+  // Every node is remembered, because a few nodes can have more paths than anyone can walk.
   const measured = new Map<string, Measure>()
   const begun = new Map<string, Promise<Uint8Array>>()
-  /** Bytes of the nodes beside what is a file's content, each node counted once. */
+  /** Bytes of the nodes besides file content, each node counted once. */
   let structure = 0
 
   const readAhead = (children: Counted[]) => {
@@ -129,7 +129,7 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
         else add(leafOf(known), node.times)
       }
     }
-    // The children follow each other: side by side, the whole DAG would be in memory.
+    // The children are measured one after another: in parallel, the whole DAG would be in memory.
     for (const [index, child] of unknown.entries()) {
       readAhead(unknown.slice(index, index + READ_AHEAD))
       add(await measure(child.cid, here), child.times)
@@ -146,7 +146,7 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
   return { ...total, size: Math.max(total.size, Math.min(structure - FREE_STRUCTURE_BYTES, SIZE_LIMIT)) }
 }
 
-/** Bytes of a file, or of a link's target, that a node has in it. */
+/** The bytes of a file, or of a link's target, that are inside the node. */
 const contentOf = ({ unixfs }: Pick<UnixFsNode, 'unixfs'>): number =>
   unixfs.isDirectory() ? 0 : (unixfs.data?.length ?? 0)
 
@@ -178,19 +178,19 @@ async function countLinks(cid: CID, links: DagPbLinks): Promise<{ leaves: Counte
   return { leaves: all.filter(isLeaf), nodes: all.filter((link) => !isLeaf(link)) }
 }
 
-/** Bytes from the beginning of a file that its type is told from. */
+/** Bytes from the beginning of a file that determine its type. */
 export const MIME_SAMPLE = 4100
-/** More than the longest mark at the beginning of a format. */
+/** More than the longest magic number at the beginning of a format. */
 const FILLED_BYTES = 64
 
 /**
- * Formats of `file-type` that are text. The marks of binary formats may be words: a table may begin with `BMI`, but the
- * header of a bitmap has zeros.
+ * Text formats of `file-type`. The magic numbers of binary formats may be words: a table may begin with `BMI`, but the
+ * header of a bitmap contains zeros.
  */
 const TEXT_FORMATS =
   /^(text\/|application\/(pdf|rtf|postscript|eps|xml|pgp-encrypted|x-ms-regedit)$|model\/stl$|[\w.-]+\/[\w.-]+\+xml$)/
 
-/** The MIME type of a file, told from its first {@link MIME_SAMPLE} bytes. */
+/** The MIME type of a file, detected from its first {@link MIME_SAMPLE} bytes. */
 export async function mimeTypeOf(sample: Uint8Array): Promise<string> {
   const isTextual = isText(sample)
   const known = (await fileTypeFromBuffer(sample))?.mime
@@ -199,7 +199,7 @@ export async function mimeTypeOf(sample: Uint8Array): Promise<string> {
   return isTextual ? 'text/plain' : 'application/octet-stream'
 }
 
-/** False for a type that `file-type` tells from the zeros with which it fills up a short sample. */
+/** False for a type that `file-type` only detects from the zeros with which it pads a short sample. */
 async function isTypeOfItsBytes(sample: Uint8Array, type: string): Promise<boolean> {
   if (sample.length >= MIME_SAMPLE) return true
   const other = Buffer.concat([sample], sample.length + FILLED_BYTES).fill(0x5a, sample.length)
@@ -209,7 +209,7 @@ async function isTypeOfItsBytes(sample: Uint8Array, type: string): Promise<boole
 function isText(sample: Uint8Array): boolean {
   if (sample.length === 0 || sample.includes(0)) return false
   try {
-    // A character may be cut at the end of the sample: that is what `stream` lets pass.
+    // A character may be cut off at the end of the sample; `stream` allows that.
     new TextDecoder('utf-8', { fatal: true }).decode(sample, { stream: true })
     return true
   } catch {
@@ -217,14 +217,14 @@ function isText(sample: Uint8Array): boolean {
   }
 }
 
-/** Measures files while they are imported, so that the node need not be asked for their sizes and types. */
+/** Measures files during their import, so that the node does not have to be asked for their sizes and types. */
 export class ImportMeter {
   readonly paths: string[] = []
   readonly #sample: Uint8Array[] = []
   #sampled = 0
   #size = 0
 
-  /** The entries as they are, to be read once. Ends when the signal fires, also while a source hangs. */
+  /** The unchanged entries, to be read once. Ends when the signal fires, even while a source hangs. */
   async *watch(entries: AsyncIterable<AddEntry>, signal: AbortSignal): AsyncGenerator<AddEntry> {
     for await (const { path, content } of untilAborted(entries, signal)) {
       this.paths.push(path)
@@ -246,8 +246,8 @@ export class ImportMeter {
   }
 
   /**
-   * True when the root is the file itself, and not a directory around it.
-   * @throws StorageError `invalid_object` when there was no entry.
+   * True if the root is the file itself, and not a directory around it.
+   * @throws StorageError `invalid_object` if there was no entry.
    */
   get isFile(): boolean {
     const [path] = this.paths
@@ -255,7 +255,7 @@ export class ImportMeter {
     return this.paths.length === 1 && !path.includes('/')
   }
 
-  /** The answer of `Storage.stat` for the import, once it has ended. */
+  /** The result of `Storage.stat` for the import, once it has ended. */
   async stat(): Promise<DagStat> {
     const mimeType = this.isFile ? await mimeTypeOf(Buffer.concat(this.#sample)) : 'directory'
     return { size: this.#size, files: this.paths.length, mimeType }

@@ -1,6 +1,7 @@
 /**
- * Names of entries. A name in a directory is bytes, mostly but not always UTF-8. As a string, a name keeps all of them: where
- * it is not UTF-8, each byte above 0x7f is a lone surrogate (U+DC00 and the byte), which no UTF-8 has.
+ * Names of entries. A name in a directory is bytes, mostly but not always UTF-8. A name keeps all of its bytes as a
+ * string: if it is not UTF-8, each byte above 0x7f becomes a lone surrogate (U+DC00 plus the byte), which never occurs
+ * in UTF-8.
  */
 import { isUtf8 } from 'node:buffer'
 
@@ -11,7 +12,7 @@ const BYTES_OF_NAME = /[\udc80-\udcff]/g
 
 /** A name from its bytes. */
 export function decodeName(bytes: Uint8Array): string {
-  // Not by TextDecoder, which drops a byte order mark.
+  // Not with TextDecoder, which drops a byte order mark.
   if (isUtf8(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()
   const units = Buffer.alloc(2 * bytes.length)
   for (const [index, byte] of bytes.entries())
@@ -32,14 +33,14 @@ export const encodePath = (path: string): Buffer => {
   return Buffer.concat(names.flatMap((name, index) => (index === 0 ? [name] : [SLASH, name])))
 }
 
-/** A name from a part of a URL's path. Invalid escapes stay unchanged. */
+/** A name from a segment of a URL's path. Invalid escapes stay unchanged. */
 export function nameFromUrl(part: string): string {
   const escaped = encodeName(part).toString('latin1')
   const bytes = escaped.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
   return decodeName(Buffer.from(bytes, 'latin1'))
 }
 
-/** A name as a part of a URL's path. */
+/** A name as a segment of a URL's path. */
 export function nameToUrl(name: string): string {
   if (name.isWellFormed()) return encodeURIComponent(name)
   return encodeName(name)
@@ -47,7 +48,7 @@ export function nameToUrl(name: string): string {
     .replace(/[^\w.~!*'()-]/g, percentEncoded)
 }
 
-/** A name for people: percent-escaped if it is not text. */
+/** A name for display: percent-escaped if it is not text. */
 export function showName(name: string): string {
   if (name.isWellFormed() && !name.includes('\0')) return name
   return encodeName(name)
@@ -55,7 +56,7 @@ export function showName(name: string): string {
     .replace(/[^\x20-\x7e]|%/g, percentEncoded)
 }
 
-/** Decodes the names of a path that are not text and that {@link showName} has escaped. */
+/** Decodes the non-text names of a path that {@link showName} has escaped. */
 export const pathFromShown = (path: string): string =>
   path
     .split('/')

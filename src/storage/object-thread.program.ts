@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads'
 import { CID } from 'multiformats/cid'
 import { readLinks } from './codecs.ts'
 
-/** The CIDs one behind the other, and the length of each in bytes; or why the block does not decode. */
+/** The concatenated CIDs, and the length of each in bytes; or why the block cannot be decoded. */
 export type ObjectLinks = { cids: Uint8Array; lengths: Uint32Array } | { error: string }
 
 parentPort?.on('message', (asked: { cid: Uint8Array; bytes: Uint8Array }) => {

@@ -11,14 +11,17 @@ import { type IpfsStatus, type Network, type Storage, StorageError } from './por
 const RETRY_MS = 2000
 const INFO_MS = 4000
 
-/** The storage of each network. They are two nodes: bitswap gives every block of a node to whoever asks for it. */
+/**
+ * The storage of each network. They are two nodes, because bitswap gives every block of a node to anyone who asks for
+ * it.
+ */
 export type Storages = Record<Network, Storage>
 
 /**
- * Opens the storage of both networks: Kubo where its address is set, else the embedded node. A node that
- * is away does not keep the process from starting: what needs it waits until it is back, or is refused.
- * @param role only a worker takes the embedded public node onto the network.
- * @throws Error naming what to fix, when a node answers but cannot be used.
+ * Opens the storage of both networks: Kubo if its address is set, otherwise the embedded node. An unavailable node does
+ * not keep the process from starting: work that needs it waits until it is back, or is rejected.
+ * @param role only a worker connects the embedded public node to the network.
+ * @throws Error naming what to fix, if a node responds but cannot be used.
  */
 export async function openStorages(
   config: Config,
@@ -42,7 +45,10 @@ async function startStorage(storage: Storage, log: Logger, parts: Closers): Prom
     await storage.start()
   } catch (error) {
     if (!isAway(error)) throw error
-    log.warn({ err: error, network: storage.network }, 'the IPFS node is away; what needs it waits')
+    log.warn(
+      { err: error, network: storage.network },
+      'the IPFS node is unavailable; work that needs it waits',
+    )
     void startLater(storage, log, closing.signal)
   }
   return storage
@@ -52,13 +58,13 @@ const LOCKS = { public: 'kuboPublic', private: 'kuboPrivate' } as const
 
 const apiUrlsOf = (config: Config) => ({ public: config.IPFS_API_URL, private: config.IPFS_PRIVATE_API_URL })
 
-/** True for a network whose node is Berth's own, so that Berth collects its garbage. */
+/** True if a network's node is Berth's own, so that Berth collects its garbage. */
 export const isOwn = (config: Config, network: Network): boolean =>
   !apiUrlsOf(config)[network] || config.BERTH_OWN_KUBO.includes(network)
 
 /**
- * Makes the storage of a network; nothing is opened before `start`. Loads only the driver that is used.
- * @param databaseUrl for what keeps a collection in a Kubo apart from imports, over all processes.
+ * Creates the storage of a network; nothing is opened before `start`. Loads only the driver that is used.
+ * @param databaseUrl for the lock that keeps collections in a Kubo apart from imports, across all processes.
  */
 export async function createStorage(
   config: Config,
@@ -111,7 +117,7 @@ function isAway(error: unknown): boolean {
   return error instanceof StorageError && (error.code === 'unavailable' || error.code === 'no_space')
 }
 
-/** The node as it is now, for the worker's status row. Never throws. */
+/** The current state of the node, for the worker's status row. Never throws. */
 export async function observeNode(storage: Storage, signal: AbortSignal): Promise<IpfsStatus> {
   try {
     const limits = { signal: AbortSignal.any([signal, AbortSignal.timeout(INFO_MS)]) }

@@ -5,7 +5,7 @@ import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { follow } from './path.ts'
 
-test('a long path through blocks that are in memory lets others have their turns', async () => {
+test('a long path through cached blocks gives others their turns', async () => {
   const blocks = new Map<string, Uint8Array>()
   const length = 40
   let root: CID | undefined

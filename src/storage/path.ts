@@ -1,4 +1,4 @@
-/** Paths: names below a CID, through directories, shards of directories, and objects of dag-cbor and dag-json. */
+/** Paths: names below a CID, through directories, their shards, and dag-cbor and dag-json objects. */
 import * as dagPb from '@ipld/dag-pb'
 import { murmur364 } from '@multiformats/murmur3'
 import { CID } from 'multiformats/cid'
@@ -8,13 +8,13 @@ import { encodeName } from './names.ts'
 import { StorageError } from './port.ts'
 import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
 
-/** Reads a block from the node itself. @throws StorageError `not_found` where it is missing. */
+/** Reads a block from the node itself. @throws StorageError `not_found` if it is missing. */
 export type ReadBlock = (cid: CID) => Promise<Uint8Array>
 
-/** Bits of the hash by which a sharded directory finds a name. */
+/** Number of hash bits with which a sharded directory finds a name. */
 const HASH_BITS = 64
 
-/** A path ends at a value within a block: what it leads to has no CID. */
+/** A path ends at a value inside a block, which has no CID. */
 export class InsideObject extends StorageError {
   constructor(cid: CID, names: string[]) {
     super('not_found', `${cid}/${names.join('/')} is a value within a block`)
@@ -23,8 +23,8 @@ export class InsideObject extends StorageError {
 
 /**
  * The CIDs that a path leads through, from the root to its end.
- * @throws StorageError `not_found` (of a value within a block {@link InsideObject}), or `invalid_object` where a node
- *   on the way is no directory that can be read.
+ * @throws StorageError `not_found` ({@link InsideObject} for a value inside a block), or `invalid_object` if a node on
+ *   the way is not a readable directory.
  */
 export async function follow(
   root: CID,
@@ -36,16 +36,16 @@ export async function follow(
   let names = path
   let cid = root
   while (names.length > 0) {
-    // Blocks that are in memory come without a pause: a long path through them would keep everybody else waiting.
+    // Cached blocks are returned without a pause: a long path through them would keep everyone else waiting.
     if (cids.length > 1) await turn()
     signal.throwIfAborted()
     const step = await below(cid, names, read, signal).catch((error) => {
       if (signal.aborted || error instanceof StorageError) throw error
-      // Whatever else a made-up node does to its decoder.
+      // Any other error that a made-up node causes in its decoder.
       const message = `${root}/${path.join('/')}: ${(error as Error).message}`
       throw new StorageError('invalid_object', message, { cause: error })
     })
-    // A file ends the walk wherever it is in the path.
+    // A file ends the walk at any place in the path.
     if (!step) throw new StorageError('not_found', `${root}/${path.join('/')} does not exist`)
     cid = step.cid
     cids.push(cid)
@@ -54,7 +54,7 @@ export async function follow(
   return cids
 }
 
-/** The next CID, and how many names lead to it; null where they lead to none. */
+/** The next CID, and how many names lead to it; null if they lead to none. */
 async function below(
   cid: CID,
   names: string[],
@@ -76,7 +76,7 @@ async function below(
   return found ? { cid: found, used: 1 } : null
 }
 
-/** Looks where the hash of the name leads: in one shard a level. */
+/** Searches the shards that the hash of the name leads to, one per level. */
 async function findInShards(
   root: CID,
   rootNode: UnixFsNode,
@@ -108,7 +108,7 @@ async function findInShards(
   }
 }
 
-/** @throws StorageError `invalid_object` for a block that is too large to be looked into; {@link InsideObject}. */
+/** @throws StorageError `invalid_object` if the block is too large to be searched; {@link InsideObject}. */
 function linkInObject(cid: CID, bytes: Uint8Array, names: string[]): { cid: CID; used: number } | null {
   if (bytes.length > OBJECT_PATH_BYTES) {
     throw new StorageError('invalid_object', `${cid} is larger than ${OBJECT_PATH_BYTES} bytes`)

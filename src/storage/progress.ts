@@ -3,8 +3,8 @@ import type { PinProgress } from './port.ts'
 const INTERVAL_MS = 250
 
 /**
- * Passes on the first report of each phase, then at most one each quarter of a second; `flush` passes on
- * what was held back.
+ * Passes on the first report of each phase, then at most one every quarter of a second; `flush` passes on a report that
+ * was held back.
  */
 export function throttleProgress(onProgress: ((progress: PinProgress) => void) | undefined) {
   let held: PinProgress | null = null

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ReadAhead } from './read-ahead.ts'
 
-/** Reads pieces 0 to 9, and notes which. */
+/** Reads pieces 0 to 9, and records which. */
 function reader() {
   const begun: number[] = []
   const ahead = new ReadAhead<number>(3)
@@ -14,7 +14,7 @@ function reader() {
   return { ahead, push, begun }
 }
 
-test('a quick consumer has some pieces read before it comes for them', async () => {
+test('a quick consumer finds some pieces already read', async () => {
   const { ahead, push, begun } = reader()
   const taken: number[] = []
   for (let piece = 0; piece < 6; piece++) {
@@ -27,7 +27,7 @@ test('a quick consumer has some pieces read before it comes for them', async () 
   assert.deepEqual(taken, [0, 1, 2, 3, 4, 5])
 })
 
-test('a slow consumer has pieces forgotten that were read ahead, and read again in their turn', async (context) => {
+test('a slow consumer’s read-ahead pieces are dropped, and read again in their turn', async (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] })
   const { ahead, push, begun } = reader()
   push(0)
@@ -41,7 +41,7 @@ test('a slow consumer has pieces forgotten that were read ahead, and read again 
   assert.deepEqual(begun, [0, 1, 2, 2])
 })
 
-test('a piece that cannot be read fails in its turn, and not before', async () => {
+test('an unreadable piece fails in its turn, and not before', async () => {
   const { ahead, push } = reader()
   push(0)
   ahead.push(() => Promise.reject(new Error('gone')))

@@ -1,29 +1,29 @@
-/** A consumer that takes longer than this for one piece is slow. */
+/** A consumer that takes longer than this for one piece counts as slow. */
 const PATIENCE_MS = 1000
 
 interface Item<T> {
   read: () => Promise<T>
-  /** Undefined once it was forgotten. */
+  /** Undefined once it was dropped. */
   value: Promise<T> | undefined
 }
 
 /**
- * Pieces that are read before their consumer, a generator's, comes for them. If it is slow, they are forgotten, and each is
- * read again in its turn: a slow download holds one piece in memory.
+ * Reads pieces ahead of their consumer, a generator's. If it is slow, they are dropped, and each is read again in its
+ * turn, so a slow download holds one piece in memory.
  */
 export class ReadAhead<T> {
   readonly #items: Item<T>[] = []
   readonly #most: number
-  /** The first piece waits for no other one. */
+  /** The first piece does not wait for others. */
   #depth = 1
   #slow: NodeJS.Timeout | undefined
 
-  /** @param most pieces that are read ahead of a quick consumer. */
+  /** @param most number of pieces that are read ahead of a quick consumer. */
   constructor(most: number) {
     this.#most = most
   }
 
-  /** True if a piece is to be taken before the next one is pushed. */
+  /** True if a piece must be taken before the next one is pushed. */
   get isFull(): boolean {
     return this.#items.length >= this.#depth
   }
@@ -36,11 +36,11 @@ export class ReadAhead<T> {
   push(read: () => Promise<T>): void {
     clearTimeout(this.#slow)
     const value = read()
-    value.catch(() => {}) // it is awaited by next, or nobody reads on
+    value.catch(() => {}) // it is awaited by next, or nobody continues to read
     this.#items.push({ read, value })
   }
 
-  /** The next piece, in the order in which they were pushed. @throws what reading it throws. */
+  /** The next piece, in the order of `push`. @throws errors of reading it. */
   async next(): Promise<T> {
     clearTimeout(this.#slow)
     const { read, value } = this.#items.shift() as Item<T>

@@ -4,21 +4,21 @@ import { SHARD_PLACES, UNIXFS_FIELDS } from './dag-limits.ts'
 import { type DagPbLinks, openDagPb, readVarint } from './dag-pb-links.ts'
 import { StorageError } from './port.ts'
 
-/** A file, directory, shard of a directory or symbolic link. */
+/** A file, directory, directory shard or symbolic link. */
 export interface UnixFsNode {
-  /** The UnixFS message but for the sizes of a file's parts. */
+  /** The UnixFS message except the sizes of a file's parts. */
   unixfs: UnixFS
   links: DagPbLinks
-  /** How many bytes the node claims to be below each link, at most one more than it has links. */
+  /** The number of bytes that the node claims to be below each link; at most one more entry than it has links. */
   sizes: number[]
-  /** Bytes of a file as its node claims them. At most `Number.MAX_SAFE_INTEGER`. */
+  /** The size of a file in bytes, as claimed by its node. At most `Number.MAX_SAFE_INTEGER`. */
   fileSize: number
 }
 
 /** Fields of a UnixFS message by number. */
 const FIELD = { type: 1, data: 2, blockSize: 4, fanout: 6, mode: 7, mtime: 8 }
 const KEPT = new Set([FIELD.type, FIELD.data, FIELD.fanout, FIELD.mode, FIELD.mtime])
-/** Each of those that are kept comes once; some more do no harm. */
+/** Each kept field occurs once; a few more do no harm. */
 const KEPT_LIMIT = 16
 
 const VARINT = 0
@@ -26,7 +26,7 @@ const FIXED64 = 1
 const BYTES = 2
 const FIXED32 = 5
 
-/** Null for a block that is not a file, directory or symbolic link of UnixFS. */
+/** Null if the block is not a UnixFS file, directory or symbolic link. */
 export function decodeUnixFs(bytes: Uint8Array): UnixFsNode | null {
   try {
     const { data, links } = openDagPb(bytes)
@@ -42,9 +42,9 @@ export function decodeUnixFs(bytes: Uint8Array): UnixFsNode | null {
 }
 
 /**
- * The digits with which the names of a shard's links begin, which are the link's place in it; a name of nothing
- * more leads to another shard.
- * @throws StorageError `invalid_object` for a shard that has more places, or links, than there may be.
+ * The number of digits with which the names of a shard's links begin; they are the link's place in it. A name without
+ * anything else leads to another shard.
+ * @throws StorageError `invalid_object` if a shard has more places, or links, than allowed.
  */
 export function shardDigits(cid: CID, { unixfs, links }: UnixFsNode): number {
   const places = Number(unixfs.fanout ?? 0n)
@@ -54,7 +54,7 @@ export function shardDigits(cid: CID, { unixfs, links }: UnixFsNode): number {
   return (places - 1).toString(16).length
 }
 
-/** Takes the sizes out of a UnixFS message: the decoder of `ipfs-unixfs` makes a BigInt of each. */
+/** Extracts the sizes from a UnixFS message: the decoder of `ipfs-unixfs` creates a BigInt for each. */
 function splitSizes(data: Uint8Array, limit: number): { sizes: number[]; rest: Uint8Array } {
   const sizes: number[] = []
   const kept: Uint8Array[] = []

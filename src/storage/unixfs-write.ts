@@ -1,6 +1,6 @@
 /**
- * Files, symbolic links and directories of UnixFS (`unixfs-v1-2025`), each on its own: the importer makes whole trees.
- * The dashboard packs folders with it, in a browser: so it uses nothing of Node.
+ * Writes individual UnixFS files, symbolic links and directories (`unixfs-v1-2025`); the importer creates whole trees.
+ * The dashboard uses this in a browser to pack folders, so it uses nothing from Node.
  */
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
@@ -12,35 +12,32 @@ import { sha256 } from 'multiformats/hashes/sha2'
 import { encode as encodeVarint } from 'uint8-varint'
 import type { PutBlock } from './port.ts'
 
-/**
- * The CID profile of what Berth imports (IPIP-499): CIDv1, raw leaves, chunks of 1 MiB,
- * 1,024 links in a node.
- */
+/** The CID profile of Berth's imports (IPIP-499): CIDv1, raw leaves, chunks of 1 MiB, 1,024 links per node. */
 export const PROFILE = 'unixfs-v1-2025'
 
-/** The profile of imports that ask for a CIDv0: leaves of 256 KiB in dag-pb, 174 links in a node. */
+/** The profile of imports that request a CIDv0: leaves of 256 KiB in dag-pb, 174 links per node. */
 export const PROFILE_V0 = 'unixfs-v0-2015'
 
-/** A byte more than a chunk of the profile, so that chunk size, leaves and root all show in the CID. */
+/** One byte more than a chunk of the profile, so that the chunk size, leaves and root all affect the CID. */
 export const PROBE_BYTES = new Uint8Array(1024 * 1024 + 1)
 
 /** The CID of {@link PROBE_BYTES} under {@link PROFILE}. */
 export const PROBE_CID = CID.parse('bafybeihd4yzq7n5umhjngdum4r6k2to7egxfkf2jz6thvwzf6djus22cmq')
 
-/** Bytes of a chunk of the profile; a file of no more is one leaf. */
+/** Bytes of a chunk of the profile; a file up to this size is one leaf. */
 const LEAF_BYTES = 1_048_576
 /** The profile shards a directory whose block would be larger. */
 const SHARD_ABOVE = 262_144
-/** Blocks of a file that are in memory together, at 1 MiB each. */
+/** Blocks of a file in memory at a time, at 1 MiB each. */
 const BLOCKS_AT_ONCE = 8
 
-/** An entry of a directory; `size` with the DAG's own overhead (`Tsize`). */
+/** An entry of a directory; `size` includes the DAG's own overhead (`Tsize`). */
 export interface Entry {
   cid: CID
   size: number
 }
 
-/** A store, as the importer has it, that blocks are put to. */
+/** Adapts `put` to the importer's store interface. */
 export function importerStore(put: PutBlock): WritableStorage {
   return {
     put: async (cid, bytes) => {
@@ -52,7 +49,8 @@ export function importerStore(put: PutBlock): WritableStorage {
 }
 
 /**
- * Writes a file as it comes, a few blocks at a time. A file of a single leaf is that leaf: the importer takes ten times as long.
+ * Writes a file as it arrives, a few blocks at a time. A file with a single leaf is that leaf: the importer takes ten
+ * times as long.
  * @param blocksAtOnce with 1, leaves are put in the order of the file.
  */
 export async function writeFile(
@@ -92,12 +90,12 @@ async function writeNodes(
   return { cid, size: Number(size) }
 }
 
-/** Writes a symbolic link. The importer takes a target as text only. */
+/** Writes a symbolic link. The importer only accepts text as the target. */
 export function writeSymlink(target: Uint8Array, put: PutBlock): Promise<Entry> {
   return writeNode(encode(new UnixFS({ type: 'symlink', data: target }), []), [], put)
 }
 
-/** Writes a directory, sharded where it has to be. */
+/** Writes a directory, sharded if necessary. */
 export async function writeDirectory(entries: Map<string, Entry>, put: PutBlock): Promise<Entry> {
   const links = Array.from(entries, ([Name, { cid, size }]) => ({ Name, Hash: cid, Tsize: size }))
   const flat = encode(new UnixFS({ type: 'directory' }), links)
@@ -136,10 +134,10 @@ const encode = (unixfs: UnixFS, links: dagPb.PBLink[]): Uint8Array =>
   dagPb.encode(dagPb.prepare({ Data: unixfs.marshal(), Links: links }))
 
 /*
- * `ipfs-unixfs` writes a size from 2 GiB up to 4 GiB as one wrong byte and leaves the rest of the field as it found the
- * memory: the varint writer of its `protons-runtime` (7.1.2, and 8.0.1 as well) takes the lower half of a number as
- * signed. A file of such a size, or with a part of it, would have another CID each time and could not be read back.
- * So `UnixFS` writes such files here; all others it writes itself.
+ * `ipfs-unixfs` writes sizes from 2 GiB up to 4 GiB as one wrong byte, and leaves uninitialised memory in the rest of
+ * the field: the varint writer of its `protons-runtime` (7.1.2, and 8.0.1 as well) treats the lower half of a number as
+ * signed. A file with such a size, or with such a part, would get a different CID each time and could not be read back.
+ * So such files are encoded here; `UnixFS` encodes all others.
  */
 
 const GIB = 2 ** 30
@@ -155,7 +153,7 @@ UnixFS.prototype.marshal = function (this: UnixFS) {
 
 const isBroken = (size: bigint): boolean => size >= 2 * GIB && size < 4 * GIB
 
-/** A file without a mode or a time: Berth gives files neither. */
+/** A file without a mode or a time: Berth sets neither. */
 function marshalFile(file: UnixFS): Uint8Array<ArrayBuffer> {
   const size = (tag: number, bytes: bigint) => [Uint8Array.of(tag), encodeVarint(Number(bytes))]
   const content = file.data?.length ? [...size(TAG.data, BigInt(file.data.length)), file.data] : []

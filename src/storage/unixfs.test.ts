@@ -11,7 +11,10 @@ const cidOf = async (code: number, bytes: Uint8Array) => CID.createV1(code, awai
 const leaves = await Promise.all([0, 1, 2, 3].map((n) => cidOf(raw.code, Buffer.from([n]))))
 const names = 'abcd'
 
-/** The root of a file whose four parts a, b, c and d have 10 bytes each, and how a range of it is read with two parts at most. */
+/**
+ * The root of a file whose four parts a, b, c and d have 10 bytes each, and a function that reads a range of it with at
+ * most two parts.
+ */
 async function openRoot({
   type = 'file' as 'file' | 'directory',
   data = new Uint8Array(),
@@ -29,7 +32,7 @@ async function openRoot({
     })
 }
 
-test('a short range is in parts of what the root of its file links to', async () => {
+test('a short range consists of parts of what its file’s root links to', async () => {
   const read = await openRoot()
   assert.deepEqual(read(0, 10), ['a 0+10'])
   assert.deepEqual(read(13, 4), ['b 3+4'])
@@ -37,19 +40,19 @@ test('a short range is in parts of what the root of its file links to', async ()
   assert.deepEqual(read(35, 100), ['d 5+5'])
 })
 
-test('a long range is in a part of what the root links to, and the rest of the file', async () => {
+test('a long range consists of one part below the root and the rest of the file', async () => {
   const read = await openRoot()
   assert.deepEqual(read(0, 40), ['a 0+10', 'all 10+30'])
   assert.deepEqual(read(9, 12), ['a 9+1', 'all 10+11'])
 })
 
-test('a range of no bytes, or behind the end, has no parts', async () => {
+test('an empty range, or one after the end, has no parts', async () => {
   const read = await openRoot()
   assert.equal(read(40, 1), undefined)
   assert.equal(read(5, 0), undefined)
 })
 
-test('a root that does not say where its bytes are has no parts', async () => {
+test('a root that does not tell where its bytes are has no parts', async () => {
   assert.equal((await openRoot({ sizes: [10n] }))(0, 5), undefined)
   assert.equal((await openRoot({ data: Buffer.from('own') }))(0, 5), undefined)
   assert.equal((await openRoot({ type: 'directory', sizes: [] }))(0, 5), undefined)

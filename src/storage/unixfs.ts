@@ -1,4 +1,4 @@
-/** UnixFS as both drivers read it: all that differs between them is how they get a block. */
+/** Reads UnixFS for both drivers, which only differ in how they get a block. */
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
@@ -6,12 +6,18 @@ import { follow, type ReadBlock } from './path.ts'
 import { type DagEntry, type DirectoryEntry, StorageError } from './port.ts'
 import { decodeUnixFs, shardDigits } from './unixfs-node.ts'
 
-/** Deepest nesting of nodes: directories, their shards and the levels of a file. The profile needs 4 levels for an exabyte. */
+/**
+ * Maximum nesting of nodes: directories, their shards and the levels of a file. The profile needs 4 levels for an
+ * exabyte.
+ */
 const DEPTH_LIMIT = 256
-/** Most links of all the nodes from the root to where a walk is: it holds their blocks. A node of 2 MiB has up to 50,000. */
+/**
+ * Maximum links of all nodes from the root to the position of a walk, which holds their blocks. A node of 2 MiB has up
+ * to 50,000.
+ */
 const LINKS_LIMIT = 200_000
 
-/** How far down a walk is: through how many nodes it came, and how many links they have. */
+/** The depth of a walk: the number of nodes it came through, and of their links. */
 export interface Descent {
   nodes: number
   links: number
@@ -19,7 +25,7 @@ export interface Descent {
 
 export const ROOT: Descent = { nodes: 0, links: 0 }
 
-/** Goes down through a node of so many links. @throws StorageError `invalid_object` where that is too deep. */
+/** Goes down through a node with this many links. @throws StorageError `invalid_object` if that is too deep. */
 export function descend({ nodes, links }: Descent, cid: CID, count: number): Descent {
   const next = { nodes: nodes + 1, links: links + count }
   if (next.nodes <= DEPTH_LIMIT && next.links <= LINKS_LIMIT) return next
@@ -47,7 +53,7 @@ export function entryOf(cid: CID, bytes: Uint8Array): DagEntry {
   return { cid, type: 'file', size: node.fileSize }
 }
 
-/** The content of a file of one block; undefined where it has more. */
+/** The content of a single-block file; undefined if it has more blocks. */
 export function bytesOfFile(cid: CID, block: Uint8Array): Uint8Array | undefined {
   if (cid.code === raw.code) return block
   const node = cid.code === dagPb.code ? decodeUnixFs(block) : null
@@ -56,7 +62,7 @@ export function bytesOfFile(cid: CID, block: Uint8Array): Uint8Array | undefined
   return bytes.length === node.fileSize ? bytes : undefined
 }
 
-/** A part of a file: so many bytes from an offset within a node of it. */
+/** A part of a file: a number of bytes from an offset within one of its nodes. */
 export interface FilePart {
   cid: CID
   offset: number
@@ -64,9 +70,9 @@ export interface FilePart {
 }
 
 /**
- * A range of a file, as the parts of what its root links to that have it: all of them up to `most`; of more the first,
- * and the rest as a part of the whole file. Undefined where the block of the root does not say.
- * @throws Error where a link does not decode.
+ * A range of a file, as parts of the nodes that its root links to: all parts, up to `most`. If there are more, the
+ * first parts, and the rest as a part of the whole file. Undefined if the root's block does not tell.
+ * @throws Error if a link cannot be decoded.
  */
 export function partsOfRange(
   { cid, offset, length }: FilePart,
@@ -96,7 +102,7 @@ export async function* listDirectory(
   read: ReadBlock,
   signal: AbortSignal,
 ): AsyncGenerator<DirectoryEntry> {
-  // No name can be in a shard twice, so a shard that comes again is one that was made to mislead.
+  // No name can be in a shard twice, so a repeated shard was made to mislead.
   const shards = new Set<string>()
 
   async function* entries(cid: CID, above: Descent): AsyncGenerator<DirectoryEntry> {

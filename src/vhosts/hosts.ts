@@ -1,4 +1,4 @@
-/** Traffic by host name: hosts of gateways, agents and pages are none of the API's, and its host serves none of theirs. */
+/** Routes traffic by host name: the API shares no host with gateways, agents and pages. */
 import type { Request, RequestHandler } from 'express'
 import { isDatabaseDown } from '../db/database-errors.ts'
 import { badRequest } from '../errors.ts'
@@ -10,10 +10,10 @@ export interface VirtualHost {
 }
 
 /**
- * Hands requests for any host below a virtual host's domain to its handler, whether there is such a host or not. Where one
- * domain is below another, the nearer counts.
- * @param publicUrl where the API is: its host stays the API's, also below those domains, as do the domains themselves.
- * @param others gets the requests for hosts that are neither.
+ * Passes requests for any host below a virtual host's domain to its handler, whether such a host exists or not. If one
+ * domain is below another, the nearer one counts.
+ * @param publicUrl the API's URL: its host stays the API's, even below those domains, as do the domains themselves.
+ * @param others gets the requests for all other hosts.
  */
 export function byHost(
   publicUrl: string | undefined,
@@ -23,7 +23,7 @@ export function byHost(
   const apiHost = publicUrl && new URL(publicUrl).hostname
   const domains = virtualHosts.map(({ domain }) => domain)
   return (req, res, next) => {
-    // Node keeps the first, and a proxy in front may go by the other (RFC 9112, 3.2).
+    // Node keeps the first, and a proxy in front may use the other (RFC 9112, 3.2).
     for (const name of ['Host', 'Authorization'])
       if ((req.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
         throw badRequest(`${name}: sent more than once`)
@@ -41,8 +41,9 @@ export function inTurn(first: RequestHandler, second: RequestHandler): RequestHa
 }
 
 /**
- * Whatever is at a custom domain. Without a database there is nothing; the API can tell how the database is.
- * @param find looks for it.
+ * Treats a failed lookup of a custom domain as no result while the database is unavailable; the API can then report the
+ * state of the database.
+ * @param find the lookup.
  */
 export function orNothing<T>(find: Promise<T | undefined>): Promise<T | undefined> {
   return find.catch((error) => {
@@ -51,13 +52,13 @@ export function orNothing<T>(find: Promise<T | undefined>): Promise<T | undefine
   })
 }
 
-/** The domain that a host is below; of several, the nearest. */
+/** The domain that a host is below; among several, the nearest. */
 export function nearestDomain(host: string, domains: string[]): string | undefined {
   const above = domains.filter((domain) => host.endsWith(`.${domain}`))
   return above.toSorted((a, b) => b.length - a.length)[0]
 }
 
-/** The host that a client asked for, without its port, in one spelling; empty where it named none. */
+/** The host that a client requested, without its port, in canonical spelling; empty if it named none. */
 export function requestHost(req: Request): string {
   return req.hostname?.toLowerCase().replace(/\.$/, '') ?? ''
 }

@@ -1,6 +1,6 @@
 /**
- * A WebSocket between a client and an agent: two connections joined, with backpressure, and nothing of the messages
- * read. Only the bounds of frames are followed on the way to the client, so that Berth can say why it closes.
+ * A WebSocket between a client and an agent: two joined connections, with backpressure, without reading any messages.
+ * Only the frame boundaries on the way to the client are tracked, so that Berth can state why it closes.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -9,12 +9,12 @@ import type { AgentdClient, AgentdTarget } from '../agents/agentd-client.ts'
 import { takeUpgrade } from '../http/upgrade.ts'
 import { CLOSE, type CloseCode, closeFrame, FrameScanner, PING_FRAME } from '../lib/net/websocket.ts'
 
-/** The interval of pings to clients: proxies close silent connections, the first after a minute. */
+/** The interval of pings to clients: proxies close silent connections, some after only a minute. */
 const PING_MS = 30_000
-/** A client that sends nothing for this many pings, not even a pong, has gone or reads nothing. */
+/** A client that sends nothing during this many pings, not even a pong, has disconnected or does not read. */
 const MOST_UNANSWERED = 10
 const KEEP_ALIVE_MS = 60_000
-/** Time for a client that does not read to take its Close frame, in milliseconds. */
+/** How long a client that does not read may take to accept its Close frame, in milliseconds. */
 const CLOSING_MS = 1000
 
 export interface JoinRequest {
@@ -23,17 +23,17 @@ export interface JoinRequest {
   /** The path at agentd. */
   path: string
   headers: Record<string, string>
-  /** The client's, whose upgrade it is. */
+  /** The client's request for an upgrade. */
   req: Request
   res: Response
-  /** Ends the attempt to open it. */
+  /** Aborts the attempt to open it. */
   signal: AbortSignal
 }
 
 /**
  * Opens a WebSocket of an agent for a client.
- * @returns undefined where the client has gone meanwhile.
- * @throws AgentdError where the agent does not take it; the client's upgrade is still to be answered then.
+ * @returns undefined if the client has disconnected in the meantime.
+ * @throws AgentdError if the agent does not accept it; the client's upgrade is then still unanswered.
  */
 export async function joinSockets(request: JoinRequest): Promise<JoinedSockets | undefined> {
   const opened = await openSockets(request)
@@ -41,16 +41,18 @@ export async function joinSockets(request: JoinRequest): Promise<JoinedSockets |
   return opened?.sockets
 }
 
-/** A WebSocket on which nothing goes up before {@link JoinedSockets.passUp}; what the agent sends goes down. */
+/**
+ * A WebSocket on which nothing is passed up before {@link JoinedSockets.passUp}; what the agent sends is passed down.
+ */
 export interface OpenedSockets {
   sockets: JoinedSockets
   /** The client's connection, which nobody reads yet. */
   client: Socket
-  /** Bytes that the client has sent already. */
+  /** Bytes that the client has already sent. */
   head: Buffer
 }
 
-/** Opens a WebSocket as {@link joinSockets} does, one way only. */
+/** Opens a WebSocket as {@link joinSockets} does, but one way only. */
 export async function openSockets(request: JoinRequest): Promise<OpenedSockets | undefined> {
   const { agentd, agent, path, headers, req, res, signal } = request
   const upgraded = await agentd.upgrade(agent, { path, headers, signal })
@@ -66,17 +68,17 @@ export class JoinedSockets {
   readonly #client: Socket
   readonly #agent: Socket
   readonly #scanner = new FrameScanner()
-  /** Bytes of the client before the last ping, and pings since it sent any. */
+  /** Bytes received from the client before the last ping, and pings since it last sent any. */
   #heardBytes = 0
   #unanswered = 0
 
-  /** @param fromAgent what the agent has sent already. */
+  /** @param fromAgent what the agent has already sent. */
   constructor(client: Socket, agent: Socket, fromAgent: Buffer) {
     this.#client = client
     this.#agent = agent
     for (const socket of [client, agent]) {
       socket.setNoDelay(true)
-      // Finds a peer that is gone without a word.
+      // Detects a peer that disappeared silently.
       socket.setKeepAlive(true, KEEP_ALIVE_MS)
     }
     const pings = setInterval(() => this.#ping(), PING_MS)
@@ -86,7 +88,7 @@ export class JoinedSockets {
     this.#passDown(fromAgent)
   }
 
-  /** Lets the client speak to the agent. @param fromClient what it has sent already. */
+  /** Lets the client send to the agent. @param fromClient what it has already sent. */
   passUp(fromClient: Buffer): void {
     this.#agent.write(fromClient)
     this.#client.pipe(this.#agent)
@@ -108,7 +110,7 @@ export class JoinedSockets {
     const agent = this.#agent
     const pass = (chunk: Buffer) => {
       this.#scanner.push(chunk)
-      // A client may send without end: one chunk a turn leaves the others their turns.
+      // A client may send without end: one chunk per turn gives others their turns.
       agent.pause()
       if (client.write(chunk)) setImmediate(() => agent.resume())
     }
@@ -119,7 +121,7 @@ export class JoinedSockets {
   }
 
   /**
-   * Closes both sides now, with a Close frame for the client where one fits in.
+   * Closes both sides now, with a Close frame for the client if one can be inserted.
    * @param last frames for the client before it.
    */
   end(code: CloseCode, reason: string, last: Buffer = Buffer.alloc(0)): void {

@@ -1,7 +1,8 @@
 /**
- * `GET /?domain=<name>`: a TLS proxy in front asks before it gets a certificate for a name that somebody connected to,
- * and gets 200 for what Berth serves now and 404 for all else. Anybody can make a proxy ask for any name, so questions
- * are bounded. It is a listener of its own, which must not be published: it tells which names there are.
+ * `GET /?domain=<name>`: a TLS proxy in front asks before it gets a certificate for a name that someone connected to.
+ * The response is 200 for names that Berth currently serves, and 404 for all others. Anyone can make a proxy ask for
+ * any name, so questions are bounded. It is a separate listener, which must not be published: it reveals which names
+ * exist.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
@@ -24,12 +25,15 @@ import { bind } from '../lib/net/bind.ts'
 import type { Logger } from '../log.ts'
 import { nearestDomain } from './hosts.ts'
 
-/** How long an answer is remembered. */
+/** How long a result is cached. */
 const CACHE_MS = 2000
 const CACHE_SIZE = 10_000
-/** Queries a second of one process for each kind of name: a flood of made-up domains takes nothing from gateways and agents. */
+/**
+ * Queries per second in one process for each kind of name: a flood of made-up domains takes nothing from gateways and
+ * agents.
+ */
 const QUERIES_PER_SECOND = 100
-/** A handshake waits for the answer. */
+/** A handshake waits for the result. */
 const ANSWER_MS = 1500
 
 const OK = 200
@@ -38,7 +42,7 @@ const TOO_MANY = 429
 const UNAVAILABLE = 503
 export type Verdict = typeof OK | typeof NOT_FOUND | typeof TOO_MANY | typeof UNAVAILABLE
 
-/** Tells whether names are served, as HTTP statuses. */
+/** Decides whether names are served, as HTTP statuses. */
 export class ServedNames {
   readonly #pool: Pick<Pool, 'query'>
   readonly #config: OwnNames
@@ -55,7 +59,7 @@ export class ServedNames {
     this.#log = log
   }
 
-  /** @returns 200 or 404; 429 above the limit of queries; 503 where the database does not tell within 1.5 s. */
+  /** @returns 200 or 404; 429 above the limit of queries; 503 if the database does not respond within 1.5 s. */
   async ask(host: string): Promise<Verdict> {
     const question = askWhetherServed(host, this.#config)
     if (typeof question === 'boolean') return question ? OK : NOT_FOUND
@@ -65,7 +69,7 @@ export class ServedNames {
     const verdict = this.#query(question)
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
     this.#cache.set(key, { verdict, until: performance.now() + CACHE_MS })
-    // A refusal says nothing about the name, so it is not remembered.
+    // A refusal says nothing about the name, so it is not cached.
     if ((await verdict) >= TOO_MANY) this.#cache.delete(key)
     return verdict
   }
@@ -76,7 +80,7 @@ export class ServedNames {
       .run('nameLookups', {}, () => this.#pool.query(question))
       .then(({ rowCount }): Verdict => (rowCount ? OK : NOT_FOUND))
       .catch((error): Verdict => {
-        this.#log.warn({ err: error }, 'cannot tell whether a name is served')
+        this.#log.warn({ err: error }, 'cannot determine whether a name is served')
         return UNAVAILABLE
       })
     let timer: NodeJS.Timeout | undefined
@@ -88,9 +92,9 @@ export class ServedNames {
 }
 
 /**
- * Answers on BERTH_TLS_ASK_PORT at BERTH_TLS_ASK_HOST.
+ * Listens on BERTH_TLS_ASK_PORT at BERTH_TLS_ASK_HOST.
  * @returns a function that closes the listener.
- * @throws ConfigError when it cannot listen there.
+ * @throws ConfigError if it cannot listen there.
  */
 export async function openAskPort(
   { BERTH_TLS_ASK_HOST: host, BERTH_TLS_ASK_PORT: port }: Config,
@@ -130,27 +134,27 @@ type OwnNames = Pick<
   'PUBLIC_URL' | 'BERTH_GATEWAY_DOMAIN' | 'BERTH_AGENT_DOMAIN' | 'BERTH_APP_DOMAIN'
 >
 
-/** A query that finds a row where the name is served. */
+/** A query that finds a row if the name is served. */
 interface Question {
   name: string
   text: string
   values: string[]
 }
 
-/** A DNS name, with other scripts in punycode, of two labels or more; the last one is no number. */
+/** A DNS name, with other scripts in punycode, of two labels or more; the last one is not a number. */
 const NAME = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * How to tell whether Berth serves a name.
- * @param host as in a TLS handshake: in any case, with or without a dot at its end.
- * @returns true or false where that is known without a query.
+ * How to determine whether Berth serves a name.
+ * @param host as in a TLS handshake: in any case, with or without a trailing dot.
+ * @returns true or false if that is known without a query.
  */
 export function askWhetherServed(host: string, config: OwnNames): Question | boolean {
   const { BERTH_GATEWAY_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_APP_DOMAIN } = config
   const name = host.toLowerCase().replace(/\.$/, '')
   if (!NAME.test(name) || isIP(name)) return false
   if (config.PUBLIC_URL && name === new URL(config.PUBLIC_URL).hostname) return true
-  // The API as agents know it.
+  // The API's host for agents.
   if (name === BERTH_AGENT_DOMAIN) return true
   const domain = nearestDomain(name, [BERTH_GATEWAY_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_APP_DOMAIN])
   const label = name.slice(0, -(domain?.length ?? 0) - 1)

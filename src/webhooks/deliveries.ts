@@ -1,6 +1,6 @@
 /**
- * Deliveries: one for each event and each webhook that wants it, written in the transaction that publishes the event. They are
- * the truth about what is still to be sent; an operation of the webhook sends those that are due.
+ * Deliveries: one for each event and each webhook that wants it, written in the transaction that publishes the event.
+ * They are the source of truth for what remains to be sent; an operation of the webhook sends those that are due.
  */
 import { uuidv7 } from 'uuidv7'
 import { type Pool, type Queryable, transaction } from '../db/pool.ts'
@@ -17,17 +17,17 @@ import { insertOperation } from '../operations/enqueue.ts'
 
 /** The events that a webhook wants. */
 interface Filter {
-  /** Types of events, or patterns of them. */
+  /** Event types, or patterns of them. */
   events: readonly string[]
   agentId: string | null
   groupId: string | null
 }
 
-/** Webhooks for which one look enqueues operations. */
+/** Maximum webhooks whose operations are enqueued at a time. */
 const MOST_DUE = 500
 const FORGET_BATCH = 10_000
 
-/** True for an event that a webhook wants. */
+/** True if a webhook wants an event. */
 function wants({ events, agentId, groupId }: Filter, { type, resource, data }: StoredEvent): boolean {
   if (agentId !== null && data.agentId !== agentId) return false
   if (groupId !== null && data.groupId !== groupId && !(resource.type === 'group' && resource.id === groupId))
@@ -35,7 +35,7 @@ function wants({ events, agentId, groupId }: Filter, { type, resource, data }: S
   return events.some((pattern) => matchesType(pattern, type))
 }
 
-/** Adds the deliveries of events that are being published, and has them sent. */
+/** Adds the deliveries of events that are being published, and schedules them. */
 export async function addDeliveries(tx: Queryable, events: StoredEvent[]): Promise<void> {
   const workspaces = new Set(events.map(({ workspaceId }) => workspaceId))
   const { rows: webhooks } = await readListening.run(tx, [...workspaces])
@@ -65,8 +65,9 @@ export async function addDeliveries(tx: Queryable, events: StoredEvent[]): Promi
 }
 
 /**
- * Enqueues the operation that sends what is due, for each of these webhooks. A webhook whose operation waits and was not
- * begun needs no other: no worker begins it before this transaction ends, so it sees what the transaction has added.
+ * For each of these webhooks, enqueues the operation that sends due deliveries. A webhook whose operation is waiting
+ * and has not begun needs no other: no worker begins it before this transaction ends, so it sees what the transaction
+ * has added.
  */
 export async function enqueueRounds(
   tx: Queryable,
@@ -95,12 +96,12 @@ export async function enqueueRounds(
   })
 }
 
-/** Enqueues rounds for the webhooks with deliveries that are to be tried again by now. */
+/** Enqueues rounds for the webhooks with deliveries that are due for a retry. */
 export function enqueueDueRounds(pool: Pool): Promise<void> {
   return transaction(pool, async (tx) => enqueueRounds(tx, (await takeDue.run(tx, MOST_DUE)).rows))
 }
 
-/** Forgets deliveries that ended `days` ago, in batches, until none is left. */
+/** Deletes deliveries that ended `days` ago, in batches, until none is left. */
 export async function forgetOldDeliveries(pool: Pool, days: number, signal: AbortSignal): Promise<void> {
   let changed: number | null = FORGET_BATCH
   while (changed === FORGET_BATCH && !signal.aborted)

@@ -1,4 +1,4 @@
-/** Checks the URL of a webhook. Its address is looked up, and checked, at each connection. */
+/** Checks the URL of a webhook. Its host name is resolved, and its address checked, for each connection. */
 import { isIP } from 'node:net'
 import { type Destination, hasDestination, parseDestination } from '../agent-proxy/destination.ts'
 import { badRequest } from '../errors.ts'
@@ -9,26 +9,26 @@ const MAX_LENGTH = 2048
 export interface Target {
   url: URL
   destination: Destination
-  /** The operator allows the target by name, whatever its addresses. */
+  /** Whether the operator allows the target by name, regardless of its addresses. */
   isAllowed: boolean
 }
 
 /**
- * The target of a URL that was taken before. What the operator allows may have changed: see {@link mayConnect}.
- * @param allowed `BERTH_WEBHOOK_ALLOW`: these may have private addresses, and take http.
+ * The target of a URL that was accepted before. What the operator allows may have changed: see {@link mayConnect}.
+ * @param allowed `BERTH_WEBHOOK_ALLOW`: these may have private addresses, and use http.
  */
 export function targetOf(text: string, allowed: readonly Destination[]): Target {
   const url = new URL(text)
   const destination = parseDestination(url.host, url.protocol === 'http:' ? 80 : 443)
-  if (!destination) throw new Error(`${url.host} is no host and port`)
+  if (!destination) throw new Error(`${url.host} is not a host and port`)
   return { url, destination, isAllowed: hasDestination(allowed, destination) }
 }
 
-/** True for a target that may be contacted: without TLS only where the operator allows it. */
+/** True if a target may be contacted: without TLS only if the operator allows it. */
 export const mayConnect = ({ url, isAllowed }: Target): boolean => url.protocol === 'https:' || isAllowed
 
 /**
- * Reads the URL of a webhook.
+ * Parses the URL of a webhook.
  * @param allowed as in {@link targetOf}.
  * @throws ApiError 400
  */

@@ -27,7 +27,7 @@ const params = z.object({ id: pathId })
 const deliveryParams = z.object({ id: pathId, deliveryId: pathId })
 
 const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))]
-/** Values of `events`: a type, all of one sort, or all there are. */
+/** Values of `events`: a type, all types of one kind, or all types. */
 const PATTERNS = ['*', ...families, ...EVENT_TYPES] as const
 const STATES = ['pending', 'delivered', 'failed'] as const
 
@@ -70,19 +70,19 @@ const webhookRecord = z.object({
     .enum(['client', 'failing', 'gone', 'behind'])
     .nullable()
     .describe(
-      '`client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited.',
+      '`client`: by a request. `failing`: no delivery was accepted for five days. `gone`: the target returned 410. `behind`: 100,000 deliveries were waiting.',
     ),
   failingSince: z
     .string()
     .nullable()
-    .describe('When the first attempt failed since the last one that did not.'),
+    .describe('When the first of the failed attempts since the last success failed.'),
   createdAt: z.string(),
   updatedAt: z.string(),
 })
-const withSecret = webhookRecord.extend({ secret: z.string().describe('Shown this once.') })
+const withSecret = webhookRecord.extend({ secret: z.string().describe('Shown only once.') })
 
 const deliveryRecord = z.object({
-  id: z.string().describe('`webhook-id` is this behind `msg_`, in each attempt.'),
+  id: z.string().describe('`webhook-id` is `msg_` plus this id, in every attempt.'),
   type: z.string(),
   state: z.enum(STATES),
   attempts: z.number(),
@@ -90,16 +90,16 @@ const deliveryRecord = z.object({
   lastAttemptAt: z.string().nullable(),
   nextAttemptAt: z.string().nullable(),
   endedAt: z.string().nullable(),
-  status: z.number().nullable().describe('Of the last answer; null where there was none.'),
-  response: z.string().nullable().describe('The beginning of the last answer.'),
+  status: z.number().nullable().describe('The HTTP status of the last response; null if there was none.'),
+  response: z.string().nullable().describe('The beginning of the last response.'),
   error: z.string().nullable().describe('Why the last attempt failed.'),
 })
 const wholeDelivery = deliveryRecord.extend({ body: z.string().describe('What is sent.') })
 
-/** Owners alone see to webhooks, which are told of everything in the workspace. */
+/** Only owners can manage webhooks, because webhooks receive everything in the workspace. */
 const owners = { tag: TAG, scope: 'admin', role: 'owner' } as const
 
-/** Declares a route under `/v0/webhooks` that is also one under `/v3/webhooks`. */
+/** Declares a route under `/v0/webhooks`, with an alias under `/v3/webhooks`. */
 function webhookRoute<
   P extends Schema | undefined = undefined,
   Q extends Schema | undefined = undefined,
@@ -109,7 +109,7 @@ function webhookRoute<
   return route({ ...owners, aliases, ...declared } as Declared<P, Q, B>)
 }
 
-/** @param wake has what is committed sent at once. */
+/** @param wake has committed deliveries sent at once. */
 export function webhookRoutes(services: WebhookServices & { wake: () => void }): Route[] {
   const { prisma, wake } = services
   return [
@@ -136,11 +136,11 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       method: 'post',
       path: WEBHOOKS,
       id: 'createWebhook',
-      summary: 'Have a URL told of events',
+      summary: 'Create a webhook',
       description:
-        'https, to a host on the public internet, unless the operator allows another one by name. ' +
-        `403 \`${messages.webhookLimit}\` at ${MAX_WEBHOOKS}. 503 \`${messages.secretsNotConfigured}\` where the operator ` +
-        'wants no secrets to be stored.',
+        'The URL must use https and a host on the public internet, unless the operator allows another host by name.' +
+        `403 \`${messages.webhookLimit}\` at ${MAX_WEBHOOKS}. 503 \`${messages.secretsNotConfigured}\` if the operator` +
+        'does not allow secrets to be stored.',
       body: newWebhook,
       success: {
         status: 201,
@@ -168,9 +168,9 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       method: 'patch',
       path: WEBHOOK,
       id: 'changeWebhook',
-      summary: 'Change a webhook, or switch it off or on',
+      summary: 'Change, enable or disable a webhook',
       description:
-        'What is left out stays as it is. Switched off, it ends what waits; switched on, it is told of what happens from then on.',
+        'Omitted fields stay unchanged. Disabling a webhook ends its waiting deliveries; after enabling, it receives only new events.',
       params,
       body: changes,
       success: { status: 200, description: 'The webhook.', body: z.object({ data: webhookRecord }) },
@@ -184,7 +184,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       path: WEBHOOK,
       id: 'deleteWebhook',
       summary: 'Delete a webhook',
-      description: 'What still waits is not sent.',
+      description: 'Waiting deliveries are not sent.',
       params,
       success: { status: 200, description: 'Deleted.', body: nothing },
       errors: [404],
@@ -197,9 +197,9 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       method: 'post',
       path: `${WEBHOOK}/rotate`,
       id: 'rotateWebhookSecret',
-      summary: 'Give a webhook another secret',
+      summary: 'Rotate the secret of a webhook',
       description:
-        'The former one signs as well for 24 hours, so that receivers can change it without losing anything.',
+        'The former secret also signs for 24 hours, so that receivers can switch without losing deliveries.',
       params,
       success: {
         status: 200,
@@ -216,9 +216,9 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       method: 'post',
       path: `${WEBHOOK}/test`,
       id: 'testWebhook',
-      summary: 'Send a webhook a test',
+      summary: 'Send a test event to a webhook',
       description:
-        'A delivery of the type `webhook.test`, whatever the webhook listens to. 409 while it is disabled. How it went is in the delivery.',
+        'Sends a delivery with the type `webhook.test`, regardless of the webhook’s event types. 409 while the webhook is disabled. The delivery shows the outcome.',
       params,
       success: { status: 201, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
       errors: [404, 409],
@@ -232,7 +232,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       method: 'get',
       path: DELIVERIES,
       id: 'listDeliveries',
-      summary: 'List what a webhook was sent, or is to be sent',
+      summary: 'List the deliveries of a webhook',
       params,
       query: z.object({
         state: z.enum(STATES).optional(),
@@ -259,7 +259,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       method: 'get',
       path: `${DELIVERIES}/:deliveryId`,
       id: 'getDelivery',
-      summary: 'Get a delivery with what is sent',
+      summary: 'Get a delivery with its body',
       params: deliveryParams,
       success: { status: 200, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
       errors: [404],
@@ -274,9 +274,9 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       method: 'post',
       path: `${DELIVERIES}/:deliveryId/redeliver`,
       id: 'redeliver',
-      summary: 'Send a delivery once more',
+      summary: 'Send a delivery again',
       description:
-        'With the same `webhook-id`, and all its attempts from the beginning. 409 while it is under way or the webhook is disabled.',
+        'Uses the same `webhook-id`, and starts over with all attempts. 409 while the delivery is in progress or the webhook is disabled.',
       params: deliveryParams,
       success: { status: 200, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
       errors: [404, 409],
@@ -290,7 +290,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
 }
 
 const WHERE: Record<(typeof STATES)[number], Prisma.WebhookDeliveryWhereInput> = {
-  // The same rows as those without an end, and there is an index of these.
+  // The same rows as those without an end, and an index covers these.
   pending: { nextAttemptAt: { not: null } },
   delivered: { endedAt: { not: null }, error: null },
   failed: { endedAt: { not: null }, error: { not: null } },

@@ -1,4 +1,4 @@
-/** Webhooks of a workspace: made, changed, deleted, and their secrets. */
+/** A workspace's webhooks: creating, changing and deleting them, and their secrets. */
 import { randomBytes } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import type { Destination } from '../agent-proxy/destination.ts'
@@ -10,9 +10,9 @@ import type { Encryption } from '../lib/encryption.ts'
 import { enqueueRounds } from './deliveries.ts'
 import { readTarget } from './target.ts'
 
-/** Webhooks of a workspace: each event is written once for each of them. */
+/** Maximum webhooks per workspace: each event is written once for each of them. */
 export const MAX_WEBHOOKS = 20
-/** For so long after a rotation the former secret signs as well. */
+/** How long the former secret also signs after a rotation. */
 const OVERLAP_MS = 86_400_000
 
 export type Webhook = Prisma.WebhookModel
@@ -31,17 +31,17 @@ export interface WebhookFields {
   groupId: string | null
 }
 
-/** Fields that are absent stay as they are. */
+/** Absent fields stay unchanged. */
 export type WebhookChanges = { [Field in keyof WebhookFields]?: WebhookFields[Field] | undefined } & {
   enabled?: boolean | undefined
 }
 
-/** The secret is shown when it is made, and never again. */
+/** The secret is shown only when it is created. */
 export type WithSecret = Webhook & { shownSecret: string }
 
 const noWebhook = () => notFound('There is no such webhook')
 
-/** @throws ApiError 400 for the URL, 403 where there are too many, 503 without a key to encrypt with. */
+/** @throws ApiError 400 for the URL, 403 if there are too many, 503 without an encryption key. */
 export function createWebhook(
   { prisma, encryption, allowed }: WebhookServices,
   workspaceId: string,
@@ -51,7 +51,7 @@ export function createWebhook(
   const id = uuidv7()
   const { shownSecret, secret } = newSecret(encryption, { id, workspaceId })
   return inTransaction(prisma, async (tx) => {
-    // The lock has others who add to the workspace wait, so that none gets past the limit.
+    // The lock makes other additions to the workspace wait, so that none exceeds the limit.
     await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
     if ((await tx.webhook.count({ where: { workspaceId } })) >= MAX_WEBHOOKS)
       throw forbidden(messages.webhookLimit, 'webhook_limit')
@@ -59,7 +59,7 @@ export function createWebhook(
   })
 }
 
-/** Newest first. @param page.after the id of the last one of the page before. */
+/** Newest first. @param page.after the id of the last webhook on the previous page. */
 export function listWebhooks(
   prisma: PrismaClient,
   workspaceId: string,
@@ -80,7 +80,8 @@ export async function findWebhook(prisma: PrismaClient, workspaceId: string, id:
 }
 
 /**
- * Changes the given fields. A webhook that is enabled again, or has another URL, begins anew: what failed before does not count.
+ * Changes the given fields. A webhook that is enabled again, or has a new URL, starts over: earlier failures do not
+ * count.
  * @throws ApiError 400 for the URL, 404
  */
 export function changeWebhook(
@@ -111,7 +112,7 @@ export function changeWebhook(
   })
 }
 
-/** Deletes a webhook; deliveries that still wait are not sent. @throws ApiError 404 */
+/** Deletes a webhook; waiting deliveries are not sent. @throws ApiError 404 */
 export function deleteWebhook(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
   return inTransaction(prisma, async (tx) => {
     const { count } = await tx.webhook.deleteMany({ where: { id, workspaceId } })
@@ -120,7 +121,7 @@ export function deleteWebhook(prisma: PrismaClient, workspaceId: string, id: str
   })
 }
 
-/** Gives a webhook another secret; the former one signs as well for a day. @throws ApiError 404, 503 */
+/** Rotates a webhook's secret; the former one also signs for a day. @throws ApiError 404, 503 */
 export function rotateSecret(
   { prisma, encryption }: WebhookServices,
   workspaceId: string,
@@ -135,7 +136,10 @@ export function rotateSecret(
   })
 }
 
-/** Sends a webhook an event of the type `webhook.test`, whatever it listens to. @throws ApiError 404, 409 while it is disabled. */
+/**
+ * Sends a webhook an event of the type `webhook.test`, regardless of its event types. @throws ApiError 404, 409 while
+ * it is disabled.
+ */
 export function testWebhook(
   prisma: PrismaClient,
   workspaceId: string,
@@ -159,7 +163,7 @@ export function testWebhook(
   })
 }
 
-/** Sends a delivery that has ended once more, with the same `webhook-id`. @throws ApiError 404, 409 */
+/** Sends an ended delivery again, with the same `webhook-id`. @throws ApiError 404, 409 */
 export function redeliver(
   prisma: PrismaClient,
   workspaceId: string,
@@ -178,8 +182,8 @@ export function redeliver(
 }
 
 /**
- * The secrets that sign now, the newest first. A former one that cannot be decrypted, as SECRETS_KEY has changed, is left out;
- * without the present one there are none.
+ * The secrets that currently sign, newest first. A former secret that cannot be decrypted, because SECRETS_KEY has
+ * changed, is left out; without the current one there are none.
  */
 export function openSecrets(encryption: Encryption, webhook: Webhook): string[] {
   const { id, workspaceId, secret, formerSecret, formerUntil } = webhook
@@ -210,7 +214,7 @@ async function lockWebhook(tx: Transaction, workspaceId: string, id: string): Pr
   return webhook
 }
 
-/** Locks a webhook that is to be sent something at once, however long it was to be left alone. @throws ApiError 404, 409 */
+/** Locks a webhook that must be sent something at once, even during a pause. @throws ApiError 404, 409 */
 async function lockEnabled(tx: Transaction, workspaceId: string, id: string): Promise<void> {
   const { disabledReason } = await lockWebhook(tx, workspaceId, id)
   if (disabledReason !== null) throw new ApiError(409, 'webhook_disabled', 'The webhook is disabled')

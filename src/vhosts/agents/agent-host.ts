@@ -1,6 +1,6 @@
 /**
- * Everything that is asked of `<agentId>.<BERTH_AGENT_DOMAIN>`: routes of the API, chat and webhooks by HTTP, WebSockets
- * for chat and for the log, and the agent's path routes.
+ * Handles all requests to `<agentId>.<BERTH_AGENT_DOMAIN>`: API routes, chat and webhooks over HTTP, WebSockets for
+ * chat and for the log, and the agent's path routes.
  */
 import type { Request, RequestHandler } from 'express'
 import type { AgentAccess } from '../../agents/access.ts'
@@ -35,10 +35,10 @@ export interface AgentHostParts extends PageParts {
   sites: SiteDirectory
 }
 
-/** Chatting makes the agent act, so it needs the scope to write. */
+/** Chatting makes the agent act, so it needs the write scope. */
 const SCOPE = 'org:agents:write'
 
-/** Answers every request for a host that is or could be an agent's; those of the API go on to its routes. */
+/** Handles every request for a host that is or could be an agent's; API requests continue to the API's routes. */
 export function agentHandler(parts: AgentHostParts): RequestHandler {
   return async (req, res, next) => {
     res.set(UNTRUSTED_ANSWER)
@@ -70,7 +70,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     if (credential) refuseForeign(req, credential)
     if (credential && route) refuseEmbedded(req, credential)
     if (target?.kind === 'foreign') throw unauthorized(messages.badToken, 'bad_token')
-    // From here on the token is in a header and nowhere else.
+    // From here on, the token is only in a header.
     delete req.headers.cookie
     if (credential) req.headers.authorization = credential.authorization
     const keepsToken = credential?.by === 'query' && isNavigation(req)
@@ -107,9 +107,9 @@ function answer(parts: AgentHostParts, admitted: AdmittedToHost): Promise<void> 
   return askGateway(parts, admitted, target.path + queryOf(req.url))
 }
 
-/** Something that a client has open by WebSocket. */
+/** An open WebSocket of a client. */
 interface Open {
-  /** Resolves when it is over. */
+  /** Resolves when it has ended. */
   closed: Promise<void>
   end(code: CloseCode, reason: string): void
 }

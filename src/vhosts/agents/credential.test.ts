@@ -7,7 +7,7 @@ const token = randomUUID()
 const authorization = `Bearer ${token}`
 
 describe('a token in the query', () => {
-  it('a token in the query is taken out of it, and the rest stays as it was', () => {
+  it('a token is removed from the query, and the rest stays unchanged', () => {
     const cases: [url: string, rest: string, token: string | undefined][] = [
       ['/', '/', undefined],
       ['/?a=1', '/?a=1', undefined],
@@ -24,7 +24,7 @@ describe('a token in the query', () => {
 })
 
 describe('a credential', () => {
-  it('a credential is taken from the header before the query, and from the query before a cookie', () => {
+  it('a credential in the header wins over the query, and the query over a cookie', () => {
     const cookie = `gw_token=${token}`
     const url = `/?token=${token}`
     const other = 'Bearer other'
@@ -36,16 +36,16 @@ describe('a credential', () => {
     assert.deepEqual(readCredential({ headers: { cookie }, url: '/' }), { by: 'cookie', authorization })
     assert.equal(readCredential({ headers: {}, url: '/' }), undefined)
   })
-  it('a credential outside of the header is a gateway token', () => {
+  it('a credential outside the header must be a gateway token', () => {
     assert.throws(() => readCredential({ headers: {}, url: '/?token=eyJ.a.b' }), { status: 401 })
     for (const cookie of ['gw_token=eyJ.a.b', 'gw_token', `gw_tokens=${token}`, `a=gw_token=${token}`, ''])
       assert.equal(readCredential({ headers: { cookie }, url: '/' }), undefined, cookie)
   })
-  it('a credential is found among cookies of others with its name', () => {
+  it('a credential is found among foreign cookies with its name', () => {
     const cookie = `gw_token=planted; a=b; gw_token=${token}`
     assert.deepEqual(readCredential({ headers: { cookie }, url: '/' }), { by: 'cookie', authorization })
   })
-  it('a credential is the token of the agent among those of others', () => {
+  it('a credential is the agent’s own token among those of others', () => {
     const planted = token.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))
     const cookie = `gw_token=${planted}; gw_token=${token}`
     const found = { by: 'cookie', authorization }

@@ -1,7 +1,7 @@
 /**
- * How a client of an agent's own host says who it is: a header; or the gateway token, and it alone,
- * in `?token=`, in a cookie, or in the first message of its WebSocket (`greeting.ts`). Cookies come with requests that other sites make a browser send, so what changes
- * something needs more than one.
+ * How a client of an agent's own host authenticates. It sends a header, or only the gateway token in `?token=`, in a
+ * cookie, or in the first message of its WebSocket (`greeting.ts`). Other sites can make a browser send cookies, so
+ * requests that change something need more than a cookie.
  */
 import type { Request, Response } from 'express'
 import { GATEWAY_TOKEN } from '../../agents/access.ts'
@@ -18,10 +18,11 @@ export interface Credential {
 }
 
 /**
- * The credential of a request, a header before a token in the query before a cookie; undefined where there is none.
- * @param own the agent's gateway token, as this process knows it: of several cookies, which a page of a host beside may
- *   have set, the one that holds it counts.
- * @throws ApiError 401 for a token in the query that is no gateway token.
+ * The credential of a request: a header wins over a token in the query, and that over a cookie; undefined if there is
+ * none.
+ * @param own the agent's gateway token, as this process knows it. If there are several cookies, some of which a page on
+ *   a neighbouring host may have set, the cookie with this token counts.
+ * @throws ApiError 401 if the token in the query is not a gateway token.
  */
 export function readCredential(
   { headers, url }: Pick<Request, 'headers' | 'url'>,
@@ -38,7 +39,7 @@ export function readCredential(
   return kept === undefined ? undefined : { by: 'cookie', authorization: `Bearer ${kept}` }
 }
 
-/** Takes `token` out of the query of a path; the rest stays as it was written. */
+/** Removes `token` from the query of a path; the rest stays unchanged. */
 export function splitToken(url: string): { url: string; token: string | undefined } {
   const [path = '', ...rest] = url.split('?')
   const parts = rest.join('?').split('&').filter(Boolean)
@@ -48,8 +49,8 @@ export function splitToken(url: string): { url: string; token: string | undefine
 }
 
 /**
- * Refuses what another site may have made a browser send: a request with a cookie for its credential that changes
- * something or opens a WebSocket, unless the browser says that it comes from a page of this very host.
+ * Rejects requests that another site may have triggered: those that are authenticated by a cookie and change something
+ * or open a WebSocket, unless the browser declares that they come from a page on this very host.
  * @throws ApiError 403
  */
 export function refuseForeign(req: Request, { by }: Credential): void {
@@ -59,8 +60,9 @@ export function refuseForeign(req: Request, { by }: Credential): void {
 }
 
 /**
- * Refuses what a page elsewhere has a browser load with its cookie, beside whole pages: programs may do anything on GET,
- * and a script is read by whoever loads it. Hosts beside this one are other agents', and the same site to browsers.
+ * Rejects resources, other than whole pages, that a page elsewhere makes a browser load with its cookie: programs may
+ * do anything on GET, and any page that loads a script can read it. Hosts next to this one are other agents', but the
+ * same site to browsers.
  * @throws ApiError 403
  */
 export function refuseEmbedded(req: Request, { by }: Pick<Credential, 'by'>): void {
@@ -78,7 +80,7 @@ function isPageOrFromHere(req: Request): boolean {
   } = req.headers
   if (site !== undefined)
     return site === 'none' || site === 'same-origin' || (mode === 'navigate' && dest === 'document')
-  // Browsers say nothing of this to a host on plain HTTP, `localhost` apart.
+  // Browsers do not send this information to a host on plain HTTP, except `localhost`.
   if (/\btext\/html\b/.test(accept) || isFromHere(req)) return true
   return URL.canParse(referer) && new URL(referer).host === req.host
 }
@@ -87,7 +89,7 @@ function isFromHere(req: Request): boolean {
   const { origin, 'sec-fetch-site': site } = req.headers
   if (site !== undefined && site !== 'same-origin') return false
   if (origin === undefined) return site === 'same-origin'
-  // The scheme is left out: a proxy in front may have taken TLS off.
+  // The scheme is ignored: a proxy in front may have terminated TLS.
   return URL.canParse(origin) && new URL(origin).host === req.host
 }
 
@@ -96,7 +98,7 @@ function readCookies(header: string): string[] {
   return pairs.flatMap(([name, value = '']) => (name === COOKIE && GATEWAY_TOKEN.test(value) ? value : []))
 }
 
-/** True for a browser's request for a page to show, as opposed to a program's. */
+/** True for a browser's request for a page to display, as opposed to a program's request. */
 export function isNavigation(req: Request): boolean {
   const { method, headers } = req
   if (method !== 'GET' || isUpgrade(req)) return false
@@ -105,19 +107,20 @@ export function isNavigation(req: Request): boolean {
 }
 
 /**
- * Puts the token of a page's address into a cookie, and leads to the same address without it. From another host it
- * is the page that leads on: a redirect that began elsewhere gets no cookie there, or is taken for what that page loads.
- * @param url path and query of the address, without the token.
+ * Stores the token of a page's URL in a cookie, and redirects to the same URL without it. If the request came from
+ * another host, a page does the redirect: an HTTP redirect that began elsewhere gets no cookie, or counts as loaded by
+ * that page.
+ * @param url path and query of the URL, without the token.
  */
 export function showWithCookie(
   req: Request,
   res: Response,
   { gatewayToken, url, isSecure }: { gatewayToken: string; url: string; isSecure: boolean },
 ): void {
-  // The page that leads on would tell the next one its whole address.
+  // Otherwise the redirecting page would send its whole URL to the next one.
   res.set({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' })
   res.cookie(COOKIE, gatewayToken, { httpOnly: true, sameSite: 'strict', secure: isSecure || req.secure })
-  // A path that begins with two slashes would be taken for a host.
+  // A path that begins with two slashes would be treated as a host.
   const address = url.replace(/^[/\\]+/, '/')
   const { 'sec-fetch-site': site = 'none' } = req.headers
   if (site === 'cross-site' || site === 'same-site') res.set('Refresh', `0; url=${address}`).status(200).end()

@@ -15,7 +15,7 @@ after(() => {
   server.close()
 })
 
-/** A client, and the connection that the server has with it. */
+/** A client, and the server's connection to it. */
 async function pair(): Promise<{ client: Socket; socket: Socket }> {
   const accepted = once(server, 'connection')
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1').setNoDelay(true)
@@ -47,7 +47,7 @@ describe('a first message', () => {
     'with frames behind it': [frame('hello'), frame('next'), frame(Buffer.alloc(2000), { opcode: 2 })],
     'with a Close behind it': [frame('hello'), frame('', { opcode: 8 })],
   }))
-    test(`a first message is read, and all bytes are kept as they came: ${what}`, async () => {
+    test(`a first message is read, and all bytes are kept unchanged: ${what}`, async () => {
       const bytes = Buffer.concat(frames)
       for (const size of [1, 3, bytes.length]) {
         const first = await readOf(bytes, size)
@@ -57,14 +57,14 @@ describe('a first message', () => {
       }
     })
 
-  test('a first message is read of what came with the upgrade', async () => {
+  test('a first message is read from the bytes that came with the upgrade', async () => {
     const { client, socket } = await pair()
     const bytes = frame('hello')
     const first = readFirstMessage(socket, bytes.subarray(0, 4))
     client.write(bytes.subarray(4))
     assert.deepEqual(await first, { text: 'hello', bytes })
   })
-  test('a first message leaves the connection unread, and what comes later to whoever reads on', async () => {
+  test('a first message leaves later bytes on the connection for the next reader', async () => {
     const { client, socket } = await pair()
     const first = readFirstMessage(socket, Buffer.alloc(0))
     client.write(frame('hello'))
@@ -94,11 +94,11 @@ describe('a first message', () => {
       frame('x'.repeat(9000), { opcode: 0 }),
     ]),
   }))
-    test(`a first message is refused ${what}`, async () => {
+    test(`a first message is rejected ${what}`, async () => {
       assert.deepEqual(await readOf(bytes), REFUSED)
     })
 
-  test('a first message that is half there after ten seconds is refused', async (t) => {
+  test('a first message that is incomplete after ten seconds is rejected', async (t) => {
     const { client, socket } = await pair()
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const first = readFirstMessage(socket, Buffer.alloc(0))
@@ -107,7 +107,7 @@ describe('a first message', () => {
     t.mock.timers.tick(10_000)
     assert.deepEqual(await first, { refusal: 'No message came within 10 seconds' })
   })
-  test('a first message is none where the client goes or closes before', async () => {
+  test('a first message is undefined if the client disconnects or closes first', async () => {
     for (const leave of [
       (client: Socket) => client.end(),
       (client: Socket) => client.destroy(),

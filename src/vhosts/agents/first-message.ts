@@ -1,4 +1,4 @@
-/** The first message of a client's WebSocket, read before anything of it goes on. */
+/** Reads the first message of a client's WebSocket before anything of it is forwarded. */
 import type { Socket } from 'node:net'
 import { ConnectFrame } from '../../../agentd/connect-frame.ts'
 import { FrameScanner } from '../../lib/net/websocket.ts'
@@ -9,14 +9,14 @@ const MAX_MS = 10_000
 const NO_MESSAGE = `The first message is no text of at most ${MAX_BYTES / 1024} KiB`
 const TOO_LATE = `No message came within ${MAX_MS / 1000} seconds`
 
-/** The first message of a client, with all bytes that it has sent so far; or the reason for refusing it. */
+/** The first message of a client, with all bytes sent so far; or the reason for rejecting it. */
 export type FirstMessage = { text: string; bytes: Buffer } | { refusal: string }
 
 /**
- * Reads the connection of a client until its first message is there; then the connection is paused. A message that is
- * not text, is larger than 16 KiB, or takes longer than ten seconds is refused.
- * @param head what was read of it before.
- * @returns undefined where the client has gone, or closes.
+ * Reads a client's connection until its first message has arrived; then the connection is paused. A message that is not
+ * text, is larger than 16 KiB, or takes longer than ten seconds is rejected.
+ * @param head bytes that were already read.
+ * @returns undefined if the client has disconnected, or closes.
  */
 export function readFirstMessage(client: Socket, head: Buffer): Promise<FirstMessage | undefined> {
   const { promise, resolve } = Promise.withResolvers<FirstMessage | undefined>()

@@ -1,4 +1,4 @@
-/** HTTP to an agent's gateway: a request goes on with what belongs to it, and the answer comes back as it flows. */
+/** HTTP to an agent's gateway: forwards a request with its relevant headers, and streams the response back. */
 import type { IncomingMessage } from 'node:http'
 import type { Request, Response } from 'express'
 import { passBody } from '../../../agentd/pass-body.ts'
@@ -18,15 +18,15 @@ const IDLE_MS = 600_000
 const ERROR_BYTES = 65_536
 const ERROR_MS = 10_000
 
-/** Headers that go on. Keys and cookies do not: agentd opens the gateway with the gateway's own token. */
+/** Headers to forward. Keys and cookies are not: agentd opens the gateway with the gateway's own token. */
 const REQUEST_HEADERS = /^(accept|user-agent|idempotency-key|last-event-id|openai-[\w-]+|x-openclaw-[\w-]+)$/
-/** Headers that go on with a body only: a length without one would have agentd wait for it. */
+/** Headers that are forwarded only with a body: a length without a body would make agentd wait for it. */
 const BODY_HEADERS = /^content-(type|length)$/
-/** No cookies, for whatever domain, and nothing that would change how a browser treats this host. */
+/** No cookies, for any domain, and nothing that would change how a browser treats this host. */
 const RESPONSE_HEADERS =
   /^(content-type|content-length|content-encoding|cache-control|retry-after|openai-[\w-]+|x-openclaw-[\w-]+)$/
 
-/** Headers of every answer from an agent: a browser must not show it as a page of the host that it comes from. */
+/** Headers of every response from an agent: a browser must not display it as a page of its host. */
 export const UNTRUSTED_ANSWER = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
@@ -41,19 +41,19 @@ const answers: Answers = {
   bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
 }
 
-/** A request whose caller may reach the agent. */
+/** A request whose caller may access the agent. */
 export interface Admitted {
   agent: Agent
   principal: Principal
-  /** The start of the connection, see {@link AgentConnections.add}. */
+  /** The start of the connection; see {@link AgentConnections.add}. */
   since: number
   req: Request
   res: Response
 }
 
 /**
- * Has a path of the gateway answer a request, until the client goes or its token or key is no longer good.
- * @throws ApiError 502, 503 or 504, as long as no answer has begun.
+ * Lets a path of the gateway handle a request, until the client disconnects or its token or key is no longer valid.
+ * @throws ApiError 502, 503 or 504, if no response has begun.
  */
 export async function askGateway(
   { agentd, connections }: { agentd: AgentdClient; connections: AgentConnections },
@@ -63,7 +63,7 @@ export async function askGateway(
   if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'no gateway'))
   const gone = abortOnDisconnect(res)
   const forget = connections.add(agent, principal, since, (code) => {
-    // On shutdown the server lets answers end.
+    // On shutdown, the server lets responses finish.
     if (code !== CLOSE.goingAway) gone.abort(closeError(code))
   })
   try {
@@ -78,11 +78,11 @@ interface Exchange {
   agent: Agent
   req: Request
   res: Response
-  /** Ends the request: the client has gone, or its token is no longer good. */
+  /** Ends the request: the client has disconnected, or its token is no longer valid. */
   signal: AbortSignal
 }
 
-/** Passes a request on, and the answer back, whatever its status. Resolves when it is over. */
+/** Forwards a request, and returns the response with any status. Resolves when it has ended. */
 async function passToGateway({ agentd, agent, req, res, signal }: Exchange, path: string): Promise<void> {
   const hasBody = req.method !== 'GET' && req.method !== 'HEAD'
   const response = await askAgent(
@@ -105,7 +105,7 @@ async function passToGateway({ agentd, agent, req, res, signal }: Exchange, path
   response.setTimeout(IDLE_MS, () => response.destroy())
   res.setTimeout(IDLE_MS, () => res.destroy())
   signal.addEventListener('abort', () => res.destroy(), { once: true })
-  // An answer that is cut short ends the client's connection as well, and so it sees that it was.
+  // A truncated response also ends the client's connection, so that the client notices.
   await passBody(response, res)
 }
 
@@ -116,12 +116,12 @@ function picked({ headers }: IncomingMessage, names: RegExp): Record<string, str
   return Object.fromEntries(kept) as Record<string, string>
 }
 
-/** True for an answer that may be agentd's own, where the gateway could not answer. */
+/** True for a response that may be agentd's own, if the gateway could not respond. */
 function mayBeAgentd({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 400 && Number(headers['content-length']) <= ERROR_BYTES
 }
 
-/** The body of an error that is the gateway's. @throws ApiError for agentd's own. */
+/** The body of an error from the gateway. @throws ApiError for agentd's own errors. */
 async function readGatewayError(agent: Agent, response: IncomingMessage): Promise<Buffer> {
   const body = await askAgent(
     agent,

@@ -1,6 +1,6 @@
 /**
  * Chat whose client sends its token in the first message, as the engine's own clients do, in a `connect` request. They
- * sign what the gateway challenges them with, so what the gateway says goes down meanwhile; nothing goes up.
+ * sign the gateway's challenge, so the gateway's messages are passed down before that, but nothing is passed up.
  */
 import type { Request, Response } from 'express'
 import { z } from 'zod'
@@ -33,17 +33,17 @@ type GreetingParts = Pick<PageParts, 'agentd' | 'services' | 'connections'> & { 
 
 interface Stranger {
   agent: Agent
-  /** `AgentConnections.changeCount` before the agent was looked for. */
+  /** `AgentConnections.changeCount` before the agent was looked up. */
   since: number
   req: Request
   res: Response
 }
 
 /**
- * Opens chat for a client that has sent no token yet; resolves when it is over. A client whose first message has not the
- * agent's gateway token is closed with 1008, and has failed to log in as one with a wrong header has.
- * @throws ApiError as long as the upgrade is not taken: 429 for an address that failed too often or has many of these
- *   open, 502 when the gateway refuses the upgrade.
+ * Opens chat for a client that has not sent a token yet; resolves when it has ended. If a client's first message lacks
+ * the agent's gateway token, the connection is closed with 1008, and counts as a failed login, as with a wrong header.
+ * @throws ApiError until the upgrade is accepted: 429 for an address that failed too often or has too many of these
+ *   open, 502 if the gateway rejects the upgrade.
  */
 export async function chatWithStranger(parts: GreetingParts, stranger: Stranger): Promise<void> {
   const { agentd, connections, services } = parts
@@ -104,8 +104,8 @@ export async function chatWithStranger(parts: GreetingParts, stranger: Stranger)
 }
 
 /**
- * @param refusal the message where there is no token.
- * @throws ApiError 401, counted for the client's address; 429 above its limit, or that of the plan.
+ * @param refusal the message if there is no token.
+ * @throws ApiError 401, counted for the client's address; 429 above its limit, or the plan's.
  */
 async function logIn(
   { services, access }: GreetingParts,
@@ -125,11 +125,11 @@ async function logIn(
   return { principal, agent }
 }
 
-/** The `connect` request that a message is; undefined for any other. */
+/** Parses a message as a `connect` request; undefined for any other message. */
 const readConnect = (message: string): z.output<typeof connectRequest> | undefined =>
   connectRequest.safeParse(parseJson(message)).data
 
-/** The answer to a `connect` request as the engine gives it: its clients try no more then. */
+/** The response to a `connect` request in the engine's format, which makes its clients stop trying. */
 function refusalOf(id: string, { status, message }: ApiError): Buffer {
   const code = status === 429 ? 'AUTH_RATE_LIMITED' : 'AUTH_TOKEN_MISMATCH'
   const error = { code: 'INVALID_REQUEST', message, ...(status < 500 && { details: { code } }) }

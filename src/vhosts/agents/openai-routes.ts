@@ -1,6 +1,6 @@
 /**
- * The OpenAI-compatible API of an agent, at the API's own host: many programs cannot resolve an agent's host below
- * `localhost`. The agent's host has the same at `/v1`.
+ * The OpenAI-compatible API of an agent, on the API's own host: many programs cannot resolve an agent's host below
+ * `localhost`. The agent's host offers the same at `/v1`.
  */
 import { z } from 'zod'
 import { type AgentServices, agentRoute } from '../../agents/agent-route.ts'
@@ -12,8 +12,8 @@ import { NAMES } from './targets.ts'
 
 const BASE = '/v0/agents/:agentId/openai/v1'
 
-const model = z.string().describe('`openclaw/default`, or another one of the list.')
-const stream = z.boolean().optional().describe('Answer with server-sent events as the agent writes.')
+const model = z.string().describe('`openclaw/default`, or another model from the list.')
+const stream = z.boolean().optional().describe('Respond with server-sent events while the agent writes.')
 const newCompletion = z.looseObject({
   model,
   messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })),
@@ -27,7 +27,9 @@ const params = z.object({
 
 const NEEDS_STREAM = 'JSON, or server-sent events if `stream` is true.'
 
-/** Routes for OpenAI clients, whose base URL is {@link BASE} and whose API key is the gateway token or a key of Berth. */
+/**
+ * Routes for OpenAI clients, whose base URL is {@link BASE} and whose API key is the gateway token or a Berth API key.
+ */
 export function openAiRoutes(services: AgentServices): Route[] {
   const common = {
     tag: 'OpenAI',
@@ -47,10 +49,10 @@ export function openAiRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: `${BASE}/chat/completions`,
       id: 'createChatCompletion',
-      summary: 'Chat with an agent as OpenAI clients do',
+      summary: 'Chat with an agent through OpenAI’s Chat Completions API',
       description:
-        'The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key the gateway token of the agent or ' +
-        'an API key of Berth. The engine’s own errors have OpenAI’s form: `{"error": {"message", "type"}}`.',
+        'The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key is the gateway token of the agent or' +
+        'an API key of Berth. The engine’s own errors have OpenAI’s format: `{"error": {"message", "type"}}`.',
       scope: 'org:agents:write',
       stream: { mediaType: 'application/json', schema: newCompletion },
       success: {
@@ -66,7 +68,7 @@ export function openAiRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: `${BASE}/responses`,
       id: 'createResponse',
-      summary: 'Chat with an agent by the Responses API of OpenAI',
+      summary: 'Chat with an agent through OpenAI’s Responses API',
       scope: 'org:agents:write',
       stream: { mediaType: 'application/json', schema: newResponse },
       success: {
@@ -93,7 +95,7 @@ export function openAiRoutes(services: AgentServices): Route[] {
       path: `${BASE}/models/:model`,
       aliases: [`${BASE}/models/*model`],
       id: 'readModel',
-      summary: 'Read a model of an agent',
+      summary: 'Get a model of an agent',
       scope: 'org:agents:read',
       params,
       success: { status: 200, description: 'The model.', body: z.looseObject({}) },

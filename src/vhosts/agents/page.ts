@@ -1,6 +1,6 @@
 /**
- * Path routes on an agent's own host. That host answers the API as well, so what a program sends
- * there is no page: browsers are led to a host that has the same routes and nothing of Berth's.
+ * Path routes on an agent's own host. That host also serves the API, so a program's response must not be shown as a
+ * page there: browsers are redirected to a host with the same routes and nothing of Berth's.
  */
 import type { Request, Response } from 'express'
 import type { AgentdClient } from '../../agents/agentd-client.ts'
@@ -13,12 +13,12 @@ import { readVisit } from '../apps/token.ts'
 import { isNavigation } from './credential.ts'
 import type { Target } from './targets.ts'
 
-/** Paths of the host itself, whatever routes there are. */
+/** Paths of the host itself, regardless of any routes. */
 const RESERVED = /^\/(?:v0|chat|config)(?:\/|$)/
 
 /**
- * The route that a request goes by; undefined where it goes to Berth itself, or nowhere. A route to everything takes
- * what the gateway does not answer, and `/`, on which the gateway only tells that it is there.
+ * The route that handles a request; undefined if it goes to Berth itself, or nowhere. A route for everything gets the
+ * paths that the gateway does not handle, and `/`, where the gateway only reports its health.
  */
 export function findPage(
   routes: SiteRoute[],
@@ -34,18 +34,18 @@ export function findPage(
 }
 
 export interface PageParts {
-  /** Browsers come by https, whatever the last proxy speaks. */
+  /** Whether browsers use https, whatever protocol the last proxy uses. */
   isSecure: boolean
   agentd: AgentdClient
   services: RouteServices
   connections: AgentConnections
-  /** URL at which the path routes of an agent are shown as pages, without a slash at the end. */
+  /** URL at which an agent's path routes are shown as pages, without a trailing slash. */
   pagesUrl(agentId: string): string
 }
 
 /**
- * Answers a request for a route of an agent: a navigation is redirected to the app host, any other request goes on to
- * the port. The caller has checked who may see it.
+ * Handles a request for a route of an agent: a navigation is redirected to the app host, any other request is forwarded
+ * to the port. The caller has checked the permission.
  * @param since {@link AgentConnections.changeCount}, before anything was checked.
  */
 export async function answerRoute(
@@ -61,7 +61,7 @@ export async function answerRoute(
       .end()
   for (const name of ['Cache-Control', 'Content-Security-Policy', 'Cross-Origin-Resource-Policy'])
     res.removeHeader(name)
-  // Whatever is in the header or in a cookie may be a key of Berth's.
+  // Credentials in the header or a cookie may be Berth keys, so they are not forwarded.
   const { url } = readVisit(req, agent.gatewayToken)
   const prefix = route.pathPrefix === '/' ? undefined : route.pathPrefix
   const visitor = { authorization: undefined, cookie: undefined, prefix, isSecure: isSecure || req.secure }

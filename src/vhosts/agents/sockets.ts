@@ -1,6 +1,6 @@
 /**
- * WebSockets of an agent's own host: chat with its gateway, whose messages nobody here reads, and its log, a message for
- * each line, the last ones first.
+ * WebSockets of an agent's own host: chat with its gateway, whose messages are not read here, and its log, one message
+ * per line, beginning with the last lines.
  */
 import type { Request, Response } from 'express'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -14,7 +14,7 @@ import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
 import type { JoinRequest } from '../joined-sockets.ts'
 
 const NOT_READY = ['unreachable', 'not_ready', 'timeout']
-/** Headers that the client decides; the others are between agentd and the gateway. */
+/** Headers that the client determines; the others are between agentd and the gateway. */
 const HEADERS = [
   'sec-websocket-key',
   'sec-websocket-version',
@@ -28,15 +28,16 @@ export interface SocketRequest {
   agent: Agent
   req: Request
   res: Response
-  /** Ends the attempt to open it. */
+  /** Aborts the attempt to open it. */
   signal: AbortSignal
 }
 
 /**
- * Opens the gateway's WebSocket for a client that asks for an upgrade. A gateway that is not ready closes the socket with 1013.
+ * Opens the gateway's WebSocket for a client that requests an upgrade. If the gateway is not ready, the socket is
+ * closed with 1013.
  * @param more headers for agentd.
- * @returns what `open` makes of it, or undefined where it was closed already.
- * @throws ApiError 502 when the gateway refuses the upgrade.
+ * @returns the result of `open`, or undefined if the socket was already closed.
+ * @throws ApiError 502 if the gateway rejects the upgrade.
  */
 export async function openChat<T>(
   { agent, req, res, ...rest }: SocketRequest,
@@ -70,7 +71,7 @@ function forwarded(req: Request): Record<string, string> {
   )
 }
 
-/** Bound on messages of clients, which have nothing to say to the log. */
+/** Limit for messages of clients, which have nothing to send to the log. */
 const MAX_MESSAGE_BYTES = 4096
 
 const server = new WebSocketServer({
@@ -80,7 +81,7 @@ const server = new WebSocketServer({
   maxPayload: MAX_MESSAGE_BYTES,
 })
 
-/** Takes the upgrade of a request; undefined where the client's handshake is wrong, which it was told. */
+/** Accepts the upgrade of a request; undefined if the client's handshake is wrong, which the client was told. */
 function acceptSocket(req: Request, res: Response): WebSocket | undefined {
   const { socket, head } = takeUpgrade(req, res)
   let accepted: WebSocket | undefined
@@ -92,7 +93,10 @@ function acceptSocket(req: Request, res: Response): WebSocket | undefined {
   return accepted
 }
 
-/** Takes the upgrade and closes: browsers show the code of a WebSocket, and never the status of a refused upgrade. */
+/**
+ * Accepts the upgrade and closes: browsers show the close code of a WebSocket, but not the status of a rejected
+ * upgrade.
+ */
 function refuseSocket(req: Request, res: Response, code: CloseCode, reason: string): undefined {
   acceptSocket(req, res)?.close(code, reason)
 }
@@ -102,7 +106,7 @@ const CLOSING_MS = 1000
 const MAX_LINE_BYTES = 65_536
 
 export class LogStream {
-  /** Resolves when it is over. */
+  /** Resolves when it has ended. */
   readonly closed: Promise<void>
   readonly #socket: WebSocket
   readonly #gone: AbortController
@@ -114,8 +118,8 @@ export class LogStream {
   }
 
   /**
-   * Opens the log for a client whose upgrade it is. An agent that is not there is told of by closing (1013).
-   * @returns undefined where it was closed already.
+   * Opens the log for a client's upgrade request. If the agent is unavailable, the socket is closed (1013).
+   * @returns undefined if it was already closed.
    */
   static async open({ agentd, agent, req, res, signal }: SocketRequest): Promise<LogStream | undefined> {
     const gone = new AbortController()
@@ -157,12 +161,12 @@ export class LogStream {
   }
 }
 
-/** Resolves when the line is on its way: nothing is collected here for a reader that is slow; agentd drops lines. */
+/** Resolves when the line is sent: nothing is buffered here for a slow reader; agentd drops lines instead. */
 function send(socket: WebSocket, line: string): Promise<void> {
   return new Promise((resolve, reject) => socket.send(line, (error) => (error ? reject(error) : resolve())))
 }
 
-/** @param lose called when the client answers no ping. @returns stops the pings. */
+/** @param lose called if the client does not answer pings. @returns a function that stops the pings. */
 function keepAlive(socket: WebSocket, lose: () => void): () => void {
   let isThere = true
   socket.on('pong', () => {

@@ -30,13 +30,13 @@ describe('a path of an agent’s host', () => {
     ])
       assert.equal(findTarget('GET', path, ID), undefined, path)
   })
-  it('a path of an agent’s host may have the agent’s id in it, and no other', () => {
+  it('a path of an agent’s host may contain the agent’s id, and no other', () => {
     assert.deepEqual(findTarget('GET', API, ID), { kind: 'api', path: API })
     assert.deepEqual(findTarget('GET', `${API}/tasks`, ID), { kind: 'api', path: `${API}/tasks` })
     for (const other of ['x0000002', 'X0000001', 'x000000%31', '..', 'engines'])
       assert.deepEqual(findTarget('GET', `/v0/agents/${other}/tasks`, ID), { kind: 'foreign' }, other)
   })
-  it('a path of an agent’s host never leads out of what it was found to be', () => {
+  it('a path of an agent’s host never leads outside its target', () => {
     const odd = fc.constantFrom(
       '..',
       '.',
@@ -57,13 +57,13 @@ describe('a path of an agent’s host', () => {
       fc.property(prefix, path, fc.constantFrom('GET', 'POST'), (start, rest, method) => {
         const target = findTarget(method, start + rest, ID)
         if (target?.kind !== 'gateway') return
-        // agentd reads the path so.
+        // agentd parses the path in this way.
         const { pathname } = new URL(`http://agentd/v1/gateway${target.path}`)
         assert.equal(pathname, `/v1/gateway${target.path}`)
       }),
     )
   })
-  it('a path of an agent’s host takes WebSockets for chat and for the log', () => {
+  it('a path of an agent’s host accepts WebSockets for chat and for the log', () => {
     assert.deepEqual(findSocketTarget('/', ID), { kind: 'gateway', path: '/' })
     assert.deepEqual(findSocketTarget('/chat', ID), { kind: 'gateway', path: '/' })
     assert.deepEqual(findSocketTarget('/v0/logs', ID), { kind: 'logs' })

@@ -1,29 +1,29 @@
 /**
- * The targets of an agent's own host: a list, and nothing beside it. Above all not the engine's admin RPC: agentd's
- * proxy opens the whole gateway to whoever may use it, so that what may be asked for is decided here.
+ * The complete list of targets on an agent's own host. In particular, it excludes the engine's admin RPC: agentd's
+ * proxy opens the whole gateway to its users, so this list decides what may be requested.
  */
 
 export type Target =
-  /** A route of the API. */
+  /** An API route. */
   | { kind: 'api'; path: string }
   /** A path of the engine's gateway. */
   | { kind: 'gateway'; path: string }
   /** The stream of log lines. */
   | { kind: 'logs' }
-  /** A route of the API about another agent. */
+  /** An API route about another agent. */
   | { kind: 'foreign' }
 
-/** Short for the same below `/v0/agents/<this agent>`. */
+/** Short for the same path below `/v0/agents/<this agent>`. */
 const SHORT_FORM =
   /^\/v0(\/(?:platform|status|restart|skills|secrets|port-forwarding|config|console|channels|logs)(?:\/.*)?)$/
-/** Answers that start an operation name it in `Location`. */
+/** Responses that start an operation name it in `Location`. */
 const OPERATION = /^\/v0\/operations\//
 
-/** A path of one or more names; nothing that a parser of URLs would take for a step up. */
+/** A path of one or more names; nothing that a URL parser would treat as a parent directory. */
 export const NAMES = String.raw`[\w-]+(?:[:/][\w-]+)*`
 /**
- * Chat as OpenAI's clients speak it, the list of models, and webhooks. Left out: `/tools/invoke`, which calls tools
- * without the agent, and the gateway's pages. `/` and `/chat` without an upgrade tell how the gateway is.
+ * Chat for OpenAI's clients, the list of models, and webhooks. Left out: `/tools/invoke`, which calls tools without the
+ * agent, and the gateway's pages. `/` and `/chat` without an upgrade report the gateway's health.
  */
 const GATEWAY: [method: string, path: RegExp, gatewayPath?: string][] = [
   ['GET', /^\/(?:chat\/?)?$/, '/health'],
@@ -46,7 +46,7 @@ export function findTarget(method: string, path: string, agentId: string): Targe
   return found && { kind: 'gateway', path: found[2] ?? path }
 }
 
-/** The methods of a path of the gateway, in the order of the list; none for any other path. */
+/** The methods of a gateway path, in the order of the list; empty for any other path. */
 export const gatewayMethods = (path: string): string[] =>
   GATEWAY.filter(([, pattern]) => pattern.test(path)).map(([method]) => method)
 

@@ -1,6 +1,6 @@
 /**
- * Hosts of agents' own pages: `<subdomain>.<BERTH_APP_DOMAIN>`, custom domains, and `<agentId>.<BERTH_APP_DOMAIN>`, which
- * has the agent's path routes. Nothing of Berth's is there, so pages may do what pages do.
+ * Hosts of agents' own pages: `<subdomain>.<BERTH_APP_DOMAIN>`, custom domains, and `<agentId>.<BERTH_APP_DOMAIN>`,
+ * which has the agent's path routes. Berth serves nothing else there, so pages are not restricted.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import { findAgent } from '../../agents/agent.ts'
@@ -21,7 +21,7 @@ import { readVisit } from './token.ts'
 export interface AppParts {
   /** BERTH_APP_DOMAIN. */
   domain: string
-  /** Browsers come by https, whatever the last proxy speaks. */
+  /** Whether browsers use https, whatever protocol the last proxy uses. */
   isSecure: boolean
   pool: Pool
   agentd: AgentdClient
@@ -31,7 +31,7 @@ export interface AppParts {
   sites: SiteDirectory
 }
 
-/** Answers every request for a host below BERTH_APP_DOMAIN. */
+/** Handles every request for a host below BERTH_APP_DOMAIN. */
 export function appHandler(parts: AppParts): RequestHandler {
   return async (req, res) => {
     const label = requestHost(req).slice(0, -parts.domain.length - 1)
@@ -47,7 +47,10 @@ export function appHandler(parts: AppParts): RequestHandler {
   }
 }
 
-/** Answers requests for custom domains; those for any other host go on to the API, which has no name where none is set. */
+/**
+ * Handles requests for custom domains; those for any other host continue to the API, which has no fixed host name
+ * unless one is set.
+ */
 export function customDomainHandler(parts: AppParts): RequestHandler {
   return async (req, res, next) => {
     const since = parts.connections.changeCount
@@ -87,7 +90,7 @@ async function visit(
     refuseForeign(req, { by: read.by, authorization: '' })
     refuseEmbedded(req, { by: read.by })
   }
-  // Also of an open page: its scripts, and whomever it links to, would see the address.
+  // Also for an unprotected page: its scripts, and any site it links to, would see the URL.
   if (read.by === 'query' && isNavigation(req))
     return showWithCookie(req, res, { ...agent, url: read.url, isSecure: parts.isSecure })
   const prefix = route.pathPrefix === '/' ? undefined : route.pathPrefix

@@ -1,4 +1,4 @@
-/** A visitor's request or WebSocket, passed on to a port of an agent. */
+/** Forwards a visitor's request or WebSocket to a port of an agent. */
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Request, Response } from 'express'
@@ -19,9 +19,9 @@ import { releasePassed } from '../../lib/process/memory-at-rest.ts'
 import { COOKIE, isNavigation } from '../agents/credential.ts'
 import { type JoinedSockets, joinSockets } from '../joined-sockets.ts'
 
-/** Time until an answer begins, which may be after a long upload. */
+/** Time until a response begins, possibly after a long upload. */
 const ANSWER_MS = 600_000
-/** How long an answer may stand still, on either side. */
+/** How long a response may stall, on either side. */
 const IDLE_MS = 300_000
 const ERROR_BYTES = 65_536
 const ERROR_MS = 10_000
@@ -44,9 +44,10 @@ export interface PageRequest {
 }
 
 /**
- * Passes the request on; resolves when that is over, at the latest when the visitor goes, or the binding is no longer good.
- * @throws ApiError as long as no answer has begun: 429 beside too many others, 503 for an agent that does not run, 502 for a port on which
- *   nothing answers, 504 for one that takes too long.
+ * Forwards the request; resolves when it has ended, at the latest when the visitor disconnects, or the binding is no
+ * longer valid.
+ * @throws ApiError if no response has begun: 429 if too many others are running, 503 if the agent does not run, 502 if
+ *   nothing listens on the port, 504 if the program takes too long.
  */
 export function passToPort(page: PageRequest): Promise<void> {
   const { bounds, agent, req } = page
@@ -63,7 +64,7 @@ async function visit(page: PageRequest): Promise<void> {
   const forget = connections.addVisit(agent, binding, since, (...why) => {
     ended = why
     if (sockets) sockets.end(...why)
-    // On shutdown the server lets answers end.
+    // On shutdown, the server lets responses finish.
     else if (why[0] !== CLOSE.goingAway || isUpgrade(req)) gone.abort(closeError(why[0]))
   })
   try {
@@ -82,7 +83,8 @@ async function exchange(page: PageRequest, signal: AbortSignal) {
   const { binding, where, req, res } = page
   const response = (await askProgram(page, signal)) ?? (await askAgentd(page, signal))
   res.status(response.statusCode ?? 502)
-  // An answer that goes on until its connection ends may have been cut: the visitor is not told that it was complete.
+  // A response that continues until its connection ends may have been truncated: the visitor is not told that it was
+  // complete.
   if (isUnframed(response, req)) res.useChunkedEncodingByDefault = false
   const headers = toVisitor(response.headers, { where, isProtected: binding.protected })
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value)
@@ -90,21 +92,21 @@ async function exchange(page: PageRequest, signal: AbortSignal) {
   res.setTimeout(IDLE_MS, () => res.destroy())
   signal.addEventListener('abort', () => res.destroy(), { once: true })
   response.on('data', releasePassed)
-  // An answer that is cut short ends the visitor's connection as well, and so they see that it was.
+  // A truncated response also ends the visitor's connection, so that the visitor notices.
   await passBody(response, res)
 }
 
 /**
- * Asks over a kept connection to the program, where a request may be sent twice.
- * @returns undefined where no answer has come: agentd asks once more then, and says what is wrong. Not where the program
- *   has failed on a new connection: it would fail, and take as long, once more.
+ * Uses a kept-alive connection to the program, if the request may be sent twice.
+ * @returns undefined if no response has arrived: agentd then asks again, and reports the problem. Not if the program
+ *   has failed on a new connection: it would fail again, and take as long.
  */
 async function askProgram(
   { agentd, agent, binding, req, ...page }: PageRequest,
   signal: AbortSignal,
 ): Promise<IncomingMessage | undefined> {
   const isRepeatable = (req.method === 'GET' || req.method === 'HEAD') && !hasBody(req)
-  // `GET *`, which agentd refuses.
+  // `GET *`, which agentd rejects.
   if (!isRepeatable || !page.path.startsWith('/')) return undefined
   const { authorization } = page.visitor
   const headers = { ...toProgram(req, page.visitor), ...(authorization !== undefined && { authorization }) }
@@ -133,7 +135,7 @@ async function askAgentd(
   throw new AgentdError(error, message, response.statusCode)
 }
 
-/** True for an answer whose body ends with the connection, and by nothing else. */
+/** True for a response whose body only ends with the connection. */
 const isUnframed = ({ headers, statusCode }: IncomingMessage, { method }: Request): boolean =>
   headers['content-length'] === undefined &&
   headers['transfer-encoding'] === undefined &&
@@ -146,7 +148,7 @@ function join({ agentd, agent, binding, req, res, ...page }: PageRequest, signal
   return joinSockets({ agentd, agent, path: `/v1/port/${binding.port}`, headers, req, res, signal })
 }
 
-/** The error that a visitor gets for a failure of agentd. */
+/** The visitor's error for a failure of agentd. */
 function explain({ agent, binding: { port } }: PageRequest, error: AgentdError): ApiError {
   const options = { cause: error }
   if (error.code === 'timeout')
@@ -167,24 +169,24 @@ const REQUEST_DROPPED =
   /^(host|authorization|cookie|expect|content-length|forwarded|via|x-forwarded-.*|x-real-ip|berth-.*)$/
 /** Headers that Berth sets itself, and `Alt-Svc`, which would lead the visitor past Berth. */
 const ANSWER_DROPPED = /^(x-request-id|alt-svc|berth-.*)$/
-/** Headers that change how a browser treats the host, beyond this answer. */
+/** Headers that change how a browser treats the host, beyond this response. */
 const OF_THE_HOST =
   /^(set-cookie|clear-site-data|strict-transport-security|service-worker-allowed|nel|report-to|reporting-endpoints)$/
 /** A page has no origin of its own: it can neither read the API nor send its cookie there. */
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads'
 
-/** A visitor as the program sees them. */
+/** A visitor from the program's point of view. */
 interface Visitor {
   /** The visitor's cookies without Berth's own. */
   cookie: string | undefined
   authorization: string | undefined
-  /** The prefix that was cut off the path; undefined where none was. */
+  /** The prefix that was removed from the path; undefined if there was none. */
   prefix: string | undefined
-  /** The visitor's browser speaks https. */
+  /** Whether the visitor's browser uses https. */
   isSecure: boolean
 }
 
-/** The headers of a request as agentd gets them for a port. */
+/** The headers of a request that agentd gets for a port. */
 function toAgentd(
   req: Request,
   { visitor, path }: Pick<PageRequest, 'visitor' | 'path'>,
@@ -197,7 +199,7 @@ function toAgentd(
   }
 }
 
-/** The headers of a request as the program gets them, but for `Authorization`. */
+/** The headers of a request that the program gets, except `Authorization`. */
 function toProgram(req: Request, visitor: Visitor): Record<string, string> {
   const { cookie, prefix, isSecure } = visitor
   const { headers } = req
@@ -207,7 +209,7 @@ function toProgram(req: Request, visitor: Visitor): Record<string, string> {
   )
   return {
     ...Object.fromEntries(passed),
-    // The host as the visitor wrote it, also to a proxy in front.
+    // The host as the visitor wrote it, even if it was sent to a proxy in front.
     host: req.host,
     'x-forwarded-for': req.ip ?? '',
     'x-forwarded-host': req.host,
@@ -218,11 +220,11 @@ function toProgram(req: Request, visitor: Visitor): Record<string, string> {
   }
 }
 
-/** True for a request with a body; an upgrade has none, whatever its headers say. */
+/** True for a request with a body; an upgrade has none, regardless of its headers. */
 const hasBody = (req: Request): boolean =>
   !isUpgrade(req) && ('transfer-encoding' in req.headers || Number(req.headers['content-length'] ?? 0) > 0)
 
-/** Node frames a body by itself for some methods only; without a frame it would be the next request. */
+/** Node frames a body by itself only for some methods; without a frame, it would be parsed as the next request. */
 function bodyFrame(req: Request): Record<string, string> {
   if (!hasBody(req)) return {}
   const length = req.headers['content-length']
@@ -230,9 +232,10 @@ function bodyFrame(req: Request): Record<string, string> {
 }
 
 /**
- * The headers of a program's answer.
- * @param where `own`: a host that is the program's alone; `agent`: the agent's own host, where it runs in a sandbox.
- * @param isProtected it must not be kept for other visitors.
+ * The headers of a program's response.
+ * @param where `own`: a host that belongs only to the program; `agent`: the agent's own host, where it runs in a
+ *   sandbox.
+ * @param isProtected whether it must not be cached for other visitors.
  */
 function toVisitor(
   headers: IncomingHttpHeaders,
@@ -242,7 +245,7 @@ function toVisitor(
     ([name]) => !ANSWER_DROPPED.test(name) && !(where === 'agent' && OF_THE_HOST.test(name)),
   )
   const answer: OutgoingHttpHeaders = Object.fromEntries(passed)
-  // The header would end the visitor's sessions at all hosts beside this one.
+  // The header would end the visitor's sessions at all neighbouring hosts.
   delete answer['clear-site-data']
   if (headers['set-cookie'] && where === 'own') answer['set-cookie'] = ownCookies(headers['set-cookie'])
   if (isProtected) answer['cache-control'] = privately(headers['cache-control'])
@@ -254,14 +257,14 @@ function toVisitor(
   return answer
 }
 
-/** Cookies for this very host: hosts beside it are other agents'. A program may not set Berth's own. */
+/** Cookies only for this very host: neighbouring hosts are other agents'. A program may not set Berth's own cookies. */
 function ownCookies(cookies: string[]): string[] {
   return cookies
     .filter((cookie) => cookie.split('=')[0]?.trim() !== COOKIE)
     .map((cookie) => cookie.replace(/;\s*domain\s*(?:=[^;]*)?(?=;|$)/gi, ''))
 }
 
-/** An answer to a token is for its holder only, whatever the program says of caching. */
+/** A response to a token is only for its holder, whatever the program declares about caching. */
 function privately(cacheControl = ''): string {
   const otherDirectives = cacheControl
     .split(',')
@@ -277,18 +280,21 @@ function endToEnd(headers: IncomingHttpHeaders): [string, string | string[] | un
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 
-/** Tells a visitor why: people get a small page, programs JSON like the API's. @throws an error that is no ApiError, and one that can no longer be told. */
+/**
+ * Tells a visitor the reason: people get a small page, programs get JSON like the API's. @throws errors other than
+ * ApiError, and errors that can no longer be sent.
+ */
 export function refuse(error: unknown, req: Request, res: Response): void {
   if (!(error instanceof ApiError) || res.headersSent || res.destroyed) throw error
   const { status, code, message, headers } = error
-  // The failure is the agent's, or the visitor's: not for the operator's log of failures.
+  // The failure is the agent's, or the visitor's, so it does not belong in the operator's log of failures.
   req.log.debug({ err: error }, message)
   res.status(status).set({ 'Error-Code': code, 'Cache-Control': 'no-store', ...headers })
   if (!isNavigation(req)) return void res.json({ error: message })
   res.set('Content-Security-Policy', POLICY).type('html').send(toPage(status, message))
 }
 
-/** @param message has no character that HTML reads: it is one of ours, with numbers in it. */
+/** @param message contains no HTML characters: it is a fixed text, with numbers in it. */
 const toPage = (status: number, message: string): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -7,11 +7,11 @@ import { AGENT_COLUMNS, DOMAIN_FINGERPRINT, ROUTE_FINGERPRINT } from '../../db/s
 import { AGENT_ID } from '../../lib/agent-id.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 
-/** How long a change that nobody told of may stay unseen: an agent that has started elsewhere, mostly. */
+/** How stale an entry gets without a notification, mostly about an agent that has started elsewhere. */
 const CACHE_MS = 2000
 const CACHE_SIZE = 10_000
 
-/** The binding of a port to a host: paths at or below `pathPrefix`, without it. A domain's has the prefix `/`. */
+/** The binding of a port to a host: paths at or below `pathPrefix`, which is removed. A domain's prefix is `/`. */
 export interface SiteRoute extends PortBinding {
   port: number
   pathPrefix: string
@@ -19,7 +19,7 @@ export interface SiteRoute extends PortBinding {
 
 /** An agent's pages at one host. */
 export interface Site {
-  /** The agent as it was up to two seconds ago. */
+  /** The agent's state of up to two seconds ago. */
   agent: Agent
   /** The longest prefix first. */
   routes: SiteRoute[]
@@ -47,8 +47,8 @@ export class SiteDirectory {
 
   /**
    * The site at a verified custom domain.
-   * @param address of who asks, see `clientAddress`.
-   * @throws ApiError 429 while too many others are looked for.
+   * @param address of the client; see `clientAddress`.
+   * @throws ApiError 429 while too many other domains are looked up.
    */
   findCustom(domain: string, address: string | undefined): Promise<Site | undefined> {
     return this.#cached(`domain ${domain}`, () =>
@@ -63,7 +63,7 @@ export class SiteDirectory {
     return this.#cached(`agent ${agentId}`, () => this.#readAgent(agentId))
   }
 
-  /** Reads everything again. */
+  /** Drops the whole cache. */
   forget(): void {
     this.#cache = new Map()
   }

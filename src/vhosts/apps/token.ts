@@ -1,13 +1,13 @@
 /**
  * The gateway token of a visitor to an agent's pages. Nothing else that looks like a credential is Berth's there: it
- * may be one of the program's own, and goes on to it; the token itself never does.
+ * may be the program's own, and is forwarded to it; the token itself never is.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isSameToken } from '../../agents/access.ts'
 import { COOKIE } from '../agents/credential.ts'
 
 export interface Visit {
-  /** The place of the token; undefined where there is none, or another one. */
+  /** The place of the token; undefined if there is none, or it is another token. */
   by: 'header' | 'query' | 'cookie' | undefined
   /** The rest of the request's target, headers and cookies. */
   url: string
@@ -15,7 +15,7 @@ export interface Visit {
   cookie: string | undefined
 }
 
-/** Takes an agent's token out of a request. */
+/** Extracts an agent's token from a request. */
 export function readVisit(
   { url, headers }: { url: string; headers: IncomingHttpHeaders },
   gatewayToken: string,
@@ -35,7 +35,7 @@ export function readVisit(
   }
 }
 
-/** Takes `token=` out of a query, where it is the token; the rest stays as it was written. */
+/** Removes `token=` from a query if it is the token; the rest stays unchanged. */
 function withoutToken(url: string, isToken: (text: string) => boolean): { url: string; found: boolean } {
   const [path = '', ...rest] = url.split('?')
   const parts = rest.join('?').split('&')

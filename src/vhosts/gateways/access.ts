@@ -1,13 +1,13 @@
-/** The right to read at a gateway, and the time for which others may keep the answer. */
+/** The permission to read at a gateway, and how long others may cache the response. */
 import type { Request } from 'express'
 import { forbidden, unauthorized } from '../../errors.ts'
 import type { Gateway, GatewayService } from '../../files/gateways/gateways.ts'
 import type { UrlSigner } from '../../files/signed-url.ts'
 import type { Network } from '../../storage/port.ts'
 
-/** About 48 weeks, as long as the public service has it. */
+/** About 48 weeks, the same as the public service. */
 const IMMUTABLE_S = 29_030_400
-/** Any CID of a gateway with the swaps plugin may be swapped, and that must show soon. */
+/** Any CID at a gateway with the swaps plugin may be swapped, and that must become visible soon. */
 const SWAPPABLE_S = 60
 
 const TOKEN_PARAMETER = 'pinataGatewayToken'
@@ -20,7 +20,7 @@ const REFUSALS = {
 } as const
 
 /**
- * Lets a request for public content pass when the gateway is open, or the request has one of its tokens.
+ * Admits a request for public content if the gateway is open, or the request has one of its tokens.
  * @throws ApiError 401 without a token, 403 with a wrong one.
  */
 export function checkToken(gateways: GatewayService, gateway: Gateway, req: Request, url: URL): void {
@@ -32,9 +32,9 @@ export function checkToken(gateways: GatewayService, gateway: Gateway, req: Requ
 }
 
 /**
- * Lets a request for private content pass when its URL, with the host by which the client knows it, was signed
- * for reading at this gateway and is still good. The signature is the whole permission: a restricted gateway asks for no token.
- * @throws ApiError 401 without a signature, 403 with one that is not good.
+ * Admits a request for private content if its URL, with the host that the client uses, was signed for reading at this
+ * gateway and is still valid. The signature is the whole permission: a restricted gateway requires no token.
+ * @throws ApiError 401 without a signature, 403 with an invalid one.
  */
 export function checkSignature(signer: UrlSigner, gateway: Gateway, url: URL): void {
   const verdict = signer.verify(url, 'PINATA1', Date.now() / 1000, gateway.id)
@@ -43,18 +43,18 @@ export function checkSignature(signer: UrlSigner, gateway: Gateway, url: URL): v
   if (url.searchParams.get('X-Method') !== 'GET') throw forbidden('X-Method: the URL was not signed for GET')
 }
 
-/** The part of a query with which links of a page lead on, at a restricted gateway; empty where none is needed. */
+/** The query that links of a page must carry at a restricted gateway; empty if none is needed. */
 export function tokenOf({ searchParams }: URL): URLSearchParams {
   const token = searchParams.get(TOKEN_PARAMETER)
   return new URLSearchParams(token === null ? {} : { [TOKEN_PARAMETER]: token })
 }
 
-/** A redirect by the rules of a site; one to another host does not carry the gateway's token there. */
+/** A redirect by a site's rules; a redirect to another host does not carry the gateway's token. */
 export function withoutToken({ status, location }: { status: number; location: string }): {
   status: number
   location: string
 } {
-  // Two slashes at its beginning would make a path the name of a host; to browsers a backslash is one.
+  // Two leading slashes would turn a path into a host name; browsers treat a backslash as a slash.
   if (!URL.canParse(location)) return { status, location: location.replace(/^[/\\]+/, '/') }
   const url = new URL(location)
   if (!url.searchParams.has(TOKEN_PARAMETER)) return { status, location }
@@ -69,7 +69,7 @@ export function cacheControl(network: Network, { restricted, hasSwaps }: Gateway
   return hasSwaps ? `${who}, max-age=${SWAPPABLE_S}` : `${who}, max-age=${IMMUTABLE_S}, immutable`
 }
 
-/** `Cache-Control` of a page that the gateway makes: another version of Berth makes another one. */
+/** `Cache-Control` of a page that the gateway generates: another version of Berth generates another one. */
 export function pageCacheControl(network: Network, gateway: Gateway): Record<string, string> {
   if (network === 'private' || gateway.hasSwaps) return {}
   const who = gateway.restricted ? 'private' : 'public'

@@ -1,4 +1,7 @@
-/** From the path of a gateway's URL to the content that it names, among what the workspace of the gateway keeps. */
+/**
+ * Resolves the path of a gateway's URL to the content that it names, among the content that the gateway's workspace
+ * keeps.
+ */
 import { CID } from 'multiformats/cid'
 import type { Pool } from '../../db/pool.ts'
 import { findSignature, listGatewayFiles } from '../../db/statements/gateways.ts'
@@ -16,17 +19,17 @@ import type { KeptContent, KeptLookups } from './kept.ts'
 export interface ContentPath {
   network: Network
   cid: CID
-  /** The names below the CID, see `names.ts`. */
+  /** The names below the CID; see `names.ts`. */
   names: string[]
-  /** At the host of its CID, which is an origin of its own. */
+  /** Whether it is at the CID's own host, which is a separate origin. */
   isAtOwnHost: boolean
-  /** The path is spelled as a directory's: with a slash at its end. Undefined at the root of a CID's host. */
+  /** Whether the path is spelled like a directory's, with a trailing slash. Undefined at the root of a CID's host. */
   endsInSlash: boolean | undefined
   /** For `X-Ipfs-Path`: the path in IPFS, encoded as in the URL. */
   ipfsPath: string
 }
 
-/** @throws ApiError 400 for a CID that cannot be a host's label. */
+/** @throws ApiError 400 if a CID cannot be a host's label. */
 export function checkLabel(cid: string): string {
   if (cid.length <= LABEL_LENGTH) return cid
   throw badRequest(`cid: ${cid}: CID incompatible with DNS label length limit of ${LABEL_LENGTH}`)
@@ -35,9 +38,9 @@ export function checkLabel(cid: string): string {
 const PATH = /^\/(ipfs|files)\/([^/]+)(\/.*)?$/
 
 /**
- * Reads `/ipfs/{cid}[/path]`, content of the public network, and `/files/{cid}[/path]`, of the private one.
- * `URL` has taken out `.` and `..`, also encoded ones, as browsers do.
- * @param hostCid the CID at whose host the path is: it has that content alone, from its root on.
+ * Parses `/ipfs/{cid}[/path]`, content of the public network, and `/files/{cid}[/path]`, of the private one. `URL` has
+ * already resolved `.` and `..`, including encoded ones, as browsers do.
+ * @param hostCid the CID whose host the path is on: that host serves only its content, from the root.
  * @throws ApiError 400 for a malformed CID or encoding, 404 for every other path.
  */
 export function parseContentPath({ pathname }: URL, hostCid?: string): ContentPath {
@@ -46,7 +49,7 @@ export function parseContentPath({ pathname }: URL, hostCid?: string): ContentPa
     throw notFound('A gateway has content only: /ipfs/<cid>, and /files/<cid> with a signature')
   }
   if (hostCid) checkLabel(hostCid)
-  // An encoded slash is one too, as in Kubo: no name has a slash in it.
+  // An encoded slash is a slash too, as in Kubo: no name contains a slash.
   const path = rest.replaceAll(/%2f/gi, '/')
   const names = path.split('/').filter(Boolean).map(decode)
   if (names.some((name) => name === '.' || name === '..')) throw notFound('path: no entry has such a name')
@@ -65,12 +68,12 @@ function decode(segment: string): string {
   return nameFromUrl(segment)
 }
 
-/** Files of a workspace that are looked through for a CID within them: the newest. */
+/** How many of a workspace's files, newest first, are searched for an inner CID. */
 const FILES_LOOKED_AT = 2000
 
 /**
- * Finds what a gateway serves for a CID: a file (see {@link KeptLookups.find}), or, where the gateway's owner wants that,
- * what is within a public file of the workspace.
+ * Finds what a gateway serves for a CID: a file (see {@link KeptLookups.find}) or, if the gateway's owner allows it,
+ * content inside a public file of the workspace.
  */
 export async function findServed(
   { pool, lookups, inner }: { pool: Pool; lookups: KeptLookups; inner: InnerCids },
@@ -86,7 +89,7 @@ export async function findServed(
   for (const file of files.rows) {
     signal.throwIfAborted()
     if (!(await inner.has(CID.parse(file.cid), asked))) continue
-    // A file of its own may have been signed, and deleted.
+    // A file with this CID may have been signed, and deleted.
     const signed =
       gateway.showsSignatures &&
       (await findSignature.first(pool, gateway.workspaceId, network, canonicalCid(asked)))
@@ -95,7 +98,7 @@ export async function findServed(
   return undefined
 }
 
-/** True for a block that the store has: one that it does not have is in no file. */
+/** True if the store has a block: a block that it lacks is in no file. */
 async function isHere(storage: Storage, cid: CID, signal: AbortSignal): Promise<boolean> {
   try {
     await storage.block(cid, { signal })
@@ -116,13 +119,13 @@ export interface Walked {
   name: string | null
   /** The CIDs on the way, from the root to the entry. */
   roots: CID[]
-  /** The blocks on the way, without that of the entry: also the shards of directories. */
+  /** The blocks on the way, without the entry's own, but including directory shards. */
   path: CID[]
 }
 
 /**
  * Follows names below a root.
- * @throws ApiError 404 where one is missing, or is looked for in a file; 501 where they lead to a value within a block.
+ * @throws ApiError 404 if a name is missing, or is below a file; 501 if they lead to a value inside a block.
  */
 export async function walk(
   storage: Storage,
@@ -145,7 +148,7 @@ export async function walk(
   return { entry: entryOf(cid, block), block, name: names.at(-1) ?? null, roots, path }
 }
 
-/** The file that stands for a directory, with its block; undefined where it has none. */
+/** The index file that is served for a directory, with its block; undefined if it has none. */
 export async function findIndex(
   storage: Storage,
   directory: CID,

@@ -6,10 +6,10 @@ import { showName } from '../../storage/names.ts'
 import type { ContentPath } from './content.ts'
 import type { KeptContent } from './kept.ts'
 
-/** A client that leaves before the end has this status, as other services have it. */
+/** The status of a client that disconnects before the end, as in other services. */
 const CUT_SHORT = 499
 
-/** Counts the answer to a request for kept content when it has ended. The address of the client is not looked at. */
+/** Counts the response to a request for kept content when it has ended. The client's address is not recorded. */
 export function countAnswer(
   counts: RequestCounts,
   { id: gatewayId }: Gateway,

@@ -1,4 +1,7 @@
-/** The forms in which a client may ask for content, and those for clients that check it themselves: a block, or a CAR. */
+/**
+ * The formats in which a client may request content, including those for clients that verify it themselves: a block, or
+ * a CAR.
+ */
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import type { CID } from 'multiformats/cid'
@@ -27,13 +30,13 @@ const NAMES = Object.keys(MEDIA_TYPES).filter((name) => name !== 'html')
 
 interface Asked {
   format: Format
-  /** Parameters of the media type, by their names in lower case. */
+  /** Parameters of the media type, by their lower-case names. */
   parameters: Map<string, string>
 }
 
 /**
- * The form that the client wants in place of the file itself: `?format=`, else the first of `Accept` that there is.
- * The header's parameters count for the format of the query too. @throws ApiError 400 for an unknown format.
+ * The format that the client wants instead of the file itself: `?format=`, otherwise the first supported one in
+ * `Accept`. The header's parameters also apply to the query's format. @throws ApiError 400 for an unknown format.
  */
 export function askedFormat(req: Request, { searchParams }: URL): Asked | undefined {
   const accepted = acceptedFormats(req.get('accept') ?? '')
@@ -57,7 +60,7 @@ function acceptedFormats(header: string): Asked[] {
   return all.sort((a, b) => b.weight - a.weight)
 }
 
-/** A block as it is, of any codec. */
+/** An unmodified block of any codec. */
 export function blockRepresentation({ entry: { cid }, block }: Walked, url: URL): Representation {
   return {
     etag: `"${cid}.raw"`,
@@ -70,9 +73,9 @@ export function blockRepresentation({ entry: { cid }, block }: Walked, url: URL)
 }
 
 /**
- * A CAR of the blocks of a path and of what is at its end, depth first. `dag-scope` and `entity-bytes` say how much of
- * that, `car-dups` whether a block that comes again is sent again.
- * @throws ApiError 400 for parameters that there are not.
+ * A CAR of the blocks of a path and of the content at its end, depth first. `dag-scope` and `entity-bytes` select how
+ * much of that, and `car-dups` whether repeated blocks are sent again.
+ * @throws ApiError 400 for unknown parameters.
  */
 export function carRepresentation(
   storage: Storage,
@@ -97,7 +100,7 @@ export function carRepresentation(
   const kind = JSON.stringify([`${root}`, path.map(String), scope, bytes, duplicates])
   const tag = createHash('sha256').update(kind).digest('base64url').slice(0, 16)
   return {
-    // The order of the blocks may be the store's own matter, so the tag is a weak one.
+    // The store may determine the order of the blocks, so the tag is weak.
     etag: `W/"${cid}.car.${scope}.${tag}"`,
     headers: {
       'Content-Type': `${MEDIA_TYPES.car}; version=1; order=dfs; dups=${duplicates ? 'y' : 'n'}`,

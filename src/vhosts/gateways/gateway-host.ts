@@ -1,6 +1,6 @@
 /**
- * The IPFS gateway: what a workspace keeps, at its gateways' hosts. Only content of
- * the workspace is served, from blocks that are here: no request asks the network for anything.
+ * The IPFS gateway: serves the content that a workspace keeps, on its gateways' hosts. It serves only the workspace's
+ * content, from local blocks: no request uses the network.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import type { Pool } from '../../db/pool.ts'
@@ -34,19 +34,19 @@ export interface GatewayParts {
   storages: Storages
   bounds: Bounds
   addresses: AddressLimits
-  /** Undefined where nothing is counted. */
+  /** Undefined if nothing is counted. */
   counts: RequestCounts | undefined
   images: Images
 }
 
 const METHODS = 'GET, HEAD, OPTIONS'
-/** Longest answer: a file may have any number of bytes, and whoever reads on asks for a range. */
+/** Time limit for a response: a file may have any number of bytes, and clients can continue with a range. */
 const ANSWER_MS = 6 * 3_600_000
-/** Most time to find out what is at a path, and what type it has. Sending has bounds of its own, see `respond.ts`. */
+/** Time limit for finding the content at a path, and its type. Sending has separate limits; see `respond.ts`. */
 const LOOK_MS = 30_000
 /**
- * Any site may read what a gateway serves: whether the client may is decided by what the URL or a header
- * carries, never by a cookie that a browser would add.
+ * Any site may read a gateway's responses: the permission is in the URL or a header, never in a cookie that a browser
+ * would add.
  */
 const EVERY_ANSWER = {
   'Access-Control-Allow-Origin': '*',
@@ -57,11 +57,11 @@ const EVERY_ANSWER = {
     'Content-Disposition, Content-Length, Content-Range, ETag, Pinata-Signature, X-Chunked-Output, X-Ipfs-Path, X-Ipfs-Roots, ' +
     'X-Request-Id, X-Stream-Output',
   'X-Content-Type-Options': 'nosniff',
-  // For errors: answers with content replace it.
+  // For errors: responses with content replace it.
   'Cache-Control': 'no-store',
 }
 
-/** Answers every request for a host that is or could be a gateway's. */
+/** Handles every request for a host that is or could be a gateway's. */
 export function gatewayHandler(parts: GatewayParts): RequestHandler {
   const serving = {
     ...parts,
@@ -83,7 +83,7 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
         headers: { allow: METHODS },
       })
     }
-    // Put together as text: against a base, a target like //host/path would change the host.
+    // Concatenated as text: with a base URL, a target like //host/path would change the host.
     const address = `https://${req.host}${req.url}`
     if (!URL.canParse(address)) throw badRequest('Host: not a host')
     const url = new URL(address)
@@ -103,7 +103,7 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
   }
 }
 
-/** Answers requests for the custom domains of gateways by `handler`; those for any other host go on. */
+/** Passes requests for gateways' custom domains to `handler`; requests for any other host continue. */
 export function customGatewayHandler(
   { gateways, bounds }: Pick<GatewayParts, 'gateways' | 'bounds'>,
   handler: RequestHandler,
@@ -117,7 +117,7 @@ export function customGatewayHandler(
   }
 }
 
-/** Reads the path of a request. A gateway with hosts of CIDs is for people, so it answers a malformed path as text. */
+/** Parses the path of a request. A gateway with CID hosts is for people, so it reports a malformed path as text. */
 function readPath(
   url: URL,
   { gateway, cid }: { gateway: Gateway; cid: string | undefined },
@@ -142,9 +142,9 @@ function linkedPath({ pathname, searchParams }: URL): string | undefined {
 }
 
 /**
- * Where public content has an origin of its own, at the port of the request.
- * @param host of the gateway: a custom domain has no hosts of CIDs.
- * @throws ApiError 400 for a CID that no host can be named after.
+ * The URL of public content on its own origin, with the request's port.
+ * @param host the gateway's: a custom domain has no CID hosts.
+ * @throws ApiError 400 if a CID cannot be a host name.
  */
 function ownAddress(req: Request, host: string, { cid, ipfsPath }: ContentPath, { search }: URL): string {
   const rest = /^\/ipfs\/[^/]+(\/.*)?$/.exec(ipfsPath)?.[1] ?? '/'
@@ -165,7 +165,7 @@ interface ServingParts extends GatewayParts {
   inner: InnerCids
 }
 
-/** Finds what is kept, and answers with it. */
+/** Finds the kept content, and sends the response. */
 async function serve(
   { storages, bounds, counts, images, ...parts }: ServingParts,
   exchange: Exchange,
@@ -185,7 +185,7 @@ async function serve(
     const holder = { address: clientAddress(req.ip), workspaceId: gateway.workspaceId }
     const isCar = askedFormat(req, exchange.url)?.format === 'car'
     const bounded = () => (isCar ? bounds.run('carDownloads', holder, answer) : answer())
-    // Content of one block is sent at once.
+    // Content of a single block is sent at once.
     if (isLeafCodec(kept.cid)) await bounded()
     else await bounds.run('dagDownloads', { cid: `${kept.cid}` }, bounded)
   } finally {
@@ -194,7 +194,7 @@ async function serve(
   }
 }
 
-/** A cache that is asked for what it has only says so with 412. */
+/** A client that only wants cached content gets 412, as from a cache. */
 function notKept(req: Request): ApiError {
   const onlyIfCached = /\bonly-if-cached\b/.test(req.get('cache-control') ?? '')
   return onlyIfCached ? new ApiError(412, 'not_cached', 'cid: not kept here') : notFound('cid: not kept here')

@@ -11,7 +11,7 @@ export interface KeptContent {
   cid: CID
   name: string | null
   mimeType: string | null
-  /** Null where it has none, or the gateway does not show it. */
+  /** Null if it has none, or the gateway does not show it. */
   signature: string | null
 }
 
@@ -26,12 +26,12 @@ interface Asked {
 }
 
 /**
- * The look at the database that each request of a gateway takes. What is asked for in one turn of the event loop shares
- * one query, which begins after the last of them: so each sees all that was committed before it came.
+ * The database lookup that every request to a gateway needs. Lookups from one turn of the event loop share a query,
+ * which begins after the last of them, so each sees everything committed before it arrived.
  */
 export class KeptLookups {
   readonly #pool: Pool
-  /** The lookups that wait for the next query; null where none do. */
+  /** The lookups that wait for the next query; null if there are none. */
   #gathered: { asked: Map<string, Asked>; found: Promise<Map<string, Found>> } | null = null
 
   constructor(pool: Pool) {
@@ -39,8 +39,8 @@ export class KeptLookups {
   }
 
   /**
-   * The file that a gateway serves for a CID: what the CID is swapped to, where the gateway has the plugin, else
-   * the content itself. Undefined where the gateway's workspace does not keep it on this network, or no more.
+   * The file that a gateway serves for a CID: the swap's target if the gateway has the plugin, otherwise the content
+   * itself. Undefined if the gateway's workspace does not keep it on this network (any longer).
    */
   async find(
     { workspaceId, hasSwaps, showsSignatures }: Gateway,
@@ -54,7 +54,7 @@ export class KeptLookups {
     const found = (await this.#gathered.found).get(key)
     if (!found) return undefined
     const { swappedTo, name, mimeType, signature } = found
-    // In the version that was asked for: clients look for that in a CAR.
+    // In the requested CID version: clients look for that in a CAR.
     return { cid: swappedTo ? CID.parse(swappedTo) : cid, name, mimeType, signature }
   }
 

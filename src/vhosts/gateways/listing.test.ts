@@ -19,7 +19,7 @@ async function piecesOf(names: string[], { path = ['folder'], byCid = false } = 
   return pieces
 }
 
-test('names that are larger than any URL are cut on the page of a directory, and lead nowhere', async () => {
+test('names larger than any URL are cut on a directory page, and are not linked', async () => {
   const names = [...Array<string>(20).fill('"'.repeat(1_000_000)), 'short']
   for (const byCid of [false, true]) {
     const page = (await piecesOf(names, { byCid })).join('')
@@ -29,7 +29,7 @@ test('names that are larger than any URL are cut on the page of a directory, and
   }
 })
 
-test('the page of a directory leaves in small pieces, also at the end of a long path', async () => {
+test('a directory page is sent in small pieces, even at the end of a long path', async () => {
   const pieces = await piecesOf(Array<string>(1000).fill('name'), { path: Array<string>(7000).fill('a') })
   assert.ok(Math.max(...pieces.map(({ length }) => length)) < 200_000)
 })

@@ -6,30 +6,32 @@ import type { DirectoryEntry, Storage } from '../../storage/port.ts'
 import { PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
 import type { Representation } from './respond.ts'
 
-/** Characters of rows that are sent at a time: a directory may have millions of rows, and each has the path to it. */
+/**
+ * Characters of rows that are sent at a time: a directory may have millions of rows, and each contains the path to it.
+ */
 const CHARACTERS = 65_536
-/** Longest name that is shown whole, and linked to: a name may be as large as a block, and no URL is. */
+/** Longest name that is shown completely, and linked: a name may be as large as a block, but no URL is. */
 const MAX_NAME = 4096
-/** Names of a path that are linked to: each link has all that are before it. */
+/** Maximum linked names of a path: each link contains all previous names. */
 const LINKED_NAMES = 64
 
 export interface ListingDetails {
   /** `ipfs` or `files`. */
   root: string
-  /** The names from the CID of the path on. */
+  /** The names after the CID of the path. */
   names: string[]
-  /** Null where nothing can be linked to. */
+  /** Null if nothing can be linked. */
   links: ListingLinks | null
 }
 
 interface ListingLinks {
-  /** Where the directory is, without a slash at its end. */
+  /** The URL of the directory, without a trailing slash. */
   here: string
-  /** Where CIDs are by their paths. */
+  /** The URL below which CIDs are served by their paths. */
   paths: string
   /** The query of every link. */
   query: URLSearchParams
-  /** Each entry has an address by its own CID as well. */
+  /** Whether each entry also has a URL by its own CID. */
   byCid: boolean
 }
 
@@ -63,7 +65,7 @@ export function listingRepresentation(
   }
 }
 
-/** The path to the directory, each name of which leads to where it is, unless there are very many. */
+/** The path to the directory, in which each name links to its place, unless there are very many. */
 function breadcrumbs(names: string[], links: ListingLinks | null): string {
   const all = names.map((name, index) => {
     if (!links || names.length > LINKED_NAMES) return escapeHtml(showName(name))
@@ -89,7 +91,7 @@ function row({ name, cid, size }: DirectoryEntry, links: ListingLinks | null): s
   return `<tr><td>${named}${links.byCid ? `<td>${cidLink(cid, encoded, links)}` : ''}<td>${formatBytes(size)}\n`
 }
 
-/** The link that other gateways have too, by which scripts find CIDs in such pages. */
+/** The link that other gateways have too, with which scripts find CIDs in such pages. */
 function cidLink(cid: CID, filename: string, { paths, query }: ListingLinks): string {
   const address = href(`${paths}/${cid}`, new URLSearchParams([['filename', filename], ...query]))
   const text = `${cid}`

@@ -1,4 +1,6 @@
-/** Blocks that are objects of a codec, and no files: dag-json, dag-cbor, json and cbor. They leave as they are. */
+/**
+ * Blocks that are objects of a codec instead of files: dag-json, dag-cbor, json and cbor. They are served unchanged.
+ */
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagJson from '@ipld/dag-json'
 import { CID } from 'multiformats/cid'
@@ -13,11 +15,11 @@ import { type Format, MEDIA_TYPES } from './formats.ts'
 import { PAGE_HEADERS, page } from './page.ts'
 import { inMemory, type Representation } from './respond.ts'
 
-/** Most levels of an object that is shown as text. */
+/** Maximum levels of an object that is shown as text. */
 const LEVELS = 32
 
 interface Codec {
-  /** The format that is served where none is asked for, and the others that are the same bytes. */
+  /** The format that is served by default, and others for the same bytes. */
   formats: [Format, ...Format[]]
   extension: 'json' | 'cbor'
 }
@@ -30,8 +32,8 @@ const CODECS = new Map<number, Codec>([
 ])
 
 /**
- * An object in the form that is asked for; undefined for a block that is none.
- * @throws ApiError 406 for a form of another codec: nothing is converted.
+ * An object in the requested format; undefined for a block that is not an object.
+ * @throws ApiError 406 for a format of another codec: nothing is converted.
  */
 export function objectRepresentation(
   { entry: { cid }, block }: Walked,
@@ -56,7 +58,7 @@ export function objectRepresentation(
   }
 }
 
-/** A page for people: the object as JSON, where it is small, and where to have it as it is. */
+/** A page for people: the object as JSON, if it is small, and links to its unmodified formats. */
 function objectPage(cid: CID, { formats }: Codec, block: Uint8Array): Representation {
   const [format] = formats
   const title = `${cid}`
@@ -84,7 +86,9 @@ function asText(cid: CID, block: Uint8Array): string {
   return JSON.stringify(JSON.parse(Buffer.from(dagJson.encode(value)).toString()), null, 2)
 }
 
-/** True for a value whose text would be many times as large as its block: each line is indented by all levels around it. */
+/**
+ * True for a value whose text would be many times as large as its block: each line is indented by all enclosing levels.
+ */
 function isDeep(value: unknown): boolean {
   let level = [value]
   for (let depth = 0; level.length > 0; depth++) {

@@ -1,4 +1,4 @@
-/** Pages that gateways make: they work without scripts, and load nothing. */
+/** Pages that gateways generate: they work without scripts, and load nothing. */
 import { escapeHtml } from '../../http/docs/html.ts'
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"

@@ -5,7 +5,7 @@ import { followRules, parseRules } from './redirects-file.ts'
 const follow = (text: string, path: string, query = '') =>
   followRules(parseRules(text), path.split('/').filter(Boolean), new URLSearchParams(query))
 
-test('the first rule that fits a path counts, comments and blank lines do not', () => {
+test('the first matching rule applies, and comments and blank lines are ignored', () => {
   const rules = '# to a\r\n\r\n  /x  /a \r\n/x /b\n/* /index.html 200'
   assert.deepEqual(follow(rules, '/x'), { status: 301, location: '/a' })
   assert.deepEqual(follow(rules, '/y/z'), { status: 200, names: ['index.html'] })
@@ -58,14 +58,14 @@ for (const [text, message] of FAULTS) {
   })
 }
 
-test('a rule that makes a long address of a short path is refused', () => {
+test('a rule that turns a short path into a long URL is rejected', () => {
   const path = '/a'.repeat(5000)
   assert.equal((follow('/* /:splat/:splat 302', path) as { location: string }).location.length, 20_000)
   assert.throws(() => follow(`/* ${'/:splat'.repeat(9000)} 302`, path), /more than 32768 characters/)
   assert.throws(() => follow(`/* ${'/:splat'.repeat(9000)} 200`, path), /more than 32768 characters/)
 })
 
-test('the longest file of rules is read and followed at once', () => {
+test('the longest rules file is parsed and applied quickly', () => {
   const text = Array.from({ length: 8000 }, (_, i) => `/${i} /`).join('\n')
   const began = process.cpuUsage()
   assert.equal(follow(text, '/a/b'), null)

@@ -1,6 +1,6 @@
 /**
- * The file `_redirects` at the root of a site: where a path leads that the site does not have. Only at the host of a CID,
- * which is an origin of its own.
+ * The file `_redirects` at the root of a site: where paths lead that the site does not have. Only used at a CID's own
+ * host, which is a separate origin.
  */
 import type { CID } from 'multiformats/cid'
 import { ApiError } from '../../errors.ts'
@@ -9,30 +9,30 @@ import { type Storage, StorageError } from '../../storage/port.ts'
 
 const NAME = '_redirects'
 const MAX_BYTES = 64 * 1024
-/** Most characters that the values of placeholders have in an address, all together: each may come any number of times. */
+/** Maximum characters of all placeholder values in a URL together: each may occur any number of times. */
 const MAX_VALUES = 32_768
 const REDIRECTS = [301, 302, 303, 307, 308]
-/** With these, content of the site answers under the path that was asked for. */
+/** With these, content of the site is served at the requested path. */
 const REWRITES = [200, 404, 410, 451]
 const PLACEHOLDER = /:([A-Za-z]\w*)/g
 
 interface Rule {
-  /** The segments of the path; one that begins with a colon takes any. */
+  /** The segments of the path; a segment that begins with a colon matches any. */
   from: string[]
-  /** The rest of the path may be anything. */
+  /** Whether the rest of the path may be anything. */
   hasSplat: boolean
   to: string
   status: number
 }
 
-/** Where a path leads: to another address, or to content of the site. */
+/** Where a path leads: to another URL, or to content of the site. */
 export type Outcome = { status: number; location: string } | { status: number; names: string[] }
 
 /**
- * The first rule of a site for a path. Null where the site has no such rule, or no rules at all.
- * @param names those of the path.
- * @param search the query of the request: an address gets it.
- * @throws ApiError 500 for rules that cannot be read.
+ * The first rule of a site that matches a path. Null if the site has no such rule, or no rules at all.
+ * @param names the path's.
+ * @param search the query of the request, which is added to a URL.
+ * @throws ApiError 500 if the rules cannot be parsed.
  */
 export async function findRule(
   storage: Storage,
@@ -65,7 +65,7 @@ async function readRules(storage: Storage, site: CID, signal: AbortSignal): Prom
   return lines.map((line) => decodeName(Buffer.from(line, 'latin1'))).join('\n')
 }
 
-/** Where the first rule leads that fits a path. */
+/** The target of the first rule that matches a path. */
 export function followRules(rules: Rule[], names: string[], search: URLSearchParams): Outcome | null {
   for (const rule of rules) {
     const values = match(rule, names)
@@ -74,7 +74,7 @@ export function followRules(rules: Rule[], names: string[], search: URLSearchPar
   return null
 }
 
-/** @throws ApiError 500 naming the line at fault. */
+/** @throws ApiError 500 naming the invalid line. */
 export function parseRules(text: string): Rule[] {
   return text.split(/\r?\n/).flatMap((line, index) => {
     const trimmed = line.trim()
@@ -101,7 +101,7 @@ function parseRule(line: string, fault: (message: string) => ApiError): Rule {
   return { from: segments, hasSplat, to, status }
 }
 
-/** Values of the placeholders of a rule; null where the path does not match it. */
+/** The placeholder values of a rule; null if the path does not match it. */
 function match({ from, hasSplat }: Rule, names: string[]): Map<string, string[]> | null {
   if (hasSplat ? names.length < from.length : names.length !== from.length) return null
   const values = new Map<string, string[]>()

@@ -1,26 +1,26 @@
-/** Answers of a gateway: conditions and ranges of RFC 9110, and bytes as they come. */
+/** Responses of a gateway: RFC 9110 conditions and ranges, and streamed bytes. */
 import type { OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import type { Request, Response } from 'express'
 import { ApiError } from '../../errors.ts'
 import { StorageError } from '../../storage/port.ts'
 
-/** A form in which content leaves: a file, a block, a CAR, the page of a directory. */
+/** A representation of content: a file, a block, a CAR, a directory page. */
 export interface Representation {
   /** A strong or weak entity tag, with its quotes. */
   etag: string
   headers: Record<string, string>
-  /** In place of 200, for a page that tells what is wrong: it is sent whole, and unconditionally. */
+  /** Instead of 200, for a page that explains a problem: it is sent completely and unconditionally. */
   status?: number
-  /** In bytes; undefined where it is not known before. Only what has a size has ranges. */
+  /** In bytes; undefined if it is not known in advance. Ranges require a size. */
   size?: number
-  /** All of it, where it is in memory. */
+  /** The complete content, if it is in memory. */
   bytes?: Uint8Array | undefined
-  /** Bytes `from` to `to`, the latter not included; all of them where there is no size. */
+  /** Bytes `from` (inclusive) to `to` (exclusive); all of them if there is no size. */
   read(from: number, to: number, signal: AbortSignal): AsyncIterable<Uint8Array>
 }
 
-/** The content of a representation that is in memory. */
+/** The content of a representation in memory. */
 export function inMemory(bytes: Uint8Array): Pick<Representation, 'size' | 'bytes' | 'read'> {
   return {
     size: bytes.length,
@@ -32,10 +32,11 @@ export function inMemory(bytes: Uint8Array): Pick<Representation, 'size' | 'byte
 }
 
 /**
- * Answers a GET or HEAD by RFC 9110: `If-Match`, then `If-None-Match`, then, only for GET, `If-Range` and `Range`.
+ * Responds to a GET or HEAD according to RFC 9110: `If-Match`, then `If-None-Match`, then, only for GET, `If-Range` and
+ * `Range`.
  * @param headers those that do not depend on the representation.
- * @param gone fires when the client has gone.
- * @throws ApiError 412, 416, and what reading throws before the first bytes.
+ * @param gone fires when the client has disconnected.
+ * @throws ApiError 412, 416, and errors of reading before the first bytes.
  */
 export async function respond(
   req: Request,
@@ -72,8 +73,8 @@ export async function respond(
 }
 
 /**
- * True for a client that has the content of this tag. Express compares with the tag that is set; an error may yet be the
- * answer.
+ * True if a client has the content with this tag. Express compares with the tag that is set; the response may still
+ * become an error.
  */
 export function hasFresh(req: Request, res: Response, etag: string): boolean {
   res.set('ETag', etag)
@@ -91,34 +92,34 @@ export function checkMatch(req: Request, etag: string): void {
   throw new ApiError(412, 'precondition_failed', `If-Match: the content has the tag ${etag}`)
 }
 
-/** True for a client that wants the range of another version than this. A date never matches: content has none. */
+/** True if a client wants a range of another version. A date never matches: content has none. */
 function isOutdated(req: Request, etag: string): boolean {
   const condition = req.get('if-range')
   return condition !== undefined && condition !== etag
 }
 
-/** Bytes `start` to `end` of a file, both included. */
+/** Bytes `start` to `end` of a file, inclusive. */
 interface ByteRange {
   start: number
   end: number
 }
 
 /**
- * The range of a `Range` header (RFC 9110, 14.2): of several, the first that the file has. Undefined for the whole file:
- * without the header, in another unit, where one of them is malformed, and for an empty file, which has no part.
+ * The range in a `Range` header (RFC 9110, 14.2); among several, the first that the file has. Undefined for the whole
+ * file: without the header, with another unit, if one of them is malformed, and for an empty file, which has no part.
  * @param size of the file, in bytes.
  */
 function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const [, list] = /^bytes=(.*)$/i.exec(header ?? '') ?? []
   if (list === undefined || size === 0) return undefined
-  // Empty elements of a list say nothing (RFC 9110, 5.6.1).
+  // Empty elements of a list are ignored (RFC 9110, 5.6.1).
   const elements = list.split(',').map((one) => one.trim())
   const ranges = elements.filter(Boolean).map((one) => readRange(one, size))
   if (ranges.length === 0 || ranges.includes(undefined)) return undefined
   return ranges.find((one) => one !== 'unsatisfiable') ?? 'unsatisfiable'
 }
 
-/** One range of the header; undefined for one that is malformed. */
+/** One range of the header; undefined if it is malformed. */
 function readRange(text: string, size: number): ByteRange | 'unsatisfiable' | undefined {
   const [, first, last] = /^(\d*)\s*-\s*(\d*)$/.exec(text) ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
@@ -133,9 +134,12 @@ function readRange(text: string, size: number): ByteRange | 'unsatisfiable' | un
 }
 
 export interface Bounds {
-  /** How long an answer may stand still, in milliseconds: with a store that sends nothing. */
+  /** How long a response may stall because the store sends nothing, in milliseconds. */
   store: number
-  /** With a client that takes nothing. Node grants it twice to one that took a part of the last piece. */
+  /**
+   * How long it may stall because the client accepts nothing. Node grants twice this time to a client that accepted a
+   * part of the last piece.
+   */
   client: number
 }
 
@@ -145,16 +149,16 @@ export interface Streamed {
   status: number
   headers: OutgoingHttpHeaders
   read(signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** How many bytes there are to be; undefined where that is not known before. */
+  /** The expected number of bytes; undefined if it is not known in advance. */
   length?: number | undefined
 }
 
 /**
- * Answers with bytes as they come, no faster than the client takes them. Status and headers leave with the
- * first bytes, so a store that cannot answer at all becomes an error answer. After that there is only one way
- * to say that something is wrong: the connection is cut, so that the client does not take a part for the whole.
- * @param gone fires when the client has gone: then nothing is read on.
- * @throws what `read` throws before the first bytes, StorageError `unavailable` when it is silent.
+ * Responds with bytes as they arrive, no faster than the client accepts them. Status and headers are sent with the
+ * first bytes, so a store that cannot respond at all results in an error response. After that, the only way to report a
+ * problem is to cut the connection, so that the client does not mistake a part for the whole.
+ * @param gone fires when the client has disconnected: reading then stops.
+ * @throws errors of `read` before the first bytes, StorageError `unavailable` if it is silent.
  */
 export async function stream(
   res: Response,
@@ -171,7 +175,7 @@ export async function stream(
   await send(res, startingWith(first, bytes))
 }
 
-/** Sets status and headers. Express gives JSON a charset, which it does not have (RFC 8259). */
+/** Sets status and headers. Express adds a charset to JSON, which JSON does not have (RFC 8259). */
 function setHead(res: Response, { status, headers }: Pick<Streamed, 'status' | 'headers'>): Response {
   res.status(status).set(headers)
   if (/^application\/json\b/.test(res.get('Content-Type') ?? '')) {
@@ -180,7 +184,7 @@ function setHead(res: Response, { status, headers }: Pick<Streamed, 'status' | '
   return res
 }
 
-/** Sends what is in memory, and resolves when it has left or the client has gone. */
+/** Sends content from memory, and resolves when it is sent or the client has disconnected. */
 async function sendWhole(
   res: Response,
   head: Pick<Streamed, 'status' | 'headers'>,
@@ -189,7 +193,7 @@ async function sendWhole(
   if (res.closed) return
   const closed = new Promise<void>((resolve) => res.once('close', resolve))
   setHead(res, head).end(bytes)
-  // Bytes that the system took at once need no limit.
+  // Bytes that the system accepted at once need no limit.
   if (res.socket?.writableLength) res.setTimeout(BOUNDS.client)
   await closed
 }
@@ -206,7 +210,7 @@ async function send(res: Response, bytes: AsyncIterable<Uint8Array>): Promise<vo
   }
 }
 
-/** Aborts the reading, and ends with an error, when the next bytes take longer than `ms`. */
+/** Aborts the reading, and ends with an error, if the next bytes take longer than `ms`. */
 async function* failOnSilence(
   read: Streamed['read'],
   gone: AbortSignal,
@@ -217,7 +221,7 @@ async function* failOnSilence(
   let timer = limit()
   try {
     for await (const chunk of read(AbortSignal.any([gone, silence.signal]))) {
-      // A file of empty leaves that say they have bytes: there may be any number of them.
+      // A file of empty leaves that claim to have bytes: there may be any number of them.
       if (chunk.length === 0) continue
       clearTimeout(timer) // the client may take its time
       yield chunk
@@ -231,7 +235,7 @@ async function* failOnSilence(
   }
 }
 
-/** Passes on `length` bytes. What a root node declares may be wrong: then this ends with an error. */
+/** Passes on `length` bytes. The size declared by a root node may be wrong: then this ends with an error. */
 async function* exactly(length: number, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let sent = 0
   for await (const chunk of bytes) {

@@ -1,4 +1,4 @@
-/** The answer of a gateway that serves some content: the form that the request asks for, or where to go on. */
+/** The response of a gateway that serves some content: in the requested format, or as a redirect. */
 import * as dagPb from '@ipld/dag-pb'
 import type { Request, Response } from 'express'
 import type { CID } from 'multiformats/cid'
@@ -32,11 +32,11 @@ export interface Serving {
   res: Response
   images: Images
   signal: AbortSignal
-  /** To be called when the answer begins. */
+  /** Call it when the response begins. */
   found: () => void
 }
 
-/** Answers a request that may read. @throws ApiError 404 for a path that leads nowhere, and those of each form. */
+/** Responds to a request that may read. @throws ApiError 404 if a path leads nowhere, and the errors of each format. */
 export async function sendServed(storage: Storage, kept: KeptContent, serving: Serving): Promise<void> {
   const { gateway, path, url, req, res, signal, found } = serving
   const asked = askedFormat(req, url)
@@ -73,7 +73,10 @@ export async function sendServed(storage: Storage, kept: KeptContent, serving: S
   return send(format === 'html' ? asPage(object, path, gateway) : object)
 }
 
-/** The tag of content that is a file by its CID alone: then nothing has to be read to know it. Undefined for all else. */
+/**
+ * The tag of content that is certainly a file because of its CID: then nothing has to be read to know it. Otherwise
+ * undefined.
+ */
 function tagOfFile(
   cid: CID,
   format: Format | undefined,
@@ -85,7 +88,7 @@ function tagOfFile(
   return isFile && isAsIs ? `"${cid}"` : undefined
 }
 
-/** A page that the gateway makes is not kept as long as content. */
+/** A page that the gateway generates is not cached as long as content. */
 const asPage = (form: Representation, { network }: ContentPath, gateway: Gateway): Representation => ({
   ...form,
   headers: { ...form.headers, ...pageCacheControl(network, gateway) },
@@ -93,10 +96,7 @@ const asPage = (form: Representation, { network }: ContentPath, gateway: Gateway
 
 type Located = { walked: Walked; status: number } | { location: string; status: number }
 
-/**
- * Finds the content of the path. Where a site does not have it, the rules of the site say what is there, at the host of
- * its CID.
- */
+/** Finds the content of the path. If a site does not have it, the site's rules decide, at the CID's own host. */
 async function locate(
   storage: Storage,
   root: CID,
@@ -110,9 +110,9 @@ async function locate(
     const { type } = walked.entry
     if (isBlocks) return { walked, status: 200 }
     if (type === 'file' && endsInSlash) throw notFound('path: not a directory')
-    // Relative links of a page need the slash. A signature is good for one URL, and so needs no other.
+    // Relative links of a page need the slash. A signature is valid for one URL, so it does not work with another one.
     if (type === 'directory' && endsInSlash === false && path.network === 'public') {
-      // A path that begins with two slashes would be taken for a host.
+      // A path that begins with two slashes would be treated as a host.
       return { location: `${url.pathname.replace(/^\/+/, '/')}/${url.search}`, status: 301 }
     }
     return { walked, status: 200 }
@@ -126,7 +126,7 @@ async function locate(
   }
 }
 
-/** A file or a directory. @throws ApiError 406 for a form that it does not have, and for what is neither of them. */
+/** A file or a directory. @throws ApiError 406 for a format that it does not have, and if it is neither of them. */
 async function unixFsRepresentation(
   storage: Storage,
   kept: KeptContent,
@@ -158,7 +158,7 @@ async function unixFsRepresentation(
   }
   const form = await fileRepresentation(res, storage, details, signal)
   const shownName = file.name === null ? (kept.name ?? `${file.entry.cid}`) : showName(file.name)
-  // A directory has the tag of its own CID, also where its index is sent.
+  // A directory has the tag of its own CID, even if its index is sent.
   const original = {
     ...form,
     etag: `"${entry.cid}"`,
@@ -183,7 +183,7 @@ const innerShard = (cid: CID) =>
     `cid: ${cid} is a shard within a directory: ask for the directory, or for format=raw or format=car`,
   )
 
-/** A symbolic link is not followed: its content is where it leads to. @throws ApiError 406 for any other node. */
+/** A symbolic link is not followed: its content is its target. @throws ApiError 406 for any other node. */
 function symlinkRepresentation(cid: CID, block: Uint8Array): Representation {
   const node = cid.code === dagPb.code ? decodeUnixFs(block) : null
   if (node?.unixfs.type !== 'symlink') {

@@ -1,4 +1,4 @@
-/** Files and folders as a tar (POSIX pax), as they come. */
+/** Streams files and folders as a tar (POSIX pax). */
 import * as dagPb from '@ipld/dag-pb'
 import { badRequest } from '../../errors.ts'
 import { type ArchiveEntry, metadataOf, walkArchive } from '../../storage/folder.ts'
@@ -13,17 +13,17 @@ import type { Representation } from './respond.ts'
 const BLOCK = 512
 const NANOSECONDS = 1_000_000_000n
 const NAME_BYTES = 100
-/** Largest number that the header's fields for size and time have room for: above, a pax record has it. */
+/** Largest number that fits in the header's fields for size and time: larger numbers need a pax record. */
 const NUMBER_LIMIT = 0o77777777777
 
 const TYPES = { file: '0', symlink: '2', directory: '5', pax: 'x' } as const
-/** The mode of a raw leaf. Nodes of UnixFS always have a mode, but that of a symbolic link means nothing. */
+/** The mode of a raw leaf. UnixFS nodes always have a mode, but a symbolic link's mode means nothing. */
 const FILE_MODE = 0o644
 const LINK_MODE = 0o777
 
 /**
- * A file, or a folder with all in it, below the name of its CID, with names, modes and times unchanged. A folder with a name
- * that leaves it is refused.
+ * A file, or a folder with all of its content, below the name of its CID, with unchanged names, modes and times. A
+ * folder with a name that leaves it is rejected.
  */
 export function tarRepresentation(storage: Storage, { entry, block }: Walked, url: URL): Representation {
   const { cid, type, size } = entry
@@ -68,7 +68,7 @@ async function* pack(
   yield Buffer.alloc(2 * BLOCK)
 }
 
-/** The header of an entry; before it a pax header, where a field has no room for its value or it is not ASCII. */
+/** The header of an entry, preceded by a pax header if a value does not fit in its field or is not ASCII. */
 function* header(root: string, entry: ArchiveEntry): Generator<Uint8Array> {
   const { path, type, mtime } = entry
   const mode = type === 'symlink' ? LINK_MODE : (entry.mode ?? FILE_MODE)
@@ -132,7 +132,7 @@ function ustar({ type, name, size, target, mode = FILE_MODE, seconds = 0 }: Fiel
     [116, '0000000'],
     [124, octal(Math.min(size, NUMBER_LIMIT), 11)],
     [136, octal(seconds, 11)],
-    // Blanks stand for the checksum while it is made.
+    // Spaces stand in for the checksum while it is computed.
     [148, ' '.repeat(8)],
     [156, TYPES[type]],
     [157, target ? text(target) : ''],

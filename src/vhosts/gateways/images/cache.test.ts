@@ -17,14 +17,14 @@ const open = (maxBytes = 100 * KB, reserve = disk) =>
   new ImageCache({ folder: join(folder, `${count++}`), maxBytes, disk: reserve, log })
 
 describe('the cache of converted images', () => {
-  it('an image is found by its key, also by another process', async () => {
+  it('an image is found by its key, even by another process', async () => {
     const options = { folder: join(folder, 'shared'), maxBytes: 100 * KB, disk, log }
     await new ImageCache(options).write('a', Buffer.from('image'))
     assert.equal(`${await new ImageCache(options).read('a')}`, 'image')
     assert.equal(await new ImageCache(options).read('b'), undefined)
   })
 
-  it('the images that were not read for the longest time make room for new ones, and leftovers with them', async () => {
+  it('the least recently read images and leftovers make room for new ones', async () => {
     const where = join(folder, 'small')
     const cache = new ImageCache({ folder: where, maxBytes: 100 * KB, disk, log })
     const long = new Date(Date.now() - 3_600_000)
@@ -39,7 +39,7 @@ describe('the cache of converted images', () => {
     assert.equal(await cache.read('0'), undefined)
   })
 
-  it('nothing is written where the disk is down to its reserve, nor what alone takes a tenth of the room', async () => {
+  it('an image is not written below the disk reserve, or if it takes a tenth of the room', async () => {
     const short = new DiskReserve({ folders: { data: folder }, reserveBytes: 100 }, async () => ({
       free: 10,
       size: 1000,
@@ -50,7 +50,7 @@ describe('the cache of converted images', () => {
     }
   })
 
-  it('a folder that cannot be written is no failure of the image', async () => {
+  it('an unwritable cache folder does not fail the image', async () => {
     await writeFile(join(folder, 'taken'), '')
     const cache = new ImageCache({ folder: join(folder, 'taken'), maxBytes: 100 * KB, disk, log })
     await cache.write('a', Buffer.from('image'))

@@ -1,4 +1,7 @@
-/** Converted images on the disk, in a folder that several web processes may share. Nothing in it is missed when it goes. */
+/**
+ * Caches converted images on disk, in a folder that several web processes may share. Its content may be deleted at any
+ * time.
+ */
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,12 +9,15 @@ import type { DiskReserve } from '../../../lib/disk-reserve.ts'
 import { replaceFile } from '../../../lib/files.ts'
 import type { Logger } from '../../../log.ts'
 
-/** Largest image that is kept; images that are read at the same time are all in memory. */
+/** Largest image that is cached; images being read at the same time are all in memory. */
 const MAX_IMAGE_BYTES = 1_048_576
 
 export interface ImageCacheOptions {
   folder: string
-  /** Bytes of all files together, and for each process that shares the folder a tenth more at times; 0 for no cache. */
+  /**
+   * Maximum bytes of all files together; each process that shares the folder may temporarily add a tenth. 0 disables
+   * the cache.
+   */
   maxBytes: number
   disk: DiskReserve
   log: Logger
@@ -19,18 +25,18 @@ export interface ImageCacheOptions {
 
 export class ImageCache {
   readonly #options: ImageCacheOptions
-  /** Bytes that this process has written since it last looked at the folder; it has not looked yet. */
+  /** Bytes that this process has written since it last checked the folder; it has not checked yet. */
   #unchecked = Number.POSITIVE_INFINITY
 
   constructor(options: ImageCacheOptions) {
     this.#options = options
   }
 
-  /** The image of a key; undefined where it is not there. */
+  /** The image with a key; undefined if it is not cached. */
   async read(key: string): Promise<Uint8Array | undefined> {
     const path = this.#pathOf(key)
     const bytes = await readFile(path).catch(() => undefined)
-    // The time of the file is that of its last read: files that were not read for the longest time are removed first.
+    // The file's time is that of its last read: the least recently read files are removed first.
     if (bytes) void utimes(path, new Date(), new Date()).catch(() => {})
     return bytes
   }
@@ -51,7 +57,7 @@ export class ImageCache {
     }
   }
 
-  /** Makes the folder as small as it may be, leftovers of processes that were killed included. */
+  /** Shrinks the folder to the allowed size, including leftovers of killed processes. */
   async #removeOldest(): Promise<void> {
     const { folder, maxBytes } = this.#options
     this.#unchecked = 0

@@ -1,6 +1,6 @@
 /**
- * Converts images, one at a time, for the process that has started it. What libvips makes of a hostile image ends here:
- * the program has limits on memory and time, and is replaced when it dies.
+ * Converts images, one at a time, for the process that started it. Damage by a hostile image to libvips ends here: the
+ * program has limits on memory and time, and is replaced when it dies.
  */
 import readExif from 'exif-reader'
 import sharp from 'sharp'
@@ -15,28 +15,28 @@ export interface ConversionTask {
   maxPixels: number
 }
 
-/** The image, or why there is none, in words for the client. */
+/** The image, or why there is none, as a message for the client. */
 export type Conversion = { bytes: Uint8Array } | { refused: string }
 
-/** The answer of the process. */
+/** The response of the process. */
 export interface ConversionAnswer {
   conversion: Conversion
-  /** The process has taken much memory, which it does not give back: it is to be replaced. */
+  /** The process has used much memory, which it does not release, and must be replaced. */
   isSpent: boolean
 }
 
-/** Pixels of what leaves, all frames together. */
+/** Pixels of the result, all frames together. */
 const MAX_OUTPUT_PIXELS = 16_777_216
 const MAX_OUTPUT_BYTES = 16_777_216
 const QUALITY = 85
-/** Most memory of a process that goes on, in KiB. */
+/** Maximum memory of a process that is reused, in KiB. */
 const GOES_ON_KIB = 262_144
 const WHITE = { r: 255, g: 255, b: 255 }
 
-// Processes take the place of threads; nothing of one image is kept for the next.
+// Processes are used instead of threads; nothing from one image is kept for the next.
 sharp.concurrency(1)
 sharp.cache(false)
-// Everything else that libvips reads, SVG with what it links to among it, it does not read here.
+// Blocks all other formats that libvips can read, including SVG and whatever it links to.
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({
   operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng', 'VipsForeignLoadWebp', 'VipsForeignLoadNsgif'],
@@ -47,17 +47,17 @@ process.on('message', async (task: ConversionTask) => {
   const isSpent = process.resourceUsage().maxRSS > GOES_ON_KIB
   process.send?.({ conversion, isSpent } satisfies ConversionAnswer)
 })
-// Node would wait for what libvips is at.
+// Node would wait for libvips's current work.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 
 async function convert({ bytes, options, maxPixels }: ConversionTask): Promise<{ bytes: Uint8Array }> {
   const input = { animated: options.animation, limitInputPixels: maxPixels, failOn: 'error' } as const
   const found = await sharp(bytes, input).metadata()
   const format = options.format === 'own' ? (found.format as 'jpeg' | 'png' | 'webp' | 'gif') : options.format
-  // The number of pages is that of the file, whatever is read of it.
+  // The number of pages is the file's, regardless of how much of it is read.
   const pages = options.animation && (format === 'webp' || format === 'gif') ? (found.pages ?? 1) : 1
   const isAnimated = pages > 1
-  // EXIF has a rotation for the whole; pages have none.
+  // EXIF has a rotation for the whole image; pages have none.
   const upright = isAnimated ? found : found.autoOrient
   const source = { width: upright.width, height: found.pageHeight ?? upright.height }
   const { frame, scaled, crop } = planImage(source, options)
@@ -88,7 +88,7 @@ async function convert({ bytes, options, maxPixels }: ConversionTask): Promise<{
   return { bytes: converted }
 }
 
-/** The copyright that the EXIF block of an image names. A block that is damaged names none. */
+/** The copyright in an image's EXIF block. A damaged block has none. */
 function copyrightOf(exif: Buffer | undefined): string | undefined {
   try {
     const value = exif && readExif(exif).Image?.Copyright

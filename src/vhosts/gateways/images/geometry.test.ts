@@ -37,13 +37,13 @@ describe('the size of a converted image', () => {
     assert.deepEqual(box('cover', 800, undefined).frame, size(800, 400))
   })
 
-  it('the gravity says which side of a cropped image stays', () => {
+  it('the gravity determines which side of a cropped image stays', () => {
     assert.deepEqual(box('cover', 100, 100, { x: 0, y: 0.5 }).crop, { left: 0, top: 0 })
     assert.deepEqual(box('cover', 100, 100, { x: 1, y: 0.5 }).crop, { left: 100, top: 0 })
     assert.deepEqual(box('cover', 400, 100, { x: 0.5, y: 0.25 }).crop, { left: 0, top: 25 })
   })
 
-  it('crop does as cover without ever enlarging', () => {
+  it('crop works like cover without ever enlarging', () => {
     assert.deepEqual(box('crop', 100, 100), box('cover', 100, 100))
     assert.deepEqual(box('crop', 1000, 1000).frame, LANDSCAPE)
     assert.deepEqual(box('crop', 1000, 100).frame, size(400, 100))
@@ -55,7 +55,7 @@ describe('the size of a converted image', () => {
     assert.deepEqual(box('pad', 100, undefined).frame, size(100, 50))
   })
 
-  it('a side has a pixel at least', () => {
+  it('a side has at least one pixel', () => {
     const frame = planImage(size(1000, 1), {
       fit: 'contain',
       width: 10,

@@ -1,4 +1,4 @@
-/** How large a converted image becomes, and which part of its source it shows. */
+/** The size of a converted image, and the part of its source that it shows. */
 import type { ImageOptions } from './options.ts'
 
 export interface Size {
@@ -7,11 +7,13 @@ export interface Size {
 }
 
 export interface Plan {
-  /** The size of the image that leaves. */
+  /** The size of the resulting image. */
   frame: Size
-  /** The size to which the whole source is scaled: with `pad` smaller than the frame, with `cover` and `crop` larger. */
+  /**
+   * The size to which the whole source is scaled: smaller than the frame with `pad`, larger with `cover` and `crop`.
+   */
   scaled: Size
-  /** Where in the scaled source the frame begins; null where all of it is shown. */
+  /** Where in the scaled source the frame begins; null if all of it is shown. */
   crop: { left: number; top: number } | null
 }
 

@@ -1,4 +1,7 @@
-/** Converted images: one that several ask for at a time is made once, and one that kills its process is left alone for a while. */
+/**
+ * Converted images: an image with several concurrent requests is converted once, and an image that kills its process is
+ * not tried again for a while.
+ */
 import { createHash } from 'node:crypto'
 import { Counter } from 'prom-client'
 import { ApiError, badRequest, unavailable } from '../../../errors.ts'
@@ -11,9 +14,9 @@ import { ConversionDied, type ImageLimits, ImageProcesses } from './processes.ts
 
 /** Largest source. */
 const MAX_BYTES = 33_554_432
-/** Most bytes of images on their way to clients, which may be slow on purpose: all together, and of one workspace. */
+/** Maximum bytes of images on their way to clients, which may be slow on purpose: in total, and per workspace. */
 const HELD_BYTES = { all: 201_326_592, workspace: 100_663_296 }
-/** For how long an image that has killed its process is refused. */
+/** How long an image that has killed its process is rejected. */
 const REFUSED_S = 60
 
 const conversions = new Counter({
@@ -25,10 +28,10 @@ for (const outcome of ['converted', 'refused', 'failed', 'from_cache']) conversi
 
 export interface ImageSource {
   cid: string
-  /** In bytes, as its root node declares it. */
+  /** Size in bytes, as declared by its root node. */
   size: number
   workspaceId: string
-  /** Others may find the image in the cache. */
+  /** Whether others may find the image in the cache. */
   isPublic: boolean
   read(signal: AbortSignal): AsyncIterable<Uint8Array>
 }
@@ -40,7 +43,7 @@ interface UnderWay {
 }
 
 export class Images {
-  /** Images are converted at all. */
+  /** Whether image conversion is enabled. */
   readonly isOn: boolean
   readonly #processes: ImageProcesses
   readonly #cache: ImageCache
@@ -48,7 +51,7 @@ export class Images {
   readonly #underWay = new Map<string, UnderWay>()
   /** CIDs of sources that have killed their process, and keys of images that took too long. */
   readonly #refused = new Set<string>()
-  /** Bytes on their way, by workspace. */
+  /** Bytes being sent, by workspace. */
   readonly #held = new Map<string, number>()
 
   constructor(limits: ImageLimits, cache: ImageCache, log: Logger) {
@@ -59,10 +62,10 @@ export class Images {
   }
 
   /**
-   * The image as the options want it.
-   * @param gone fires when the client has gone.
-   * @throws ApiError 400 for what is no image, or is over a bound; 503 while too many wait, and for one that takes too
-   *   long or kills its process; what reading throws.
+   * The image, converted according to the options.
+   * @param gone fires when the client has disconnected.
+   * @throws ApiError 400 if it is not an image, or exceeds a limit; 503 while too many wait, and if it takes too long
+   *   or kills its process; errors of reading.
    */
   async convert(source: ImageSource, options: ImageOptions, gone: AbortSignal): Promise<Uint8Array> {
     const key = tagOf(source.cid, options)
@@ -77,9 +80,9 @@ export class Images {
   }
 
   /**
-   * Counts an image that is on its way to a client.
-   * @returns ends that.
-   * @throws ApiError 503 while too many are.
+   * Counts an image that is being sent to a client.
+   * @returns a function that ends the count.
+   * @throws ApiError 503 while too many are being sent.
    */
   hold(workspaceId: string, bytes: number): () => void {
     const own = this.#held.get(workspaceId) ?? 0
@@ -104,7 +107,7 @@ export class Images {
     const image = this.#find(key, source, options, abandoned.signal)
     const underWay = { image, readers: 0, abandoned }
     this.#underWay.set(key, underWay)
-    // A request that comes after the conversion was abandoned starts a new one.
+    // A request that arrives after the conversion was abandoned starts a new one.
     const forget = () => {
       if (this.#underWay.get(key) === underWay) this.#underWay.delete(key)
     }
@@ -161,7 +164,7 @@ export class Images {
   }
 }
 
-/** The entity tag of an image: it stands for the source and the options. */
+/** The entity tag of an image, derived from the source and the options. */
 export function tagOf(cid: string, options: ImageOptions): string {
   const hash = createHash('sha256').update(JSON.stringify(options)).digest('base64url')
   return `"${cid}.img-${hash.slice(0, 22)}"`
@@ -172,5 +175,5 @@ const NOT_CONVERTED = 'img-…: the file cannot be converted'
 const failed = (message: string, cause?: unknown) =>
   new ApiError(503, 'image_failed', message, { cause, headers: { 'retry-after': `${REFUSED_S}` } })
 
-/** The root node may declare another size than the file has. */
+/** The root node may declare another size than the file's. */
 const tooLarge = () => badRequest(`${NOT_CONVERTED}: it has more than ${MAX_BYTES} bytes`)

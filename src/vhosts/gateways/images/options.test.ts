@@ -7,11 +7,11 @@ const read = (query: string, accept?: string) =>
   askedImage(new URL(`https://gateway/ipfs/cid?${query}`), accept)
 
 describe('image options', () => {
-  it('a URL without any asks for no image', () => {
+  it('a URL without image options requests no image', () => {
     assert.equal(read('filename=a.png&download=true'), undefined)
   })
 
-  it('what a URL leaves open has a default', () => {
+  it('options that a URL omits have defaults', () => {
     assert.deepEqual(read('img-width=100'), {
       options: {
         width: 100,
@@ -28,7 +28,7 @@ describe('image options', () => {
     })
   })
 
-  it('all that the SDK sends is read', () => {
+  it('all options that the SDK sends are parsed', () => {
     const query =
       'img-width=100&img-height=50&img-dpr=2&img-fit=scaleDown&img-gravity=0.25x1&img-quality=80&img-format=webp&img-anim=false&img-sharpen=1.5&img-onerror=redirect&img-metadata=keep'
     assert.deepEqual(read(query), {
@@ -47,12 +47,12 @@ describe('image options', () => {
     })
   })
 
-  it('the format auto is WebP for clients that name it, and else that of the source', () => {
+  it('the format auto is WebP for clients that accept it, and otherwise the source’s', () => {
     assert.equal(read('img-format=auto', 'image/avif,image/webp,*/*')?.options.format, 'webp')
     assert.equal(read('img-format=auto', '*/*')?.options.format, 'own')
   })
 
-  it('a value out of range is refused by the name of its option', () => {
+  it('a value out of range is rejected with the name of its option', () => {
     const refused = {
       'img-width': ['0', '8193', '-1', '1.5', 'auto', ''],
       'img-height': ['0', '8193', 'x'],
@@ -78,14 +78,14 @@ describe('image options', () => {
         )
   })
 
-  it('an option that there is not is refused with a list of those that there are', () => {
+  it('an unknown option is rejected with a list of the known ones', () => {
     assert.throws(
       () => read('img-width=10&img-blur=5'),
       /^ApiError: img-…: the image options are img-width, /,
     )
   })
 
-  it('a side is refused that is too long only in device pixels', () => {
+  it('a side that is too long only in device pixels is rejected', () => {
     assert.throws(() => read('img-height=5000&img-dpr=2'), /img-height: must be at most 8192 with img-dpr/)
   })
 })

@@ -1,21 +1,21 @@
-/** Image options of a gateway's URL (`img-width` and so on), as the npm SDK sends them. */
+/** Image options in a gateway's URL (`img-width` and so on), as sent by the npm SDK. */
 import { z } from 'zod'
 import { badRequest } from '../../../errors.ts'
 import { describeIssue } from '../../../http/shapes.ts'
 
-/** Longest side of an image that is asked for, in pixels. */
+/** Maximum side of a requested image, in pixels. */
 const MAX_SIDE = 8192
 
 export interface ImageOptions {
-  /** The size of the box into which the image is put, in device pixels. */
+  /** The size of the box for the image, in device pixels. */
   width: number | undefined
   height: number | undefined
   fit: 'scale-down' | 'contain' | 'cover' | 'crop' | 'pad'
-  /** The point that a crop keeps, each from 0 to 1; `auto`: what stands out most. */
+  /** The point that a crop keeps, with coordinates from 0 to 1; `auto`: the most salient part. */
   gravity: 'auto' | { x: number; y: number }
-  /** 1 to 100; undefined where the client leaves it open. */
+  /** 1 to 100; undefined if the client does not specify it. */
   quality: number | undefined
-  /** `own`: that of the source. */
+  /** `own`: the source's format. */
   format: 'own' | 'jpeg' | 'png' | 'webp'
   animation: boolean
   /** 0 to 10. */
@@ -25,7 +25,7 @@ export interface ImageOptions {
 
 export interface AskedImage {
   options: ImageOptions
-  /** The original is served where the image cannot be converted. */
+  /** Whether the original is served if the image cannot be converted. */
   orOriginal: boolean
 }
 
@@ -79,9 +79,9 @@ const shape = z.object({
 })
 
 /**
- * The image that a URL asks for; undefined where it has no image option.
- * @param accept the header `Accept`: `img-format=auto` is WebP for clients that name it.
- * @throws ApiError 400 that names the option.
+ * The image that a URL requests; undefined if it has no image option.
+ * @param accept the `Accept` header: `img-format=auto` is WebP for clients that list it.
+ * @throws ApiError 400 naming the option.
  */
 export function askedImage({ searchParams }: URL, accept = ''): AskedImage | undefined {
   const given = Object.fromEntries([...searchParams].filter(([name]) => name.startsWith(PREFIX)))

@@ -1,4 +1,4 @@
-/** The processes that convert images: few, with limits on memory and time, started when they are needed. */
+/** The processes that convert images: a few, with limits on memory and time, started on demand. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { unavailable } from '../../../errors.ts'
@@ -7,16 +7,16 @@ import type { Logger } from '../../../log.ts'
 import type { Conversion, ConversionAnswer, ConversionTask } from './convert.program.ts'
 
 const PROGRAM = fileURLToPath(new URL('./convert.program.ts', import.meta.url))
-/** Time without an image after which a process ends. */
+/** A process ends after this time without an image. */
 const IDLE_MS = 30_000
-/** Address space that counts as data: what Node 24 takes for itself, and what a pixel may take at a time. */
+/** Address space that counts as data: what Node 24 uses itself, and the maximum per pixel. */
 const NODE_KIB = 655_360
 const BYTES_PER_PIXEL = 12
 const STDERR_BYTES = 2000
 
 /**
- * No core dumps, no files, a limit on memory, and first in line when the memory of the machine runs out. What the
- * system does not know of these is left out.
+ * No core dumps, no files, a memory limit, and first to be killed if the machine runs out of memory. Limits that the
+ * system does not support are skipped.
  */
 const WITH_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -d "$1" 2>/dev/null
 { echo 900 >/proc/self/oom_score_adj; } 2>/dev/null
@@ -25,16 +25,16 @@ shift; exec "$@"`
 export interface ImageLimits {
   /** How many images are converted at a time. */
   processes: number
-  /** Longest time of one, and longest wait for its turn. */
+  /** Maximum time of a conversion, and maximum wait for its turn. */
   seconds: number
-  /** Most pixels of a source, all frames together. */
+  /** Maximum pixels of a source, all frames together. */
   maxPixels: number
 }
 
-/** A process has died of an image, or was killed as it took too long. */
+/** A process died while converting an image, or was killed because it took too long. */
 export class ConversionDied extends Error {
   override name = 'ConversionDied'
-  /** The conversion took too long, which may be due to the options. */
+  /** The conversion took too long, possibly because of the options. */
   readonly wasSlow: boolean
 
   constructor(message: string, { wasSlow }: { wasSlow: boolean }) {
@@ -59,7 +59,7 @@ export class ImageProcesses {
   readonly #free: Slot[]
   readonly #slots: Slot[]
   readonly #waiting = new Set<Waiting>()
-  /** Images under way, by workspace. */
+  /** Images in progress, by workspace. */
   readonly #running = new Map<string, number>()
 
   constructor(limits: ImageLimits, log: Logger) {
@@ -70,10 +70,10 @@ export class ImageProcesses {
   }
 
   /**
-   * Converts an image when it is its turn: workspaces with the fewest under way come first.
+   * Converts an image in its turn: workspaces with the fewest in progress come first.
    * @param gone fires when nobody waits for it: then it does not begin.
-   * @param read the source, when it is needed.
-   * @throws ApiError 503 when it does not come to be its turn in time; ConversionDied; what `read` throws.
+   * @param read returns the source, when it is needed.
+   * @throws ApiError 503 if its turn does not come in time; ConversionDied; errors of `read`.
    */
   async convert(
     workspaceId: string,
@@ -113,7 +113,7 @@ export class ImageProcesses {
     try {
       return await orAborted(promise, AbortSignal.any([gone, tooLong]))
     } catch (error) {
-      // The request may get its turn in the very moment in which it gives up.
+      // The request may get its turn at the very moment when it gives up.
       if (!this.#waiting.delete(waiting)) return promise
       throw unavailable('Too many images are being converted', error)
     }
@@ -124,7 +124,7 @@ export class ImageProcesses {
     if (left > 0) this.#running.set(workspaceId, left)
     else this.#running.delete(workspaceId)
     const running = (waiting: Waiting) => this.#running.get(waiting.workspaceId) ?? 0
-    // Sorting keeps the order of those that have the same number.
+    // Sorting is stable for equal numbers.
     const [next] = [...this.#waiting].sort((a, b) => running(a) - running(b))
     if (next) {
       this.#waiting.delete(next)
@@ -140,7 +140,7 @@ export class ImageProcesses {
     try {
       return await this.#ask(slot, task, deadline)
     } catch (error) {
-      // A process that has converted others may have been killed before it got this one: a new process tells.
+      // A process that has converted others may have been killed before it got this image: a new process decides.
       if (isNew || deadline.aborted) throw error
       return await this.#ask(slot, task, deadline)
     }
@@ -151,7 +151,7 @@ export class ImageProcesses {
     const child = slot.process
     const { promise, resolve, reject } = Promise.withResolvers<ConversionAnswer>()
     const onExit = (code: number | null, signal: string | null) =>
-      // libvips ends a process by a signal; one that ends by itself could not start.
+      // A crash in libvips ends a process by a signal; a process that exits by itself could not start.
       reject(
         signal
           ? new ConversionDied(`Converting the image ended with ${signal}`, { wasSlow: false })
@@ -180,7 +180,7 @@ export class ImageProcesses {
     const kib = NODE_KIB + Math.ceil((maxPixels * BYTES_PER_PIXEL) / 1024)
     const program = [process.execPath, '--max-semi-space-size=1', PROGRAM]
     const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', `${kib}`, ...program], {
-      // No setting of Berth and no secret: the process reads what strangers have made.
+      // No settings of Berth and no secrets: the process reads untrusted images.
       env: { PATH: process.env.PATH, UV_THREADPOOL_SIZE: '2', MALLOC_ARENA_MAX: '2' },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       serialization: 'advanced',
@@ -196,14 +196,14 @@ export class ImageProcesses {
     child.on('close', (code, signal) => {
       if (errors) this.#log.warn({ code, signal, errors }, 'a process that converts images has ended')
     })
-    // The child and its channel do not keep this process alive: it is about to end when nothing else does.
+    // The child and its channel do not keep this process alive: it can end when nothing else does.
     child.unref()
     child.channel?.unref()
     return child
   }
 }
 
-/** Ends the process of a slot, whatever it is at. */
+/** Ends the process of a slot, whatever it is doing. */
 function end(slot: Slot): void {
   clearTimeout(slot.idle)
   slot.process?.kill('SIGKILL')

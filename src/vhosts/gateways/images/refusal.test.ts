@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { refusalOf } from './refusal.ts'
 
-test('the refusal of an image always has a reason, whatever the library says [report: error texts]', () => {
+test('the rejection of an image always has a reason, whatever the library reports [report: error texts]', () => {
   const reasons: [message: string, reason: RegExp][] = [
     ['\nVipsJpeg: premature end of JPEG image\nVipsJpeg: more', /^VipsJpeg: premature end of JPEG image$/],
     ['', /^it is damaged/],

@@ -12,16 +12,16 @@ interface Exchange {
   url: URL
   req: Request
   res: Response
-  /** Fires when the client has gone. */
+  /** Fires when the client has disconnected. */
   signal: AbortSignal
-  /** To be called when it is known what is asked for. */
+  /** Call it once the requested content is known. */
   found: () => void
 }
 
 /**
- * A file as the image that the client asks for; as it is where it cannot be converted and the client wants that.
- * @param original the file as it is.
- * @param name of the file.
+ * A file as the requested image; the unmodified file if it cannot be converted and the client wants that.
+ * @param original the unmodified file.
+ * @param name the file's.
  * @throws ApiError see {@link Images.convert}.
  */
 export async function imageRepresentation(
@@ -32,9 +32,9 @@ export async function imageRepresentation(
   { images, url, req, res, signal, found }: Exchange,
 ): Promise<Representation> {
   const etag = tagOf(source.cid, options)
-  // A client that has the image is answered without it.
+  // A client that already has the image gets a response without it.
   if (hasFresh(req, res, etag)) return { ...original, etag }
-  found() // a conversion has a bound of its own
+  found() // a conversion has its own limit
   try {
     const bytes = await images.convert(source, options, signal)
     const release = images.hold(source.workspaceId, bytes.length)
@@ -51,7 +51,7 @@ export async function imageRepresentation(
     }
   } catch (error) {
     if (!orOriginal || !(error instanceof ApiError)) throw error
-    // A failure that may pass must not be cached: nobody stores the original in place of the image.
+    // A temporary failure must not be cached: nobody should store the original instead of the image.
     const isLasting = error.status === 400
     return isLasting
       ? original
