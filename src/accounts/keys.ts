@@ -58,7 +58,7 @@ export class KeyService {
     return { id, token, publicKey, secret }
   }
 
-  /** A workspace's keys from an offset on, newest first, and how many match in all. */
+  /** A workspace's keys starting at an offset, newest first, and how many match in all. */
   async list(
     workspaceId: string,
     { offset, limit, ...filter }: KeyFilter & { offset: number; limit: number },

@@ -10,7 +10,7 @@ export interface TokenClaims {
   workspaceId: string
   /** Absent if the key belongs to no user. */
   userId?: string | undefined
-  /** The key's public half, by which clients list and revoke it. */
+  /** The key's public half. Clients list and revoke the key by it. */
   publicKey: string
   expiresAt?: Date | undefined
 }

@@ -203,7 +203,7 @@ async function checkTunnels(config: Config): Promise<Finding[]> {
   return [toFinding('Host', await look(() => checkAgentProxy(loadAgentProxy(config))))]
 }
 
-/** Queries the web process, which alone knows its dispatcher; it may run on another machine. */
+/** Queries the web process, because only it knows its dispatcher; it may run on another machine. */
 async function checkWeb(config: Config): Promise<Finding> {
   const url = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`
   try {

@@ -34,7 +34,7 @@ const SINGLE = {
   agents: 0x6167656e,
   /** A backup to BERTH_BACKUP_DIR. */
   backup: 0x6261636b,
-  /** The files of backups: taken by whoever creates a backup, wherever it is stored, or removes older ones. */
+  /** The files of backups: taken by processes that create a backup, wherever it is stored, or remove older ones. */
   backupFiles: 0x62616366,
   /** The events about low disks. */
   disks: 0x6469736b,

@@ -67,7 +67,7 @@ export function isDatabaseDown(error: unknown): boolean {
 }
 
 /**
- * True if the same statement may succeed later: the database is down, or the statement failed waiting for a lock
+ * True if the same statement may succeed later. Either the database is down, or the statement failed waiting for a lock
  * (55P03), in a deadlock (40P01), in a conflict (40001), or by exceeding its time limit (57014).
  */
 export function isTransient(error: unknown): boolean {

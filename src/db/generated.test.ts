@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import client from '@prisma/client/package.json' with { type: 'json' }
 import { columnsModule } from '../../scripts/schema/columns.ts'
 
-test('the generated Prisma client is that of the schema and of the installed version', async () => {
+test('the generated Prisma client matches the schema and the installed version', async () => {
   const generated = await readFile(new URL('generated/internal/class.ts', import.meta.url), 'utf8')
   const schema = await readFile(new URL('../../prisma/schema.prisma', import.meta.url), 'utf8')
   const advice = 'npm run generate'
@@ -12,7 +12,7 @@ test('the generated Prisma client is that of the schema and of the installed ver
   assert.ok(generated.includes(`"clientVersion": ${JSON.stringify(client.version)}`), advice)
 })
 
-test('the generated columns are those of the schema', async () => {
+test('the generated columns match the schema', async () => {
   const generated = await readFile(new URL('generated/columns.ts', import.meta.url), 'utf8')
   assert.equal(generated, columnsModule(), 'npm run generate')
 })

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { parseMigration, readMigrations } from './migrations.ts'
 
 describe('the comment of a migration', () => {
-  it('the comment of a migration has the first sentence as its title', () => {
+  it('the comment of a migration gives its first sentence as the title', () => {
     const title = (sql: string) => parseMigration('0001_x', sql).title
     assert.equal(
       title('-- What an agent has, so that\n-- it runs. And more.\nSELECT 1;\n'),
@@ -13,7 +13,7 @@ describe('the comment of a migration', () => {
     assert.equal(title('-- Agents --------\n\nSELECT 1;'), 'Agents')
     assert.equal(title('SELECT 1;\n-- Later.\n'), '')
   })
-  it('the comment of a migration says which version is needed, and why', () => {
+  it('the comment of a migration declares the version it needs, and why', () => {
     const needs = (sql: string) => parseMigration('0001_x', sql).needs
     assert.equal(
       needs('-- Old things go.\n-- Needs 0.10.2: nothing reads them since.\nDROP TABLE x;'),
@@ -22,7 +22,7 @@ describe('the comment of a migration', () => {
     assert.equal(needs('-- Needs 0.10.2\nDROP TABLE x;'), undefined)
     assert.equal(needs('-- It needs 0.10.2: not really.\nSELECT 1;'), undefined)
   })
-  it('each migration that ships has a comment that ships', async () => {
+  it('every published migration has a comment', async () => {
     const bare = (await readMigrations()).filter(({ title }) => title === '')
     assert.deepEqual(
       bare.map(({ name }) => name),

@@ -1,4 +1,4 @@
-/** The files of `prisma/migrations`, and what they say of themselves in their first comment. */
+/** The files of `prisma/migrations`, and the facts that their first comment declares. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 
@@ -10,7 +10,7 @@ export interface Migration {
   checksum: string
   /** The first sentence of its comment. */
   title: string
-  /** The earliest version of Berth that can use the schema behind it; undefined where the version before goes on. */
+  /** The earliest version of Berth that can use the resulting schema; undefined if the previous version can. */
   needs: string | undefined
 }
 
@@ -32,7 +32,9 @@ export async function readMigrations(): Promise<Migration[]> {
   )
 }
 
-/** A migration that leaves less than the version before uses says `-- Needs 0.4.0: why`, on a line of its own. */
+/**
+ * A migration that removes something that the previous version uses declares `-- Needs 0.4.0: why`, on its own line.
+ */
 export function parseMigration(name: string, sql: string): Migration {
   const comment = /^(?:\s*--.*\n)*/.exec(`${sql}\n`)?.[0] ?? ''
   const words = comment.split(/\s+/).filter((word) => !/^-*$/.test(word))

@@ -19,7 +19,7 @@ const seenBy = (viewer: Viewer) => EVENT_TYPES.filter((type) => maySee(viewer, e
 const startingWith = (...starts: string[]) =>
   EVENT_TYPES.filter((type) => starts.some((start) => type.startsWith(start)))
 
-describe('who sees events', () => {
+describe('visibility of events', () => {
   it('an owner with admin sees all events of the workspace, and none of another', () => {
     assert.deepEqual(seenBy(OWNER), EVENT_TYPES)
     assert.deepEqual(seenBy({ ...OWNER, workspaceId: 'there' }), [])

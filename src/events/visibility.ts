@@ -1,4 +1,6 @@
-/** Who may see an event (`maySee`, which every stream calls), and type patterns for streams and webhooks. */
+/**
+ * Decides who may see an event (`maySee`, which every stream calls). Also has type patterns for streams and webhooks.
+ */
 import { z } from 'zod'
 import { grants, type Principal } from '../http/principal.ts'
 import { catalog, type OperationKind } from '../operations/catalog.ts'

@@ -6,7 +6,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import type { SigningKeys } from '../lib/signing-keys.ts'
 
-/** For reads and for uploads; the names are those of the public service. */
+/** For reads and for uploads; the public service uses the same names. */
 export type SignatureAlgorithm = 'PINATA1' | 'PINATA2'
 
 export interface Permission {

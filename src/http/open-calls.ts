@@ -1,6 +1,6 @@
 /**
  * This process's open calls: running requests, event streams, long polls, WebSockets. Each ends when the credential
- * that opened it is no longer valid, whichever process handled the change.
+ * that opened it is no longer valid, even if another process handled the change.
  */
 import type { Notifications } from '../db/notifications.ts'
 import type { Logger } from '../log.ts'

@@ -55,7 +55,7 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   }
 }
 
-/** What both servers share. */
+/** Values that both servers share. */
 interface Shared {
   config: Config
   log: Logger

@@ -11,7 +11,7 @@ export interface OperatorPortsOptions {
   log: Logger
   /** Closes the ports together with the rest of the role. */
   parts: Closers
-  /** The role's own metrics; /metrics also has those of modules and of the process. */
+  /** The role's own metrics; /metrics also has metrics of modules and of the process. */
   registry: Registry
   /** For a role without an API that serves /healthz and /readyz. */
   readiness?: Readiness

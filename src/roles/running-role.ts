@@ -8,7 +8,7 @@ export interface RunningRole {
   url?: string
   /** Ends its work in order, and closes everything that it opened. */
   stop(): Promise<void>
-  /** What `stop` is currently waiting for, such as `2 operations`. */
+  /** The work that `stop` is currently waiting for, such as `2 operations`. */
   waitsFor?(): string[]
   /** Makes `stop` wait no longer than necessary. */
   hurry?(): void

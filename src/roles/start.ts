@@ -30,8 +30,8 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 const ROLES = [['web'], ['worker', 'agent-proxy']]
 /**
  * Limits V8's young generation, in MB, as the Procfile, the Dockerfile and docker-compose.yml do. Otherwise V8 grows it
- * to 32 MB, and the buffers of an upload trigger collections of the whole heap before a collection of the young
- * generation frees them: that was half of the processor time of an upload.
+ * to 32 MB. The buffers of an upload then trigger collections of the whole heap before a collection of the young
+ * generation frees them, which took half of an upload's processor time.
  */
 const YOUNG_GENERATION = '--max-semi-space-size=8'
 

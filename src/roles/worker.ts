@@ -55,7 +55,7 @@ import { openOperatorPorts } from './operator-ports.ts'
 import { counted, type RunningRole } from './running-role.ts'
 
 const HEARTBEAT_MS = 5000
-/** Interval for adding changes to the sum; their number is that of files kept or removed in between. */
+/** Interval for adding changes to the sum; there is one change for each file kept or removed in between. */
 const KEPT_CONTENT_MS = 10_000
 const RETENTION_MS = 3_600_000
 /** A comparison reads all pins and all files: with many of them, it takes a twentieth of the time at most. */

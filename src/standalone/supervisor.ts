@@ -57,7 +57,7 @@ export class Supervisor {
   /** URLs of the roles that have been ready. */
   readonly #urls = new Map<string, string | undefined>()
   readonly #running = new Map<string, RoleProcess>()
-  /** What each role is waiting for while it stops. */
+  /** The work that each role is waiting for while it stops. */
   readonly #waits = new Map<string, string[]>()
   readonly #lives: Map<string, Promise<void>>
   #failure: RoleConfigError | null = null

@@ -30,7 +30,7 @@ export class DagPbLinks {
     return this.#decode(index, index + 1)[0] as dagPb.PBLink
   }
 
-  /** All links in order, some at a time; for all but the first batch, the walker waits for its turn. */
+  /** All links in order, some at a time. Before each batch except the first, the walker waits for its turn. */
   async *some(): AsyncGenerator<dagPb.PBLink[]> {
     for (let i = 0; i < this.length; i += LINKS_AT_ONCE) {
       if (i > 0) await turn()

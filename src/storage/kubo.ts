@@ -30,7 +30,7 @@ export interface KuboOptions {
   otherApiUrl?: string | undefined
   /**
    * A lock that keeps collections apart from imports, for a node that is Berth's own, whose garbage Berth collects.
-   * Without it, a GC during an import, whoever runs it, makes the import fail.
+   * Without it, a GC during an import makes the import fail, even if another process runs it.
    */
   lock?: SharedLock | undefined
   /** Name of Berth's pins in Kubo, without `+`; it distinguishes them from the pins of others. */

@@ -178,8 +178,8 @@ export interface DirectoryEntry {
 export interface GcReport {
   removedBlocks: number
   /**
-   * Bytes freed. For Kubo, it is the amount by which its repository has shrunk: less than the blocks if others write at
-   * the same time.
+   * Bytes freed. For Kubo, it is the decrease of its repository's size: less than the blocks if others write at the
+   * same time.
    */
   removedBytes: number
   /** Null if the node does not report it. */

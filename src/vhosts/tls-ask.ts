@@ -1,8 +1,7 @@
 /**
  * `GET /?domain=<name>`: a TLS proxy in front asks before it gets a certificate for a name that someone connected to.
- * The response is 200 for names that Berth currently serves, and 404 for all others. Anyone can make a proxy ask for
- * any name, so questions are bounded. It is a separate listener, which must not be published: it reveals which names
- * exist.
+ * It returns 200 for names that Berth currently serves, and 404 for all others. Anyone can make a proxy ask for any
+ * name, so questions are bounded. It is a separate listener, which must not be published: it reveals which names exist.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { isIP } from 'node:net'

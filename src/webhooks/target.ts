@@ -14,7 +14,7 @@ export interface Target {
 }
 
 /**
- * The target of a URL that was accepted before. What the operator allows may have changed: see {@link mayConnect}.
+ * The target of a URL that was accepted before. The operator's rules may have changed since: see {@link mayConnect}.
  * @param allowed `BERTH_WEBHOOK_ALLOW`: these may have private addresses, and use http.
  */
 export function targetOf(text: string, allowed: readonly Destination[]): Target {

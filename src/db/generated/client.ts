@@ -43,7 +43,7 @@ export { Prisma }
 
 /**
  * Model Plan
- * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL means no
+ * The limits of a workspace. Plans are data: change a row, and every process follows within seconds. NULL means no
  * limit.
  * 
  * Each column's comment names the status of a request beyond the limit, and the files that enforce the limit.
@@ -112,9 +112,9 @@ export type Invitation = Prisma.InvitationModel
 export type Feedback = Prisma.FeedbackModel
 /**
  * Model Audit
- * Who did what: one row for each write, sign-in and terminal command. There is a partition for each day, dropped whole
- * after BERTH_AUDIT_DAYS. Triggers reject changes to a row, except to the outcome while it is `unknown`. Rows refer to
- * nothing, so they outlive their subjects.
+ * The audit log: one row for each write, sign-in and terminal command, and who made it. There is a partition for each
+ * day, dropped whole after BERTH_AUDIT_DAYS. Triggers reject changes to a row, except to the outcome while it is
+ * `unknown`. Rows refer to nothing, so they outlive their subjects.
  */
 export type Audit = Prisma.AuditModel
 /**
@@ -144,7 +144,7 @@ export type WebhookDelivery = Prisma.WebhookDeliveryModel
 export type Operation = Prisma.OperationModel
 /**
  * Model Repair
- * What a reconciler had to fix, and why. A steady trickle here means a bug somewhere else.
+ * A fix by a reconciler, and its reason. A steady trickle here means a bug somewhere else.
  */
 export type Repair = Prisma.RepairModel
 /**
@@ -247,7 +247,7 @@ export type GatewayAccessToken = Prisma.GatewayAccessTokenModel
 export type CidSignature = Prisma.CidSignatureModel
 /**
  * Model Swap
- * What a workspace swapped a CID to. Each change is a row; the newest is in force.
+ * A workspace's replacement of a CID by another. Each change is a row; the newest is in force.
  */
 export type Swap = Prisma.SwapModel
 /**

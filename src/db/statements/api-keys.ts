@@ -34,8 +34,8 @@ export const findApiKey = statement({
 
 /**
  * The same for a session, by the id in its cookie and the hash of its secret (`$2`, hexadecimal), unless it was unused
- * for `$3` seconds. Its scopes are those of its user's current role. Hand-written SQL, because every dashboard request
- * needs it.
+ * for `$3` seconds. The current role of its user determines its scopes. Hand-written SQL, because every dashboard
+ * request needs it.
  */
 export const findSession = statement({
   name: 'session-find',

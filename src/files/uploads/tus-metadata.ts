@@ -7,8 +7,8 @@ import type { UploadDetails } from './tus-rows.ts'
 export const CID_VERSION_OPTION = 'X-Upload-Option-Cid-Version'
 
 /**
- * Parses the description of an upload. Its fields are those of the form of `POST /v3/files`. `filename` and `filetype`
- * replace the properties of a form part, and `folder` replaces several files. Values that the URL fixes take
+ * Parses the description of an upload. It has the same fields as the form of `POST /v3/files`. `filename` and
+ * `filetype` replace the properties of a form part, and `folder` replaces several files. Values that the URL fixes take
  * precedence.
  * @param header Upload-Metadata, unparsed.
  * @param cidVersion the query's {@link CID_VERSION_OPTION}, which the npm SDK also sends.

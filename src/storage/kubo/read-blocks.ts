@@ -113,7 +113,7 @@ class NodesAhead {
   #begin(cid: CID): void {
     if (this.#ahead.size >= MOST_AHEAD || this.#visited.hasNode(cid)) return
     const bytes = this.#read(cid)
-    bytes.catch(() => {}) // whoever takes it gets the error
+    bytes.catch(() => {}) // the caller that takes it gets the error
     this.#ahead.set(cid, bytes)
   }
 }

@@ -49,8 +49,8 @@ export function splitToken(url: string): { url: string; token: string | undefine
 }
 
 /**
- * Rejects requests that another site may have triggered: those that are authenticated by a cookie and change something
- * or open a WebSocket, unless the browser declares that they come from a page on this very host.
+ * Rejects requests that another site may have triggered: a cookie authenticates them, and they change something or open
+ * a WebSocket. They are allowed if the browser declares that they come from a page on this very host.
  * @throws ApiError 403
  */
 export function refuseForeign(req: Request, { by }: Credential): void {

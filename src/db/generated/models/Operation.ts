@@ -1117,7 +1117,7 @@ export type $OperationPayload<ExtArgs extends runtime.Types.Extensions.InternalA
      */
     agentId: string | null
     /**
-     * What it was asked to do, besides its target. No secrets.
+     * The request's parameters, besides its target. No secrets.
      */
     input: runtime.JsonValue | null
     /**

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Plan
- * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL means no
+ * The limits of a workspace. Plans are data: change a row, and every process follows within seconds. NULL means no
  * limit.
  * 
  * Each column's comment names the status of a request beyond the limit, and the files that enforce the limit.

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Repair
- * What a reconciler had to fix, and why. A steady trickle here means a bug somewhere else.
+ * A fix by a reconciler, and its reason. A steady trickle here means a bug somewhere else.
  */
 export type RepairModel = runtime.Types.Result.DefaultSelection<Prisma.$RepairPayload>
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Swap
- * What a workspace swapped a CID to. Each change is a row; the newest is in force.
+ * A workspace's replacement of a CID by another. Each change is a row; the newest is in force.
  */
 export type SwapModel = runtime.Types.Result.DefaultSelection<Prisma.$SwapPayload>
 
