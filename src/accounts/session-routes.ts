@@ -187,7 +187,7 @@ export function sessionRoutes(
       tag: TAG,
       summary: 'Move the session to another workspace of the user',
       description:
-        'The session continues there with the same cookie and expiry; its open requests here end. It is' +
+        'The session continues there with the same cookie and expiry; its open requests here end. It is ' +
         'listed there as another session, with its own id. 403 if the user is not a member there, and for a key, which belongs to one workspace.',
       scope: 'any',
       session: true,

@@ -143,14 +143,14 @@ const MISSED: { table: string; scopes: PartRows['scope'][]; of: string; text: st
     table: 'agent_secret',
     scopes: ['agent'],
     of: OF_AGENT,
-    text: `'the secret ' || (SELECT name FROM aside.secret WHERE id = r.secret_id) || ' no longer exists here'`,
+    text: `'the secret ' || (SELECT name FROM aside.secret WHERE id = r.secret_id) || ' is not here any more'`,
     missing: 'agent_id = r.agent_id AND secret_id = r.secret_id',
   },
   {
     table: 'agent_skill',
     scopes: ['agent'],
     of: OF_AGENT,
-    text: `'the skill ' || (SELECT name FROM aside.skill WHERE id = r.skill_id) || ' no longer exists here in its version'`,
+    text: `'the skill ' || (SELECT name FROM aside.skill WHERE id = r.skill_id) || ' is not here any more in its version'`,
     missing: 'agent_id = r.agent_id AND skill_id = r.skill_id',
   },
 ]
@@ -263,9 +263,7 @@ async function renameUsers(client: CopyConnection, { aside, id }: PartRows): Pro
      RETURNING r.name, here.name AS former`,
     [id],
   )
-  return rows.map(
-    ({ name, former }) => `another user named ${former} exists here: the restored user is ${name}`,
-  )
+  return rows.map(({ name, former }) => `the user ${former} is another one here: it is ${name}`)
 }
 
 async function columnsOf(

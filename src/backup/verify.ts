@@ -56,7 +56,7 @@ export async function verifyBackup(
     report.problems.push(
       ...damaged.map((path) => `${path} is damaged`),
       ...incomplete.map(
-        ({ root, block }) => `${network} ${root} lacks its block ${block}, or the block is damaged`,
+        ({ root, block }) => `${network} ${root} has not its block ${block}, or a damaged one`,
       ),
     )
   }

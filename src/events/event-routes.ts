@@ -60,8 +60,8 @@ export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Ro
       tag: 'Events',
       summary: 'Stream changes as server-sent events',
       description:
-        'The stream begins now, at the time in `from`, or after the event in `Last-Event-ID`, even if another process or an earlier run of' +
-        'Berth sent it. It contains only events that the key may read. Lines with only an id keep a quiet stream from' +
+        'The stream begins now, at the time in `from`, or after the event in `Last-Event-ID`, even if another process or an earlier run of ' +
+        'Berth sent it. It contains only events that the key may read. Lines with only an id keep a quiet stream from ' +
         'falling behind. 410 if events after that id are no longer kept: read the resources that you follow, then start again without an id.',
       scope: ['org:files:read', 'org:groups:read', 'org:gateways:read', 'org:agents:read'],
       query,

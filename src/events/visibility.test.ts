@@ -65,7 +65,7 @@ describe('visibility of events', () => {
     assert.ok(!maySee({ ...OWNER, scopes: ['org:files:read'] }, mine))
   })
 
-  it("an agent's own token sees only its own events", () => {
+  it("an agent's own token sees only its agent's events", () => {
     const token = { by: 'platform', fingerprint: '', isWide: true } as const
     const viewer: Viewer = {
       ...OWNER,

@@ -47,7 +47,7 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
       tag: TAG,
       summary: 'Add a signature to a CID',
       description:
-        'The CID must be a file of the workspace without another signature. Berth checks the form, but not whether the' +
+        'The CID must be a file of the workspace without another signature. Berth checks the form, but not whether the ' +
         'address signed it: readers check that with the signed date.',
       scope: 'org:files:write',
       params,

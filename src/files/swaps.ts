@@ -105,9 +105,9 @@ function routesAs(
       tag: TAG,
       summary: 'Swap a CID',
       description:
-        'The gateways of the workspace that have the hot swaps plugin then serve the new content at the' +
-        'address of the original. Both must be files of the workspace on this network. A swap is a single step: a swap of' +
-        'the new CID is not followed. Repeating a swap changes nothing. The first swap of a workspace' +
+        'The gateways of the workspace that have the hot swaps plugin then serve the new content at the ' +
+        'address of the original. Both must be files of the workspace on this network. A swap is a single step: a swap of ' +
+        'the new CID is not followed. Repeating a swap changes nothing. The first swap of a workspace ' +
         'installs the plugin in its oldest gateway, unless another gateway has it.',
       scope: 'org:files:write',
       params,

@@ -48,7 +48,7 @@ function operation(route: Route): Json {
     scope === 'any' ? 'Accepts any key.' : scope && `Scope: \`${[scope].flat().join('` or `')}\`.`,
     route.role === 'owner' && 'Only for owners of the workspace.',
     callers.includes('gateway') &&
-      `Also accepts the agent’s own gateway token${ofOneAgent ? '' : ', for that agent’s own resources'}.`,
+      `The agent’s own gateway token will do as well${ofOneAgent ? '' : ', for that agent’s own resources'}.`,
     ofOneAgent && callers.length === 0 && 'Does not accept the agent’s own tokens.',
     callers.includes('workspace') && 'Accepts a platform token with workspace scope.',
     callers.includes('widened') &&

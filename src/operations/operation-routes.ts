@@ -133,7 +133,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       tag: TAG,
       summary: 'Stream an operation as server-sent events',
       description:
-        'Sends an `operation` event now and after each change; the stream ends with the operation. The event id is a' +
+        'Sends an `operation` event now and after each change; the stream ends with the operation. The event id is a ' +
         'version: a client that reconnects with `Last-Event-ID` receives only newer ones.',
       scope: ['org:files:read', 'org:agents:read'],
       params,
@@ -160,7 +160,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       tag: TAG,
       summary: 'Cancel an operation',
       description:
-        'What it was supposed to create is withdrawn. A running operation ends within about a second. Requires the scope' +
+        'What it was supposed to create is withdrawn. A running operation ends within about a second. Requires the scope ' +
         'to change its subject.',
       scope: ['org:files:write', 'org:agents:write'],
       params,

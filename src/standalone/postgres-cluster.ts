@@ -114,7 +114,7 @@ export async function openHome(dataDir: string, record: ClusterRecord): Promise<
   }
   if (await canEnter(home, record.user)) return home
   throw new PostgresStartError(
-    `The PostgreSQL data lies in ${home}, which the server's user (id ${record.user.uid}) can no longer enter. ` +
+    `The PostgreSQL data lies in ${home}, which the server's user (id ${record.user.uid}) cannot enter any more. ` +
       'Give every folder above it the permission x for others (chmod o+x).',
   )
 }

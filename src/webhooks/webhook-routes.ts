@@ -138,8 +138,8 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       id: 'createWebhook',
       summary: 'Create a webhook',
       description:
-        'The URL must use https and a host on the public internet, unless the operator allows another host by name.' +
-        `403 \`${messages.webhookLimit}\` at ${MAX_WEBHOOKS}. 503 \`${messages.secretsNotConfigured}\` if the operator` +
+        'The URL must use https and a host on the public internet, unless the operator allows another host by name. ' +
+        `403 \`${messages.webhookLimit}\` at ${MAX_WEBHOOKS}. 503 \`${messages.secretsNotConfigured}\` if the operator ` +
         'does not allow secrets to be stored.',
       body: newWebhook,
       success: {

@@ -60,8 +60,8 @@ const period = z.object({
 })
 
 const COUNTING =
-  'Requests and bytes that gateways served of content that their workspace keeps, delayed by a minute at most. Client addresses' +
-  'are not stored, so countries and regions are unknown. Each gateway has at most 2,000 different rows per day; requests beyond' +
+  'Requests and bytes that gateways served of content that their workspace keeps, delayed by a minute at most. Client addresses ' +
+  'are not stored, so countries and regions are unknown. Each gateway has at most 2,000 different rows per day; requests beyond ' +
   'them are counted as `(other)`.'
 
 /** Routes that report what gateways have served, by content and by time. */

@@ -85,9 +85,9 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       tag: TAG,
       summary: 'Add a custom domain to a gateway',
       description:
-        'At most 5 per gateway. The domain is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: immediately if it' +
-        'already exists, otherwise with `verifyGatewayDomain` or by automatic checks, which become less frequent and end after two' +
-        'weeks. The record is the same as for agents of the workspace. The first workspace to prove a name gets it: others get 409 from then' +
+        'At most 5 per gateway. The domain is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: immediately if it ' +
+        'already exists, otherwise with `verifyGatewayDomain` or by automatic checks, which become less frequent and end after two ' +
+        'weeks. The record is the same as for agents of the workspace. The first workspace to prove a name gets it: others get 409 from then ' +
         'on. A name must not contain or look like the service’s names, or be one of its hosts. Custom domains are not part of the ' +
         'free plan.',
       scope: 'org:gateways:write',

@@ -228,7 +228,7 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       tag: TAG,
       summary: 'Create an access token of a gateway',
       description:
-        'With its first token, a gateway becomes restricted: within two seconds, it serves public content only to clients that send a token' +
+        'With its first token, a gateway becomes restricted: within two seconds, it serves public content only to clients that send a token ' +
         'as `?pinataGatewayToken=` or in `x-pinata-gateway-token`.',
       scope: 'org:gateways:write',
       params: z.object({ id: pathId }),

@@ -167,7 +167,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       tag: TAG,
       summary: 'Retry a failed pin request',
       description:
-        'Starts a new operation with the same parameters. A request in progress' +
+        'Starts a new operation with the same parameters. A request in progress ' +
         'stays unchanged; `Operation-Id` then names its operation. An `Idempotency-Key` has no effect: a repeat after ' +
         'the new operation has failed starts another one.',
       scope: 'org:files:write',

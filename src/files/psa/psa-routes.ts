@@ -69,7 +69,7 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       tag: TAG,
       summary: 'List pins',
       description:
-        'Newest first, including uploaded files. A page has more than `limit` pins only if more' +
+        'Newest first, including uploaded files. A page has more than `limit` pins only if more ' +
         'than that were created in one millisecond.',
       scope: 'org:files:read',
       query: pinsQuery,
@@ -128,7 +128,7 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       tag: TAG,
       summary: 'Replace a pin',
       description:
-        'The new pin has its own id, and the old pin is gone at once. The old pin’s content is released' +
+        'The new pin has its own id, and the old pin is gone at once. The old pin’s content is released ' +
         'after the new one has been retrieved, so that shared blocks are not fetched again.',
       scope: 'org:files:write',
       params: requestParams,

@@ -98,7 +98,7 @@ export const pinsQuery = z.object({
   status: statusList
     .optional()
     .describe(
-      'Only pins in these statuses, separated by commas. Default: only `pinned` ones; with `name`, also those that' +
+      'Only pins in these statuses, separated by commas. Default: only `pinned` ones; with `name`, also those that ' +
         'are queued or being pinned.',
     ),
   before: time

@@ -55,7 +55,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       tag: TAG,
       summary: 'Upload a file or a folder (older API)',
       description:
-        'Uploads to the public network, unless the URL or the form names the private one, or the key is for private uploads' +
+        'Uploads to the public network, unless the URL or the form names the private one, or the key is for private uploads ' +
         '(`org:private_files:write`). The `pinata` SDK sends folders here, without the network that its caller chose.',
       scope: UPLOAD_SCOPES,
       bound: 'uploads',

@@ -36,14 +36,14 @@ export const TAGS = [
   ],
   [
     'Pinning Service API',
-    'The IPFS Pinning Service API 1.0.0, for clients that support it: `ipfs pin remote service add berth' +
-      '<this host>/psa <key>` adds it to Kubo. Pins are the same as those above, and `requestid` is the' +
+    'The IPFS Pinning Service API 1.0.0, for clients that support it: `ipfs pin remote service add berth ' +
+      '<this host>/psa <key>` adds it to Kubo. Pins are the same as those above, and `requestid` is the ' +
       'id of the file. Errors under `/psa` have this API’s format: `{"error": {"reason", "details"}}`.',
   ],
   [
     'Uploads',
-    'Files, folders and CARs as multipart forms, and large files as resumable uploads (tus 1.0.0). An interrupted form' +
-      'leaves nothing behind; a resumable upload may be resumed for a day. Content that a workspace already has is' +
+    'Files, folders and CARs as multipart forms, and large files as resumable uploads (tus 1.0.0). An interrupted form ' +
+      'leaves nothing behind; a resumable upload may be resumed for a day. Content that a workspace already has is ' +
       'not stored again: the response is the existing file.',
   ],
   ['Files', 'Pinned content, with its name, group and metadata.'],
@@ -54,22 +54,22 @@ export const TAGS = [
   ['Analytics', 'Requests and bytes that gateways served, by content, program, page and day.'],
   [
     'Agents',
-    'An agent runs an engine in its own container. It starts in about half a minute, can restart on another' +
+    'An agent runs an engine in its own container. It starts in about half a minute, can restart on another ' +
       'version of its engine, and keeps its files until it is deleted.',
   ],
   [
     'Templates',
-    'Starting points for agents: files and a manifest. Some ship with Berth; a workspace creates private ones' +
+    'Starting points for agents: files and a manifest. Some ship with Berth; a workspace creates private ones ' +
       'from snapshots of its agents or from public git repositories.',
   ],
   [
     'Secrets',
-    'Values that the agents of a workspace need, such as keys of model providers. Berth stores them encrypted; an agent' +
+    'Values that the agents of a workspace need, such as keys of model providers. Berth stores them encrypted; an agent ' +
       'gets its attached secrets as environment variables.',
   ],
   [
     'Skills',
-    'Folders with SKILL.md on IPFS, which teach agents how to do things. A workspace’s library lists skills and' +
+    'Folders with SKILL.md on IPFS, which teach agents how to do things. A workspace’s library lists skills and ' +
       'their versions; an agent gets the folders of its attached skills, and finds them without a restart.',
   ],
   [
@@ -83,7 +83,7 @@ export const TAGS = [
   ['Agent files', 'The files of an agent below `/home/node/clawd`.'],
   [
     'Git',
-    'The agent’s own folder is a git repository. `git clone https://x:<gateway token>@<host>/v0/agents/<agentId>.git` gets' +
+    'The agent’s own folder is a git repository. `git clone https://x:<gateway token>@<host>/v0/agents/<agentId>.git` gets ' +
       'everything in it that snapshots contain; a push changes and builds it.',
   ],
   ['Agent config', "The engine's own `openclaw.json`."],
@@ -119,7 +119,7 @@ export const TAGS = [
   ],
   [
     'Audit',
-    'Who did what, to what, when, from where, and with which outcome, for owners of the workspace. Entries are neither changed nor' +
+    'Who did what, to what, when, from where, and with which outcome, for owners of the workspace. Entries are neither changed nor ' +
       'removed, and kept for the time set by the operator.',
   ],
   [

@@ -51,7 +51,7 @@ export function openAiRoutes(services: AgentServices): Route[] {
       id: 'createChatCompletion',
       summary: 'Chat with an agent through OpenAI’s Chat Completions API',
       description:
-        'The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key is the gateway token of the agent or' +
+        'The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key is the gateway token of the agent or ' +
         'an API key of Berth. The engine’s own errors have OpenAI’s format: `{"error": {"message", "type"}}`.',
       scope: 'org:agents:write',
       stream: { mediaType: 'application/json', schema: newCompletion },
