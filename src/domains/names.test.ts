@@ -94,7 +94,7 @@ describe('a custom domain', () => {
     ] as const)
       assert.equal(checkCustomDomain(input, config).name, name)
   })
-  it('a custom domain is rejected if no parser decodes it or it looks like the brand [report: domain names]', () => {
+  it('a custom domain is rejected if undecodable or similar to the brand [report: domain names]', () => {
     for (const input of [
       'xn--a.example.com',
       'shop.xn--0',

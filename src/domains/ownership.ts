@@ -1,7 +1,7 @@
 /**
- * Proves that a workspace owns a domain: a TXT record that only whoever controls the zone can set (contract 3). Its
- * value depends only on the workspace and the name, so it can be known and set before the domain is added. It need not
- * be a secret: only the zone's owner can set it, and it is valid for no other workspace.
+ * Proves that a workspace owns a domain: a TXT record that only the zone's owner can set (contract 3). Its value
+ * depends only on the workspace and the name, so it can be known and set before the domain is added. It need not be a
+ * secret: only the zone's owner can set it, and it is valid for no other workspace.
  */
 import { createHash } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
