@@ -23,8 +23,8 @@ const POLL_MS = 100
 /** A reply is silent while a tool runs. After this silence agentd asks the engine whether the reply continues. */
 const SILENCE_MS = 30_000
 /** Consecutive questions that the engine did not answer, or answered with an ended reply. */
-const MOST_FAILED = 4
-const MOST_OVER = 2
+const MAX_FAILED = 4
+const MAX_OVER = 2
 
 /** `POST /v1/chat`: says something in a conversation, or follows it. */
 export function chatService({ gateway, log }: Agent): Service {
@@ -119,8 +119,8 @@ function watchSilence(follower: Follower, look: () => Promise<{ isActive: boolea
     isAsking = false
     failed = found ? 0 : failed + 1
     over = found?.isActive === false ? over + 1 : 0
-    if (failed >= MOST_FAILED) follower.end(lost("The agent's gateway no longer answers"))
-    if (over >= MOST_OVER) follower.end(lost('The reply has ended, but its end was not reported: read it'))
+    if (failed >= MAX_FAILED) follower.end(lost("The agent's gateway no longer answers"))
+    if (over >= MAX_OVER) follower.end(lost('The reply has ended, but its end was not reported: read it'))
   }
   return setInterval(() => void check(), SILENCE_MS)
 }

@@ -23,7 +23,7 @@ const CONNECT_MS = 10_000
 /** Shorter than servers keep an idle connection, so that the sender closes first. */
 const KEPT_MS = 2000
 /** Idle connections to one port: as many as a few visitors' browsers open at once. */
-const MOST_KEPT = 16
+const MAX_KEPT = 16
 /** Headers that concern one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = new Set([
   'connection',
@@ -40,7 +40,7 @@ const HOP_BY_HOP = new Set([
  * Reused connections, by port, so that none reaches another program. Node drops a connection if anything arrives
  * between two requests, or if its response was not read completely.
  */
-const kept = new HttpAgent({ keepAlive: true, maxFreeSockets: MOST_KEPT, timeout: KEPT_MS })
+const kept = new HttpAgent({ keepAlive: true, maxFreeSockets: MAX_KEPT, timeout: KEPT_MS })
 
 /** The target of a forwarded call. */
 export interface Destination {

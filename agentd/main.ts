@@ -12,7 +12,7 @@ import { keepLog, takeOverLog } from './kept-log.ts'
 import { lifecycleService } from './lifecycle.ts'
 import { logService } from './log-service.ts'
 import { Log } from './logs.ts'
-import { followHome } from './moved-home.ts'
+import { relocateHome } from './moved-home.ts'
 import { agentMark } from './openclaw.ts'
 import { agentPaths } from './paths.ts'
 import { portService } from './ports.ts'
@@ -116,7 +116,7 @@ await takeOverLog(paths, log)
 // In process mode a killed agentd leaves its children behind.
 await killProcessTree({ leader: null, marks: [agentMark(paths)] })
 await repository.recover()
-await followHome(paths, log)
+await relocateHome(paths, log)
 // With NODE_COMPILE_CACHE the next agentd starts without Node's TypeScript compiler, which takes 30 MB.
 flushCompileCache()
 const port = await server.listen(config.host, config.port)

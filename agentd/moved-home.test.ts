@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, it } from 'node:test'
 import { Log } from './logs.ts'
-import { followHome } from './moved-home.ts'
+import { relocateHome } from './moved-home.ts'
 import { agentPaths } from './paths.ts'
 
 const dir = await mkdtemp(join(tmpdir(), 'berth-home-'))
@@ -33,10 +33,10 @@ it("only the engine's state follows a moved home, in databases and JSON", async 
   await mkdir(paths.root)
   await writeFile(join(paths.root, 'mine.json'), JSON.stringify(former))
 
-  await followHome(paths, new Log())
+  await relocateHome(paths, new Log())
   await cp(former, home, { recursive: true })
   const moved = agentPaths(home)
-  for (let i = 0; i < 2; i++) await followHome(moved, new Log())
+  for (let i = 0; i < 2; i++) await relocateHome(moved, new Log())
   const again = new DatabaseSync(join(moved.state, file))
   const rows = again.prepare('SELECT store FROM jobs ORDER BY n').all() as { store: string }[]
   again.close()
@@ -56,7 +56,7 @@ it("a move drops the engine's leases that another host holds, and no others", as
   const home = join(dir, 'c', 'home')
   const paths = agentPaths(home)
   await mkdir(join(paths.state, 'state'), { recursive: true })
-  await followHome(paths, new Log(), 'former')
+  await relocateHome(paths, new Log(), 'former')
   const database = new DatabaseSync(join(paths.state, 'state', 'openclaw.sqlite'))
   after(() => database.close())
   database.exec('CREATE TABLE state_leases (scope TEXT PRIMARY KEY, payload_json TEXT) STRICT')
@@ -70,9 +70,9 @@ it("a move drops the engine's leases that another host holds, and no others", as
       .all()
       .map(({ scope }) => scope)
 
-  await followHome(paths, new Log(), 'former')
+  await relocateHome(paths, new Log(), 'former')
   assert.equal(left().length, 4)
-  await followHome(paths, new Log(), 'present')
+  await relocateHome(paths, new Log(), 'present')
   assert.deepEqual(left().sort(), ['of another form', 'present', 'without an owner'])
 })
 
@@ -81,12 +81,12 @@ it("a folder or a FIFO instead of a home's marker neither stops nor delays the m
   const mark = join(home, '.agentd-home')
   await mkdir(join(mark, 'full'), { recursive: true })
   await mkdir(join(`${mark}.agentd`, 'full'), { recursive: true })
-  await followHome(agentPaths(home), new Log(), 'host')
+  await relocateHome(agentPaths(home), new Log(), 'host')
   assert.equal(await readFile(mark, 'utf8'), `${home}\nhost\n`)
   for (const path of [mark, `${mark}.agentd`]) {
     await rm(path, { force: true })
     execFileSync('mkfifo', [path])
   }
-  await followHome(agentPaths(home), new Log(), 'host')
+  await relocateHome(agentPaths(home), new Log(), 'host')
   assert.equal(await readFile(mark, 'utf8'), `${home}\nhost\n`)
 })

@@ -20,7 +20,7 @@ const JSON_BYTES = 16 * 1024 * 1024
 const MARK_BYTES = 8192
 
 /** Updates the engine's state to the home's current path and host, if they changed; runs before the engine. */
-export async function followHome({ home, state }: Paths, log: Log, host = hostname()): Promise<void> {
+export async function relocateHome({ home, state }: Paths, log: Log, host = hostname()): Promise<void> {
   const mark = join(home, MARK)
   const [former, formerHost] = (await readMark(mark)).split('\n')
   if (former === home && formerHost === host) return

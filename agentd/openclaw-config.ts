@@ -42,7 +42,7 @@ export async function writeConfig(
 /** The settings file of the engine's main agent, below the engine's state. */
 const SETTINGS_FILE = 'agents/main/agent/settings.json'
 /** By default the engine retries a refused request nine times, for minutes, without a word to the client. */
-const MOST_RETRIES = 0
+const MAX_RETRIES = 0
 
 /** Makes the engine pass a provider's refusal on at once, unless the agent's owner has set retries. @throws NotPlain */
 export async function writeSettings({ state }: Paths): Promise<void> {
@@ -51,7 +51,7 @@ export async function writeSettings({ state }: Paths): Promise<void> {
   const before = text === undefined ? {} : parseJson(text)
   // The engine cannot read it either: only its owner can repair it.
   if (!isObject(before)) return
-  const after = fill(before, { retry: { provider: { maxRetries: MOST_RETRIES } } })
+  const after = fill(before, { retry: { provider: { maxRetries: MAX_RETRIES } } })
   const wanted = `${JSON.stringify(after, null, 2)}\n`
   if (JSON.stringify(before) === JSON.stringify(after)) return
   await makeFolders(dirname(path))

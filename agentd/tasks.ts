@@ -11,7 +11,7 @@ const CALL_MS = 5000
 /** Runs per page; each contains everything that was said in it. */
 const PAGE = 50
 /** The engine lists at most this many jobs at a time. */
-const MOST_JOBS = 200
+const MAX_JOBS = 200
 const ID_CHARS = 200
 const ERROR_CHARS = 500
 
@@ -105,7 +105,7 @@ export function tasksService({ gateway, log }: Agent, watch: TaskWatch): Service
     const offset = Number(url.searchParams.get('offset') ?? 0)
     if (!Number.isSafeInteger(offset) || offset < 0)
       throw new AgentdError('bad_request', 'offset: must be a whole number')
-    const { jobs } = await ask<{ jobs: Job[] }>('cron.list', { includeDisabled: true, limit: MOST_JOBS })
+    const { jobs } = await ask<{ jobs: Job[] }>('cron.list', { includeDisabled: true, limit: MAX_JOBS })
     const byId = new Map(jobs.map((job) => [job.id, job]))
     const page = { scope: 'all', sortDir: 'desc', limit: PAGE, offset }
     const { entries, hasMore } = await ask<{ entries: Entry[]; hasMore: boolean }>('cron.runs', page)

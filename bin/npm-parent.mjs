@@ -1,4 +1,4 @@
-const LOOK_MS = 500
+const POLL_MS = 500
 
 /**
  * Sends this process SIGTERM when the npm that runs `npm run <event>` has exited. npm forwards SIGTERM and SIGINT to a
@@ -13,6 +13,6 @@ export function stopWithNpm(event) {
     if (process.ppid === parent) return
     clearInterval(watch)
     process.kill(process.pid, 'SIGTERM')
-  }, LOOK_MS)
+  }, POLL_MS)
   watch.unref()
 }

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
-import './lib/zod-words.ts'
+import './lib/zod-messages.ts'
 
 export const text = z.string().trim()
 export const flag = z

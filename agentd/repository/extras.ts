@@ -7,13 +7,13 @@ import type { Extras, ExtrasResult } from './protocol.ts'
 import { headOf, idsOf, isId, NO_COMMIT, type Repository } from './repository.ts'
 
 /** Maximum number of files whose permissions are read. */
-const MOST_FILES = 20_000
+const MAX_FILES = 20_000
 const LSTATS_AT_ONCE = 64
 /** Limit of all lists together, as JSON: they are stored in a database row. */
-const MOST_BYTES = 262_144
+const MAX_BYTES = 262_144
 const LIST_MS = 20_000
 /** Maximum number of lost parts that a restore lists. */
-const MOST_LOST = 50
+const MAX_LOST = 50
 
 /** The permissions that git gives a new file or folder. */
 const usual = (isFolder: boolean, isExecutable: boolean): number =>
@@ -22,7 +22,7 @@ const usual = (isFolder: boolean, isExecutable: boolean): number =>
 /** Reads what a snapshot of the working tree would lack; needs the mutex, after a commit. @throws GitError */
 export async function readExtras({ git, root }: Repository): Promise<Extras> {
   const extras: Extras = { folders: [], modes: [], refs: [], more: 0 }
-  let left = MOST_BYTES
+  let left = MAX_BYTES
   const add = <T>(list: T[], entry: T) => {
     left -= JSON.stringify(entry).length + 1
     if (left < 0) extras.more++
@@ -42,9 +42,9 @@ export async function readExtras({ git, root }: Repository): Promise<Extras> {
     for await (const folder of emptyFolders(root, path.slice(0, -1))) add(extras.folders, folder)
   }
   const paths = await firstFiles(git)
-  if (paths.length > MOST_FILES) extras.more++
+  if (paths.length > MAX_FILES) extras.more++
   const folders = new Set([...extras.folders, ...[...extras.folders, ...paths].flatMap(foldersAbove)])
-  const all = [...folders, ...paths.slice(0, MOST_FILES)]
+  const all = [...folders, ...paths.slice(0, MAX_FILES)]
   for (let at = 0; at < all.length; at += LSTATS_AT_ONCE) {
     const found = await Promise.all(all.slice(at, at + LSTATS_AT_ONCE).map((path) => unusualMode(root, path)))
     for (const entry of found) if (entry) add(extras.modes, entry)
@@ -55,7 +55,7 @@ export async function readExtras({ git, root }: Repository): Promise<Extras> {
 async function firstFiles(git: Repository['git']): Promise<string[]> {
   const paths: string[] = []
   for await (const record of git.records(['ls-files', '-z'], { timeoutMs: LIST_MS }))
-    if (paths.push(record.toString('utf8')) > MOST_FILES) break
+    if (paths.push(record.toString('utf8')) > MAX_FILES) break
   return paths
 }
 
@@ -96,7 +96,7 @@ export async function writeExtras(repository: Repository, extras: Extras): Promi
     await attempt(`the permissions ${mode.toString(8)} of ${path}`, changeMode(root, path, mode))
   lost.push(...(await writeRefs(repository, refs)))
   if (more > 0) lost.push('some empty folders, permissions or branches: there were too many to keep')
-  const rest = lost.splice(MOST_LOST).length
+  const rest = lost.splice(MAX_LOST).length
   if (rest > 0) lost.push(`… and ${rest} more`)
   for (const line of lost) log.warn(`not restored: ${line}`)
   return { lost }

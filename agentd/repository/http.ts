@@ -14,7 +14,7 @@ type Program = 'upload-pack' | 'receive-pack'
 
 /** A connection is cut if neither side has sent a byte for this long: git itself sends one every five seconds. */
 const STALL_MS = 60_000
-const MOST_MS = 3_600_000
+const MAX_MS = 3_600_000
 /** Maximum bytes of the list of commits that a client wants and has, in lines of 50 bytes. */
 const WANTS_BYTES = 67_108_864
 /** Each costs one or two processes, and memory. */
@@ -106,7 +106,7 @@ async function passOn(
     res.destroy()
   }
   const stalled = setTimeout(cut, STALL_MS)
-  const most = setTimeout(cut, MOST_MS)
+  const most = setTimeout(cut, MAX_MS)
   const alive = () => stalled.refresh()
   child.stdout.on('data', alive)
   req.on('data', alive)

@@ -5,8 +5,8 @@ import type { IgnoredFiles } from './protocol.ts'
 
 /** Limits of a list, which is only a convenience. */
 const LIST_MS = 20_000
-const MOST_FILES = 10_000
-const MOST_RULES = 50
+const MAX_FILES = 10_000
+const MAX_RULES = 50
 
 /** The ignored files and folders, by the rule that ignores them, as far as they can be determined. Needs the mutex. */
 export async function ignoredFiles(git: Git): Promise<IgnoredFiles[]> {
@@ -24,7 +24,7 @@ export async function ignoredFiles(git: Git): Promise<IgnoredFiles[]> {
       const rule = `${pattern} of ${file}`
       const known = rules.get(rule)
       if (known) known.count++
-      else if (rules.size < MOST_RULES) rules.set(rule, { rule, path, count: 1 })
+      else if (rules.size < MAX_RULES) rules.set(rule, { rule, path, count: 1 })
     }
   } catch (error) {
     if (!(error instanceof GitError)) throw error
@@ -38,7 +38,7 @@ async function firstIgnored(git: Git): Promise<Buffer[]> {
   const paths: Buffer[] = []
   for await (const path of git.records(args, { timeoutMs: LIST_MS })) {
     paths.push(Buffer.from(path), Buffer.from([0]))
-    if (paths.length >= 2 * MOST_FILES) break
+    if (paths.length >= 2 * MAX_FILES) break
   }
   return paths
 }

@@ -8,7 +8,7 @@ const FOLDER = 'refs/berth/kept/'
 /** Kept commits are dropped after this time, the same as in git's own log of a branch (gc.reflogExpireUnreachable). */
 const KEPT_MS = 30 * 86_400_000
 /** More would come from a program that resets in a loop, and each may hold a whole working tree. */
-const MOST_KEPT = 100
+const MAX_KEPT = 100
 const COLLECT_MS = 300_000
 
 /**
@@ -33,7 +33,7 @@ export async function planForgetting(git: Git): Promise<string[]> {
   const dated = kept.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => b.at - a.at)
   const seen = new Set<string>()
   const dropped = dated.filter(({ commit, at }) => {
-    const isKept = !seen.has(commit) && seen.size < MOST_KEPT && Date.now() - at < KEPT_MS
+    const isKept = !seen.has(commit) && seen.size < MAX_KEPT && Date.now() - at < KEPT_MS
     seen.add(commit)
     return !isKept
   })

@@ -11,13 +11,13 @@ import { idsOf, NO_COMMIT } from './repository.ts'
 /** Objects that one process searches. */
 const AT_ONCE = 1000
 /** Time limit for checking a push. All other changes of the repository wait for it, and so does the client. */
-const LOOK_MS = 240_000
+const POLL_MS = 240_000
 
 interface Options {
   /** Where git finds the new objects, which are in no repository yet. */
   env: Record<string, string>
   confidential: Confidential
-  /** Default {@link LOOK_MS}. */
+  /** Default {@link POLL_MS}. */
   lookMs?: number
 }
 
@@ -50,7 +50,7 @@ export async function pushedExceptions(
  * @throws GitError
  */
 export async function checkHistory(git: Git, updates: RefUpdate[], options: Options): Promise<string[]> {
-  const { env, lookMs = LOOK_MS } = options
+  const { env, lookMs = POLL_MS } = options
   const tips = tipsOf(updates)
   if (tips.length === 0) return []
   const commits = await idsOf(

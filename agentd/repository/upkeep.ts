@@ -2,12 +2,12 @@
 import { collect, forget, isCollectionDue, planForgetting } from './kept.ts'
 import type { Repository } from './repository.ts'
 
-const MOST_LOOSE = 2000
-const MOST_PACKS = 50
+const MAX_LOOSE = 2000
+const MAX_PACKS = 50
 const REPACK_MS = 600_000
-/** The wait between a failure and the next check; doubled each time, up to {@link MOST_RETRY_MS}. */
+/** The wait between a failure and the next check; doubled each time, up to {@link MAX_RETRY_MS}. */
 export const RETRY_MS = 30_000
-const MOST_RETRY_MS = 3_600_000
+const MAX_RETRY_MS = 3_600_000
 /** A worker reads a new commit first: packing at the same time would take half of the machine from it. */
 export const SOON_MS = 15_000
 
@@ -42,7 +42,7 @@ export class Upkeep {
       await this.#forget()
       this.#failures = 0
     } catch (error) {
-      const ms = Math.min(RETRY_MS * 2 ** this.#failures++, MOST_RETRY_MS)
+      const ms = Math.min(RETRY_MS * 2 ** this.#failures++, MAX_RETRY_MS)
       this.#retry = setTimeout(() => {
         this.#retry = undefined
         void this.look()
@@ -64,7 +64,7 @@ export class Upkeep {
     const { git } = this.#repository
     const counts = (await git.line(['count-objects', '-v'])).matchAll(/^(count|packs): (\d+)$/gm)
     const { count, packs } = Object.fromEntries([...counts].map(([, name, value]) => [name, Number(value)]))
-    if (count > MOST_LOOSE || packs > MOST_PACKS)
+    if (count > MAX_LOOSE || packs > MAX_PACKS)
       await git.run(['repack', '-d', '-n', '-q', '--geometric=2'], { timeoutMs: REPACK_MS })
   }
 

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { COUNT_LIMIT, STATEMENTS } from '../health/database-metrics.ts'
 import { type Route, route } from '../http/route.ts'
-import { shared } from '../lib/shared.ts'
+import { coalesce } from '../lib/coalesce.ts'
 import { healthRoutes } from './health-routes.ts'
 import { type AdminServices, TAG } from './services.ts'
 import { workspaceRoutes } from './workspace-routes.ts'
@@ -16,7 +16,7 @@ const kept = z.object({ files: z.number(), bytes: z.number() })
 
 /** The totals of the instance; the list of workspaces has the totals of each. */
 function usageRoutes({ pool }: AdminServices): Route[] {
-  const read = shared(CACHE_MS, async () => {
+  const read = coalesce(CACHE_MS, async () => {
     type Kept = { network: 'public' | 'private'; files: number; bytes: number }
     const { rows: networks } = await pool.query<Kept>({ name: 'metrics-kept', ...STATEMENTS.kept })
     type Count = { status: string; value: number }

@@ -3,8 +3,8 @@ import { COUNT_LIMIT } from '../health/database-metrics.ts'
 import { readQueues } from '../health/queues.ts'
 import { type Route, route } from '../http/route.ts'
 import { pageOf, paging, readPageToken, toPage } from '../http/shapes.ts'
+import { coalesce } from '../lib/coalesce.ts'
 import type { Finding } from '../lib/readiness.ts'
-import { shared } from '../lib/shared.ts'
 import { redactTokens } from '../log.ts'
 import { QUEUES } from '../operations/catalog.ts'
 import { type AdminServices, TAG } from './services.ts'
@@ -36,7 +36,7 @@ const workerRecord = z.object({
 
 /** The health of the instance: its components, its queues, and the workers that serve them. */
 export function healthRoutes({ pool, workers, readiness }: AdminServices): Route[] {
-  const queues = shared(CACHE_MS, async () => {
+  const queues = coalesce(CACHE_MS, async () => {
     const [states, { slots }] = await Promise.all([readQueues(pool), workers.read()])
     return states.map((queue) => ({ ...queue, slots: slots[queue.name] ?? 0 }))
   })

@@ -9,7 +9,7 @@ import type { Logger } from '../log.ts'
 import type { EgressProxy } from './egress.ts'
 
 /** An agent's gateway takes several seconds to start, and needs outbound access only then. */
-const LOOK_MS = 1000
+const POLL_MS = 1000
 
 export interface AgentNetworksOptions {
   egress: EgressProxy
@@ -51,7 +51,7 @@ export class AgentNetworks {
     await this.#look().catch((error) => this.#options.log.warn({ err: error }, 'cannot see networks'))
     this.#timer = setTimeout(() => {
       this.#looking = this.start()
-    }, LOOK_MS)
+    }, POLL_MS)
   }
 
   /** Stops tracking networks. The listeners close with the proxy. */

@@ -62,7 +62,7 @@ const IDLE_MS = 30_000
 /** Shorter than programs keep idle connections, so that the sender closes first. */
 const PROGRAM_IDLE_MS = 2000
 /** Maximum number of a program's informational responses (103) before its final response. */
-const MOST_INFORMATIONAL = 16
+const MAX_INFORMATIONAL = 16
 /** Methods whose repetition has no further effect (RFC 9110, 9.2.2). */
 const IDEMPOTENT = ['GET', 'HEAD', 'PUT', 'DELETE']
 
@@ -313,9 +313,9 @@ export class AgentdClient {
     } satisfies Connecting as Connecting)
     endWith(options.signal, sent)
     // Berth asks for at most one informational response. Each costs time, and an agent could send them endlessly.
-    let informational = program === undefined ? MOST_INFORMATIONAL - (isHeldBack ? 1 : 0) : 0
+    let informational = program === undefined ? MAX_INFORMATIONAL - (isHeldBack ? 1 : 0) : 0
     sent.on('information', () => {
-      if (++informational > MOST_INFORMATIONAL)
+      if (++informational > MAX_INFORMATIONAL)
         sent.destroy(new AgentdError('bad_answer', 'agentd sent too many informational responses'))
     })
     const send = () => {

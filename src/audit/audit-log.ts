@@ -9,7 +9,7 @@ import type { Logger } from '../log.ts'
 /** Maximum number of entries per statement. */
 const MOST = 500
 /** Maximum number of entries kept in memory while the database is unavailable. */
-const MOST_LATE = 10_000
+const MAX_LATE = 10_000
 
 interface Waiting {
   row: AuditRow
@@ -84,7 +84,7 @@ export class AuditLog implements AuditSink {
         for (const one of waiting) await this.#write([one])
         return
       }
-      const room = isRefused ? 0 : MOST_LATE - this.#late.length
+      const room = isRefused ? 0 : MAX_LATE - this.#late.length
       const ended = waiting.filter(({ mayBeLate }) => mayBeLate)
       this.#late.push(...ended.slice(0, room).map(({ row }) => row))
       const lost = Math.max(0, ended.length - room)

@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config.ts'
 import { withCopyConnection } from '../db/copy-connection.ts'
 import { crashPoint } from '../lib/crash-point.ts'
-import { eachOf } from '../lib/each-of.ts'
+import { forEachConcurrently } from '../lib/each-of.ts'
 import type { Keep } from '../lib/keep.ts'
 import { type Sandbox, SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import type { Storages } from '../storage/open.ts'
@@ -214,7 +214,7 @@ class Copier {
   async #copyNetwork(network: Network, { path, count }: { path: string; count: number }): Promise<void> {
     const { store, onProgress } = this.#options
     let roots = 0
-    await eachOf(cidsOf(linesOf(store, path)), ROOTS_AT_ONCE, async (root) => {
+    await forEachConcurrently(cidsOf(linesOf(store, path)), ROOTS_AT_ONCE, async (root) => {
       await this.#copyRoot(network, root)
       roots++
       onProgress?.({ part: 'content', network, roots, ofRoots: count, ...this.total })

@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import { NextToLast } from 'blockstore-fs/sharding'
 import { CID } from 'multiformats/cid'
-import { eachOf } from '../lib/each-of.ts'
+import { forEachConcurrently } from '../lib/each-of.ts'
 import { blockKey, inlineBytes, isLeafCodec, matches } from '../storage/codecs.ts'
 import { Frontier } from '../storage/embedded/frontier.ts'
 import { reachable } from '../storage/embedded/gc.ts'
@@ -175,7 +175,7 @@ export class BlockArchive {
   ): Promise<{ damaged: string[]; incomplete: { root: CID; block: CID }[] }> {
     const good = new Set<string>()
     const damaged: string[] = []
-    await eachOf(this.#store.list(`${this.#dir}/blocks`), BLOCKS_AT_ONCE, async (path) => {
+    await forEachConcurrently(this.#store.list(`${this.#dir}/blocks`), BLOCKS_AT_ONCE, async (path) => {
       signal.throwIfAborted()
       const cid = this.#decode(path)
       const bytes = (await this.#store.read(path)) ?? new Uint8Array()

@@ -29,11 +29,13 @@ export class FolderStore implements BackupStore {
   }
 
   async names(folder: string): Promise<string[]> {
-    return (await this.#ifThere(() => readdir(join(this.where, folder)))) ?? []
+    return (await this.#nullIfMissing(() => readdir(join(this.where, folder)))) ?? []
   }
 
   async *list(folder: string): AsyncGenerator<string> {
-    const entries = await this.#ifThere(() => readdir(join(this.where, folder), { withFileTypes: true }))
+    const entries = await this.#nullIfMissing(() =>
+      readdir(join(this.where, folder), { withFileTypes: true }),
+    )
     for (const entry of entries ?? []) {
       const path = `${folder}/${entry.name}`
       if (entry.isDirectory()) yield* this.list(path)
@@ -42,11 +44,11 @@ export class FolderStore implements BackupStore {
   }
 
   async size(path: string): Promise<number | null> {
-    return (await this.#ifThere(() => stat(join(this.where, path))))?.size ?? null
+    return (await this.#nullIfMissing(() => stat(join(this.where, path))))?.size ?? null
   }
 
   read(path: string): Promise<Buffer | null> {
-    return this.#ifThere(() => readFile(join(this.where, path)))
+    return this.#nullIfMissing(() => readFile(join(this.where, path)))
   }
 
   stream(path: string): Readable {
@@ -119,7 +121,7 @@ export class FolderStore implements BackupStore {
 
   close(): void {}
 
-  #ifThere<T>(call: () => Promise<T>): Promise<T | null> {
+  #nullIfMissing<T>(call: () => Promise<T>): Promise<T | null> {
     return this.#onDisk(() =>
       call().catch((error) => {
         if (hasCode(error, 'ENOENT')) return null

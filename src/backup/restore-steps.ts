@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import type { CopyConnection } from '../db/copy-connection.ts'
 import { type Migration, migrationNames, readMigrations } from '../db/migrations.ts'
 import type { Pool } from '../db/pool.ts'
-import { eachOf } from '../lib/each-of.ts'
+import { forEachConcurrently } from '../lib/each-of.ts'
 import type { Logger } from '../log.ts'
 import { openRuntime } from '../sandboxes/open.ts'
 import type { Owner } from '../sandboxes/owner.ts'
@@ -72,7 +72,7 @@ export async function bringContent(
   const archive = new BlockArchive(store, network)
   const storage = storages[network]
   let roots = 0
-  await eachOf(cids, ROOTS_AT_ONCE, async (text) => {
+  await forEachConcurrently(cids, ROOTS_AT_ONCE, async (text) => {
     const root = CID.parse(text)
     const soon = () => AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)])
     if (!(await storage.isPinned(root, { signal: soon() })))

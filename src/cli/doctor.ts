@@ -148,7 +148,7 @@ async function checkIpfs({ IPFS_API_URL, IPFS_PRIVATE_API_URL }: Config): Promis
 /** Findings about the runtime of agents; none before the first start, which chooses the runtime. */
 async function checkAgents(config: Config): Promise<Finding[]> {
   const { chosenDriver, openRuntime } = await import('../sandboxes/open.ts')
-  const { NOBODY } = await import('../sandboxes/owner.ts')
+  const { NO_OWNER } = await import('../sandboxes/owner.ts')
   const driver = await chosenDriver(config)
   if (!driver) return []
   const asProcesses = {
@@ -158,7 +158,7 @@ async function checkAgents(config: Config): Promise<Finding[]> {
   }
   // Another system user would look in its own folders and see its own processes.
   if (driver === 'process' && !(await isOwner(config.BERTH_DATA_DIR))) return [asProcesses]
-  const runtime = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY).catch(
+  const runtime = await openRuntime(config, createLogger('doctor', 'silent'), NO_OWNER).catch(
     (error: Error) => error,
   )
   if (runtime instanceof Error) return [{ part: 'Agents', ok: false, said: runtime.message }]

@@ -10,7 +10,7 @@ import { EngineError } from '../openclaw/engine-error.ts'
 import { compareVersions, knownVersions, requireEngineVersion } from '../openclaw/install.ts'
 import { engineImageReference } from '../openclaw/oci/reference.ts'
 import { openRuntime } from '../sandboxes/open.ts'
-import { NOBODY } from '../sandboxes/owner.ts'
+import { NO_OWNER } from '../sandboxes/owner.ts'
 import type { SandboxRuntime } from '../sandboxes/port.ts'
 import { withDatabase } from './database.ts'
 import { printRows } from './print.ts'
@@ -112,7 +112,7 @@ export function removeEngine(version: string): Promise<void> {
 }
 
 async function withRuntime<T>(work: (runtime: SandboxRuntime) => Promise<T>): Promise<T> {
-  const runtime = await openRuntime(loadConfig(), createLogger('cli', 'silent'), NOBODY)
+  const runtime = await openRuntime(loadConfig(), createLogger('cli', 'silent'), NO_OWNER)
   try {
     return await work(runtime)
   } finally {

@@ -41,7 +41,7 @@ export const isWithoutPartition = (error: unknown): boolean =>
   codeOf(error) === '23514' && ((error as DatabaseError).message ?? '').includes('no partition')
 
 /** True if other sessions held up a transaction for too long: they hold its lock, or all of the pool's connections. */
-export function isHeldUp(error: unknown): boolean {
+export function isContention(error: unknown): boolean {
   const { message } = error as DatabaseError
   return codeOf(error) === '55P03' || message === 'timeout exceeded when trying to connect'
 }

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { ConfigError } from '../errors.ts'
 import { lockSession } from './advisory-locks.ts'
-import { isHeldUp } from './database-errors.ts'
+import { isContention } from './database-errors.ts'
 import type { Migration } from './migrations.ts'
 import { makePartitions } from './partitions.ts'
 import type { Pool, Queryable } from './pool.ts'
@@ -82,7 +82,7 @@ async function applyBetweenOthers(
       return await apply(client, migration)
     } catch (error) {
       const { cause } = error as Error
-      if (!isHeldUp(cause)) throw error
+      if (!isContention(cause)) throw error
       if (performance.now() > deadline)
         throw new ConfigError(
           `DATABASE_URL: migration ${migration.name} was held up for ${giveUpMs / 1000} s by other sessions, such as a backup; end them (pg_stat_activity) and run it again`,

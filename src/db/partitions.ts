@@ -2,7 +2,7 @@
  * Tables partitioned by day (UTC): old rows are dropped as a whole table, which costs the same for any number of rows.
  * Each migration and every `web` and `worker` create partitions a week ahead, so that every write finds its partition.
  */
-import { isHeldUp, isWithoutPartition } from './database-errors.ts'
+import { isContention, isWithoutPartition } from './database-errors.ts'
 import { type Queryable, queryOne } from './pool.ts'
 
 /** Partitioned tables, with the type of the key: a version 7 UUID begins with its time. */
@@ -105,7 +105,7 @@ async function dropPartition(db: Queryable, name: string): Promise<void> {
     `DO $drop$ BEGIN PERFORM set_config('lock_timeout', '${LOCK_MS}', true); DROP TABLE IF EXISTS ${name}; END $drop$`,
   )
   await dropped.catch((error) => {
-    if (!isHeldUp(error)) throw error
+    if (!isContention(error)) throw error
   })
 }
 

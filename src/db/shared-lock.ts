@@ -1,6 +1,6 @@
 import { orAborted } from '../lib/until-aborted.ts'
 import { isAwaited, lockSession, shareSession } from './advisory-locks.ts'
-import { isHeldUp } from './database-errors.ts'
+import { isContention } from './database-errors.ts'
 import type { Queryable } from './pool.ts'
 import { withSession } from './session.ts'
 
@@ -37,7 +37,7 @@ export class SharedLock {
   }
 
   /**
-   * Runs `work` together with other sharers. @throws an error that `isHeldUp` recognises after `shareMs`; the signal's
+   * Runs `work` together with other sharers. @throws an error that `isContention` recognises after `shareMs`; the signal's
    * reason.
    */
   async share<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -59,7 +59,7 @@ export class SharedLock {
       try {
         await lockSession(session, this.#name)
       } catch (error) {
-        if (isHeldUp(error)) return undefined
+        if (isContention(error)) return undefined
         throw error
       }
       return work()

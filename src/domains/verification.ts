@@ -2,7 +2,7 @@
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
-import { giveUpDomains, noteTakenDomain, takeDueDomains, verifyDomainRow } from '../db/statements/domains.ts'
+import { claimDueDomains, expireDomains, noteTakenDomain, verifyDomainRow } from '../db/statements/domains.ts'
 import { ApiError, forbidden, messages, unavailable } from '../errors.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import type { Logger } from '../log.ts'
@@ -52,7 +52,7 @@ export async function isVerified(db: Prisma.TransactionClient, customDomain: str
  * @throws ApiError 409 if another claim has proven the domain before; 429 if too many checks are running; 503 if DNS
  *   cannot be reached.
  */
-export async function lookForProof(
+export async function checkTxtRecord(
   { pool, prisma, ownership, bounds }: DomainServices,
   domain: ClaimedDomain,
 ): Promise<boolean> {
@@ -78,7 +78,7 @@ export async function lookAtNew(
   remove: () => Promise<void>,
 ): Promise<void> {
   try {
-    await lookForProof(services, domain)
+    await checkTxtRecord(services, domain)
   } catch (error) {
     // DNS is checked again later.
     if (error instanceof ApiError && [429, 503].includes(error.status)) return
@@ -96,8 +96,8 @@ export async function verifyPendingDomains(
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  await giveUpDomains.run(pool, GIVEN_UP_AT_ONCE)
-  const { rows: due } = await takeDueDomains.run(pool, DUE_AT_ONCE)
+  await expireDomains.run(pool, GIVEN_UP_AT_ONCE)
+  const { rows: due } = await claimDueDomains.run(pool, DUE_AT_ONCE)
   // In parallel: a name server that fails for one domain says nothing about the others.
   await Promise.all(
     due.map(async (domain) => {

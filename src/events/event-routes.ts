@@ -13,7 +13,7 @@ import { type EventTail, type StreamedEvent, toStreamed } from './tail.ts'
 import { matchesType, maySee, typePattern, type Viewer } from './visibility.ts'
 
 /** Maximum number of events held for a slow reader; beyond that, it reads from the table. */
-const MOST_WAITING = 1000
+const MAX_WAITING = 1000
 const PAGE = 500
 /** PostgreSQL's largest bigint. */
 const MOST = 2n ** 63n - 1n
@@ -132,7 +132,7 @@ async function stream(
   let wake = () => {}
   let isQuiet = false
   const { from: end, stop } = await tail.follow(viewer.workspaceId, (events) => {
-    if (waiting.length + events.length <= MOST_WAITING) waiting.push(...events)
+    if (waiting.length + events.length <= MAX_WAITING) waiting.push(...events)
     else {
       waiting = []
       isBehind = true

@@ -14,7 +14,7 @@ import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '
 import { entryOf } from '../storage/unixfs.ts'
 
 /** Time limit for a page: a folder may be designed to be costly to walk. */
-const LOOK_MS = 30_000
+const POLL_MS = 30_000
 const BLOCKS_AT_ONCE = 16
 /** Limit for the characters of names on a page, which then ends early: a name may be as large as a block. */
 const MAX_NAMES = 1_048_576
@@ -76,7 +76,7 @@ export function entryRoutes({
         const root = CID.parse(file.cidV1)
         const look = {
           storage: storages[params.network],
-          signal: AbortSignal.any([signal, AbortSignal.timeout(LOOK_MS)]),
+          signal: AbortSignal.any([signal, AbortSignal.timeout(POLL_MS)]),
         }
         const { entries, hasMore } = await bounds.run('dagDownloads', { cid: file.cidV1 }, async () => {
           const found = await readPage(look, await findFolder(look, root, path), { offset, limit })

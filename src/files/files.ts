@@ -20,7 +20,7 @@ import {
   text,
   toPage,
 } from '../http/shapes.ts'
-import { shared } from '../lib/shared.ts'
+import { coalesce } from '../lib/coalesce.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { keyvaluesFilter, keyvaluesPatch, MAX_PAIRS, mergeFilters, TOO_MANY_PAIRS } from './keyvalues.ts'
@@ -96,7 +96,7 @@ const fileChanges = z
 type FileChanges = z.output<typeof fileChanges>
 
 /** Interval of the check for the name index, which a worker may build at any time. */
-const INDEX_LOOK_MS = 60_000
+const INDEX_POLL_MS = 60_000
 
 const TAG = 'Files'
 const PATH = '/v3/files/:network/:id'
@@ -109,7 +109,7 @@ export function fileRoutes(
   services: RemovalServices & { prisma: PrismaClient; searches: Searches },
 ): Route[] {
   const { pool, prisma, searches } = services
-  const nameIndex = shared(INDEX_LOOK_MS, () => readNameIndex(pool).catch(() => undefined))
+  const nameIndex = coalesce(INDEX_POLL_MS, () => readNameIndex(pool).catch(() => undefined))
   return [
     route({
       method: 'get',

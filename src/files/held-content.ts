@@ -6,7 +6,7 @@ import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
 import { lock } from '../db/advisory-locks.ts'
 import type { Queryable } from '../db/pool.ts'
-import { findKeeper } from '../db/statements/files.ts'
+import { findReference } from '../db/statements/files.ts'
 import { insertOperation } from '../operations/enqueue.ts'
 import type { Network, Storage } from '../storage/port.ts'
 
@@ -27,7 +27,7 @@ const NODE_MS = 30_000
  * the pin in between.
  * @throws StorageError `unavailable`, or `not_found` if its blocks were collected in the meantime; 55P03.
  */
-export async function holdContent(client: Queryable, storage: Storage, cid: CID): Promise<void> {
+export async function ensurePinned(client: Queryable, storage: Storage, cid: CID): Promise<void> {
   await lockCid(client, cid)
   const bounded = () => ({ signal: AbortSignal.timeout(NODE_MS) })
   if (await storage.isPinned(cid, bounded())) return
@@ -59,11 +59,11 @@ export async function releaseContent(
  * True if any file of any workspace (except `except`), snapshot, skill or template keeps the CID. Only meaningful under
  * {@link lockCid}.
  */
-export async function isKept(
+export async function isReferenced(
   db: Queryable,
   network: string,
   canonical: string,
   { except = null }: { except?: string | null | undefined } = {},
 ): Promise<boolean> {
-  return (await findKeeper.one(db, network, canonical, except)).kept
+  return (await findReference.one(db, network, canonical, except)).kept
 }

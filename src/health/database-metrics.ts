@@ -4,7 +4,7 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
-import { shared } from '../lib/shared.ts'
+import { coalesce } from '../lib/coalesce.ts'
 import { catalog, OPERATION_KINDS, QUEUES } from '../operations/catalog.ts'
 import { REPAIRS } from '../operations/repairs.ts'
 
@@ -83,7 +83,7 @@ type Row = Record<string, string> & Record<'value' | 'files' | 'bytes' | Collect
 export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
   const registers = [registry]
   // The reads run one after another, so that they do not take several connections at once from requests.
-  const readAll = shared(CACHE_MS, async () => {
+  const readAll = coalesce(CACHE_MS, async () => {
     const found: Partial<Record<Name, Row[]>> = {}
     const reading = (async () => {
       for (const name of Object.keys(STATEMENTS) as Name[])

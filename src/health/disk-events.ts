@@ -8,14 +8,14 @@ import { type Disks, judgeRoom, readRoom } from '../lib/disk.ts'
 import { type Loop, startLoop } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 
-const LOOK_MS = 60_000
+const POLL_MS = 60_000
 
 /** Checks the disks of a process once a minute. */
 export const startDiskWatch = (pool: Pool, disks: Disks, log: Logger): Loop =>
-  startLoop('low disks', LOOK_MS, log, () => tellLowDisks(pool, disks))
+  startLoop('low disks', POLL_MS, log, () => publishLowDisks(pool, disks))
 
 /** Records each low disk once a day, and again when it reaches its reserve. */
-export async function tellLowDisks(pool: Pool, { folders, reserveBytes }: Disks): Promise<void> {
+export async function publishLowDisks(pool: Pool, { folders, reserveBytes }: Disks): Promise<void> {
   const low: { id: string; state: string; data: object }[] = []
   const devices = new Set<number>()
   for (const [name, folder] of Object.entries(folders)) {

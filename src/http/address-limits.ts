@@ -6,7 +6,7 @@ import { WindowCounts } from './window-counts.ts'
 
 const WINDOW_MS = 60_000
 /** Maximum number of valid tokens that are remembered. */
-const MOST_GOOD = 10_000
+const MAX_GOOD = 10_000
 
 export interface AddressLimitsOptions {
   /** Requests per minute without a key; 0 for no limit. */
@@ -100,7 +100,7 @@ export class AddressLimits {
   }
 
   #remember(authorization: string): void {
-    if (this.#good.size >= MOST_GOOD) this.#good.clear()
+    if (this.#good.size >= MAX_GOOD) this.#good.clear()
     this.#good.add(authorization)
   }
 }

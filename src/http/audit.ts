@@ -49,7 +49,7 @@ const MINUTE_MS = 60_000
 const FAILURES_OF_ADDRESS = 10
 const FAILURES = 120
 /** Addresses that are counted separately among refusals without an entry; all others count as one more. */
-const MOST_ADDRESSES = 1000
+const MAX_ADDRESSES = 1000
 const OTHERS = 'others'
 const LOOPBACK = 'loopback'
 const MAX_USER_AGENT = 160
@@ -191,7 +191,7 @@ export class Audit {
   /** Adds a refusal without an entry to the common entry for this minute. */
   #drop(address: string): void {
     if (this.#dropped.size === 0) setTimeout(() => this.#writeDropped(), MINUTE_MS).unref()
-    const isKnown = this.#dropped.has(address) || this.#dropped.size < MOST_ADDRESSES
+    const isKnown = this.#dropped.has(address) || this.#dropped.size < MAX_ADDRESSES
     const key = isKnown ? address : OTHERS
     this.#dropped.set(key, (this.#dropped.get(key) ?? 0) + 1)
   }

@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
-import { isDatabaseDown, isDatabaseFull, isHeldUp } from '../db/database-errors.ts'
+import { isContention, isDatabaseDown, isDatabaseFull } from '../db/database-errors.ts'
 import { ApiError, badRequest, full, messages, notFound, unavailable } from '../errors.ts'
 import { noSpace } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
@@ -83,7 +83,7 @@ export function toApiError(error: unknown): ApiError {
   if (isDatabaseFull(error)) return full('No space left: the disk of PostgreSQL is full', error)
   if (isDatabaseDown(error)) return unavailable('Database unreachable', error)
   // Others have held the lock of a CID for seconds, as happens while its node hangs.
-  if (isHeldUp(error)) return unavailable(messages.ipfsUnreachable, error)
+  if (isContention(error)) return unavailable(messages.ipfsUnreachable, error)
   if (error instanceof NodeFullError) return full(error.message, error)
   if (error instanceof StorageError && error.code === 'no_space') return noSpace(error.message, error)
   // Routes have already handled client errors: here, the node is unavailable or has lost a block.

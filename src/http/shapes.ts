@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { badRequest } from '../errors.ts'
 import { isUuid } from '../lib/read.ts'
 import { isVisible } from '../lib/visible.ts'
-import '../lib/zod-words.ts'
+import '../lib/zod-messages.ts'
 
 /** Text that PostgreSQL can store: no NUL, no half of a surrogate pair. */
 export const text = (max: number) =>

@@ -1,5 +1,5 @@
 /** Maximum number of names counted at a time: about 20 MB. */
-const MOST_NAMES = 100_000
+const MAX_NAMES = 100_000
 
 export interface WindowCount {
   count: number
@@ -18,7 +18,7 @@ export class WindowCounts {
   /** In the order in which their windows begin, and therefore end. */
   readonly #counts = new Map<string, { count: number; until: number }>()
 
-  constructor(windowMs: number, mostNames = MOST_NAMES) {
+  constructor(windowMs: number, mostNames = MAX_NAMES) {
     this.#windowMs = windowMs
     this.#mostNames = mostNames
   }

@@ -1,5 +1,5 @@
 /** Runs `work` on each item, at most `width` at a time. @throws the first error; no further items are started then. */
-export async function eachOf<T>(
+export async function forEachConcurrently<T>(
   items: AsyncIterable<T> | Iterable<T>,
   width: number,
   work: (item: T) => Promise<unknown>,

@@ -1,7 +1,7 @@
 /** The health of a process, by component: for `/readyz`, for `/metrics`, and for a worker's row. */
 
 import type { Logger } from '../log.ts'
-import { shared } from './shared.ts'
+import { coalesce } from './coalesce.ts'
 
 export type Status = 'ok' | 'degraded' | 'down'
 
@@ -57,7 +57,7 @@ export class Readiness {
 
   constructor(options: ReadinessOptions) {
     this.#options = options
-    this.explain = shared(CACHE_MS, () => this.#read())
+    this.explain = coalesce(CACHE_MS, () => this.#read())
   }
 
   /** The same without the operator's fields. */

@@ -27,7 +27,7 @@ interface Entry extends Watched {
   bytes: number
 }
 
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** The minimum that a client has to send or read per window while it is its turn. */
 const WINDOW_MS = 60_000
 const MIN_BYTES = 30 * 1024
@@ -59,7 +59,7 @@ export class TransferWatch {
     const now = performance.now()
     const entry = { ...watched, startedAt: now, since: now, bytes: watched.transfer.bytes() }
     this.#entries.add(entry)
-    this.#looking ??= setInterval(() => this.#look(), LOOK_MS).unref()
+    this.#looking ??= setInterval(() => this.#look(), POLL_MS).unref()
     return () => {
       this.#entries.delete(entry)
       if (this.#entries.size > 0) return

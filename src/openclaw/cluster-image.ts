@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { removeLeftovers, temporaryName } from '../lib/files.ts'
 import { withLock } from '../lib/process/file-lock.ts'
 import { EngineError } from './engine-error.ts'
-import { enginesLock, installHolding, isComplete, requireEngineVersion } from './install.ts'
+import { enginesLock, installLocked, isComplete, requireEngineVersion } from './install.ts'
 import { nodeObstacle, readNodeRange } from './node-range.ts'
 import { readArchive, writeArchive } from './oci/archive.ts'
 import { type Architecture, type Image, type ImageConfig, type PackedImage, packImage } from './oci/image.ts'
@@ -76,7 +76,7 @@ async function build(dir: string, options: ClusterImageOptions): Promise<PackedI
   const base = await readBase(dir, options)
   const tini = await checkBase(base, baseImage)
   const platform = { os: 'linux', cpu, libc: 'glibc' as const }
-  const engine = await installHolding({ version, dir: enginesDir, platform, onLine, signal })
+  const engine = await installLocked({ version, dir: enginesDir, platform, onLine, signal })
   const range = await readNodeRange(engine)
   const obstacle = nodeObstacle(version, { range, node: nodeOf(base) })
   if (obstacle) throw new EngineError('unfit_node', `${obstacle} in ${baseImage}`)

@@ -13,7 +13,7 @@ import type Docker from 'dockerode'
 import { withLock } from '../lib/process/file-lock.ts'
 import { buildImage, hasImage, ignoreStatus } from './docker-build.ts'
 import { EngineError } from './engine-error.ts'
-import { enginesLock, installHolding, type Platform, requireEngineVersion } from './install.ts'
+import { enginesLock, installLocked, type Platform, requireEngineVersion } from './install.ts'
 import { nodeObstacle } from './node-range.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -162,7 +162,7 @@ async function buildEngine(docker: Docker, name: string, options: BuildOptions):
   const platform = await platformOf(docker)
   await withLock(enginesLock(enginesDir), options, async () => {
     if (await hasImage(docker, name)) return
-    const folder = basename(await installHolding({ version, dir: enginesDir, platform, onLine, signal }))
+    const folder = basename(await installLocked({ version, dir: enginesDir, platform, onLine, signal }))
     onLine?.(`Building ${name}`)
     await buildImage(docker, {
       name,

@@ -59,7 +59,7 @@ export async function installEngine(options: InstallOptions): Promise<string> {
   const folder = engineFolder(options.dir, options.version, options.platform)
   if ((await isThere(folder)) && (await isComplete(folder))) return folder
   await mkdir(options.dir, { recursive: true })
-  return withLock(enginesLock(options.dir), options, () => installHolding(options))
+  return withLock(enginesLock(options.dir), options, () => installLocked(options))
 }
 
 /**
@@ -69,7 +69,7 @@ export async function installEngine(options: InstallOptions): Promise<string> {
 export const enginesLock = (dir: string): string => join(dir, '.engines.lock')
 
 /** {@link installEngine} for callers that hold {@link enginesLock}. */
-export async function installHolding(options: InstallOptions): Promise<string> {
+export async function installLocked(options: InstallOptions): Promise<string> {
   const { version, dir, onLine, signal, platform = thisPlatform() } = options
   const folder = engineFolder(dir, version, platform)
   if (await isThere(folder)) {

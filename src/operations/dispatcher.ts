@@ -29,7 +29,7 @@ const POLL_MS = 200
  */
 const REST_FACTOR = 9
 /** Maximum of that rest, so that operations of a dead worker do not wait longer after a single slow pass. */
-const MOST_POLL_MS = 5000
+const MAX_POLL_MS = 5000
 /** Rest after a pass, so that one pass dispatches the operations of many requests under load. */
 const REST_MS = 20
 /** A job that was dispatched and not claimed for this long is looked up in the queue. */
@@ -56,7 +56,7 @@ export class Dispatcher {
   readonly #queues: Map<QueueName, JobQueue>
   readonly #passes = new Passes(
     () => this.#run(),
-    () => Math.min(Math.max(POLL_MS, REST_FACTOR * this.#passMs), MOST_POLL_MS),
+    () => Math.min(Math.max(POLL_MS, REST_FACTOR * this.#passMs), MAX_POLL_MS),
   )
   #failing = false
   #shownHeldBack = 0

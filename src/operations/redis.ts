@@ -3,7 +3,7 @@ import { ConfigError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 
 /** A Redis that hangs, or is still loading its data, counts as unavailable after this time. */
-const LOOK_MS = 5000
+const POLL_MS = 5000
 
 /** The connection for pings and rate limits: a command fails at once while Redis is unavailable. */
 export function createRedis(url: string, log: Logger): Redis {
@@ -40,7 +40,7 @@ export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }
   const timer = setTimeout(() => {
     cause = new Error('Redis does not answer')
     redis.disconnect()
-  }, LOOK_MS)
+  }, POLL_MS)
   try {
     await redis.connect()
     const policy = await readSetting(redis, 'maxmemory-policy')

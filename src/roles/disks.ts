@@ -50,7 +50,7 @@ export async function openDisks(config: Config, log: Logger): Promise<RunningRol
 const BODY_BYTES = 1024
 /** Below this size, btrfs has hardly any room for its own tables. */
 const LEAST_BYTES = 16 * 1024 * 1024
-const MOST_BYTES = 2 ** 50
+const MAX_BYTES = 2 ** 50
 
 export function createDisksServer(disks: AgentDisks, log: Logger): Server {
   return createServer({ requestTimeout: 10_000 }, async (req, res) => {
@@ -88,7 +88,7 @@ async function readSize(req: IncomingMessage): Promise<number | null | undefined
   try {
     const { bytes } = JSON.parse(text)
     if (bytes === null) return null
-    return Number.isSafeInteger(bytes) && bytes >= LEAST_BYTES && bytes <= MOST_BYTES ? bytes : undefined
+    return Number.isSafeInteger(bytes) && bytes >= LEAST_BYTES && bytes <= MAX_BYTES ? bytes : undefined
   } catch {
     return undefined
   }

@@ -2,9 +2,9 @@ import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import packageJson from '../../package.json' with { type: 'json' }
 import { startAgentLoop } from '../../workers/reconcile/agents.ts'
-import { BACKUP_LOOK_MS, ScheduledBackups } from '../../workers/reconcile/backups.ts'
+import { BACKUP_POLL_MS, ScheduledBackups } from '../../workers/reconcile/backups.ts'
 import { removeExpiredFiles, tidyEngines } from '../../workers/reconcile/cleanup.ts'
-import { collectInTurn, collectReleased, LOOK_MS } from '../../workers/reconcile/collect.ts'
+import { collectInTurn, collectReleased, POLL_MS } from '../../workers/reconcile/collect.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { startSnapshotLoop } from '../../workers/reconcile/snapshots.ts'
 import { loadHandlers } from '../../workers/registry.ts'
@@ -205,14 +205,14 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
         ? collectReleased(collecting, storage)
         : collectInTurn(collecting, storage, { folder: blocksFolder(config), ...disks })
     loops.push(
-      startLoop(`${storage.network} gc`, Math.min(config.BERTH_GC_SECONDS * 1000, LOOK_MS), log, collect),
+      startLoop(`${storage.network} gc`, Math.min(config.BERTH_GC_SECONDS * 1000, POLL_MS), log, collect),
     )
   }
   if (agents) {
     loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))
     if (backups)
       loops.push(
-        startLoop('backup', BACKUP_LOOK_MS, log, (signal) => backups.makeInTurn({ pool, log }, signal)),
+        startLoop('backup', BACKUP_POLL_MS, log, (signal) => backups.makeInTurn({ pool, log }, signal)),
       )
     loops.push(startLoop('engines', ENGINES_MS, log, (signal) => tidyEngines(agents, log, signal)))
   }

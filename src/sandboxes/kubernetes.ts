@@ -24,7 +24,7 @@ import {
   withShut,
 } from './kubernetes/found.ts'
 import { readHome, writeHome } from './kubernetes/home.ts'
-import { isNetworkShut, OPEN_NETWORK_ADVICE, whyNotShut } from './kubernetes/network-check.ts'
+import { checkIsolation, isNetworkShut, OPEN_NETWORK_ADVICE } from './kubernetes/network-check.ts'
 import { ownedBy, type ProxyPeers, policyOf, recordOf } from './kubernetes/objects.ts'
 import { checkPod, homePod, type PodOptions } from './kubernetes/pod-spec.ts'
 import { deletePod, readPod, waitForPod } from './kubernetes/pods.ts'
@@ -354,7 +354,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     const { openNetwork, guardSeconds: seconds } = this.#options.pods
     if (openNetwork || isShut(await this.#existing(agentId, signal), pod)) return
     const name = nameOf(agentId)
-    const reason = await whyNotShut(this.#cluster, name, { seconds, signal }).catch((error) => error)
+    const reason = await checkIsolation(this.#cluster, name, { seconds, signal }).catch((error) => error)
     if (reason) {
       // A pod that has ended runs no commands, and the way it ended says more than the failed check.
       const bounds = { ms: END_MS, signal, late: () => reason }

@@ -15,7 +15,7 @@ export interface Owner {
 }
 
 /** Owns nothing: for work on engines, which all Berths share. */
-export const NOBODY: Owner = { instance: 'nobody', former: [], knows: async () => new Set() }
+export const NO_OWNER: Owner = { instance: 'nobody', former: [], knows: async () => new Set() }
 
 /**
  * Reads this Berth's identity from the database, and stores the labels that 0.1.0 derived from the settings, which may

@@ -10,7 +10,7 @@ import type { CID } from 'multiformats/cid'
 import type { DiskReserve } from '../lib/disk-reserve.ts'
 import { hasCode } from '../lib/files.ts'
 import { assertSupported } from './codecs.ts'
-import { BlockFolder, ifThere, onDisk } from './embedded/blocks.ts'
+import { BlockFolder, nullIfMissing, onDisk } from './embedded/blocks.ts'
 import { collectGarbage } from './embedded/gc.ts'
 import { buildBlocks, checkProfile, importCar, importFiles } from './embedded/import.ts'
 import type { BlockNetwork } from './embedded/network.ts'
@@ -244,7 +244,7 @@ function asStorageError(error: unknown, signal: AbortSignal): unknown {
  */
 async function loadPrivateKey(dir: string): Promise<Uint8Array> {
   const path = join(dir, 'peer.key')
-  const existing = await ifThere(() => readKeyFile(path))
+  const existing = await nullIfMissing(() => readKeyFile(path))
   if (existing) return existing
   const temp = join(dir, `tmp/${randomUUID()}`)
   return onDisk(async () => {

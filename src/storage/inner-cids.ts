@@ -10,7 +10,7 @@ const NODES_OF_DAG = 10_000
 const CIDS = 500_000
 /** A DAG takes as much as this many CIDs, even if it contains none. */
 const ROOT = 9
-const LOOK_MS = 30_000
+const POLL_MS = 30_000
 
 /** The CIDs inside a DAG. A DAG never changes, so it is walked once and remembered. */
 export class InnerCids {
@@ -63,7 +63,7 @@ export class InnerCids {
   }
 
   async #walk(root: CID): Promise<Set<string>> {
-    const signal = AbortSignal.timeout(LOOK_MS)
+    const signal = AbortSignal.timeout(POLL_MS)
     const keys = new Set<string>()
     const ahead = [root]
     for (let nodes = 0; nodes < NODES_OF_DAG && keys.size < CIDS_OF_DAG; nodes++) {

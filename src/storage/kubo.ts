@@ -1,6 +1,6 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
 import type { CID } from 'multiformats/cid'
-import { isHeldUp } from '../db/database-errors.ts'
+import { isContention } from '../db/database-errors.ts'
 import type { SharedLock } from '../db/shared-lock.ts'
 import { assertSupported } from './codecs.ts'
 import { checkNode, probeRoom, SAME_NODE } from './kubo/check.ts'
@@ -92,7 +92,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     try {
       return await lock.share(signal, work)
     } catch (error) {
-      if (!isHeldUp(error)) throw error
+      if (!isContention(error)) throw error
       throw new StorageError('unavailable', 'Kubo collects garbage', { cause: error })
     }
   }

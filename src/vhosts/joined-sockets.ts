@@ -12,7 +12,7 @@ import { CLOSE, type CloseCode, closeFrame, FrameScanner, PING_FRAME } from '../
 /** The interval of pings to clients: proxies close silent connections, some after only a minute. */
 const PING_MS = 30_000
 /** A client that sends nothing during this many pings, not even a pong, has disconnected or does not read. */
-const MOST_UNANSWERED = 10
+const MAX_UNANSWERED = 10
 const KEEP_ALIVE_MS = 60_000
 /** How long a client that does not read may take to accept its Close frame, in milliseconds. */
 const CLOSING_MS = 1000
@@ -35,17 +35,17 @@ export interface JoinRequest {
  * @returns undefined if the client has disconnected in the meantime.
  * @throws AgentdError if the agent does not accept it; the client's upgrade is then still unanswered.
  */
-export async function joinSockets(request: JoinRequest): Promise<JoinedSockets | undefined> {
+export async function joinSockets(request: JoinRequest): Promise<SocketBridge | undefined> {
   const opened = await openSockets(request)
   opened?.sockets.passUp(opened.head)
   return opened?.sockets
 }
 
 /**
- * A WebSocket on which nothing is passed up before {@link JoinedSockets.passUp}; what the agent sends is passed down.
+ * A WebSocket on which nothing is passed up before {@link SocketBridge.passUp}; what the agent sends is passed down.
  */
 export interface OpenedSockets {
-  sockets: JoinedSockets
+  sockets: SocketBridge
   /** The client's connection, which nobody reads yet. */
   client: Socket
   /** Bytes that the client has already sent. */
@@ -59,10 +59,10 @@ export async function openSockets(request: JoinRequest): Promise<OpenedSockets |
   if (req.socket.destroyed) return void upgraded.socket.destroy()
   const { socket: client, head } = takeUpgrade(req, res)
   client.write(switchingProtocols(upgraded.response), 'latin1')
-  return { sockets: new JoinedSockets(client, upgraded.socket, upgraded.head), client, head }
+  return { sockets: new SocketBridge(client, upgraded.socket, upgraded.head), client, head }
 }
 
-export class JoinedSockets {
+export class SocketBridge {
   /** Resolves when both connections are closed. */
   readonly closed: Promise<void>
   readonly #client: Socket
@@ -100,8 +100,8 @@ export class JoinedSockets {
     this.#unanswered = client.bytesRead > this.#heardBytes ? 0 : this.#unanswered + 1
     this.#heardBytes = client.bytesRead
     const { isBetweenFrames, sawClose } = this.#scanner
-    if (this.#unanswered > MOST_UNANSWERED)
-      this.end(CLOSE.policyViolation, `The client answered no ping for ${MOST_MINUTES} minutes`)
+    if (this.#unanswered > MAX_UNANSWERED)
+      this.end(CLOSE.policyViolation, `The client answered no ping for ${MAX_MINUTES} minutes`)
     else if (client.writable && isBetweenFrames && !sawClose) client.write(PING_FRAME)
   }
 
@@ -139,7 +139,7 @@ export class JoinedSockets {
   }
 }
 
-const MOST_MINUTES = (MOST_UNANSWERED * PING_MS) / 60_000
+const MAX_MINUTES = (MAX_UNANSWERED * PING_MS) / 60_000
 
 const once = (socket: Socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()))
 

@@ -5,11 +5,11 @@
 import { uuidv7 } from 'uuidv7'
 import { type Pool, type Queryable, transaction } from '../db/pool.ts'
 import {
+  claimDue,
   forgetDeliveries,
   insertDeliveries,
   noteWaiting,
   readListening,
-  takeDue,
 } from '../db/statements/webhooks.ts'
 import { type StoredEvent, viewEvent } from '../events/event.ts'
 import { matchesType } from '../events/visibility.ts'
@@ -24,7 +24,7 @@ interface Filter {
 }
 
 /** Maximum webhooks whose operations are enqueued at a time. */
-const MOST_DUE = 500
+const MAX_DUE = 500
 const FORGET_BATCH = 10_000
 
 /** True if a webhook wants an event. */
@@ -98,7 +98,7 @@ export async function enqueueRounds(
 
 /** Enqueues rounds for the webhooks with deliveries that are due for a retry. */
 export function enqueueDueRounds(pool: Pool): Promise<void> {
-  return transaction(pool, async (tx) => enqueueRounds(tx, (await takeDue.run(tx, MOST_DUE)).rows))
+  return transaction(pool, async (tx) => enqueueRounds(tx, (await claimDue.run(tx, MAX_DUE)).rows))
 }
 
 /** Deletes deliveries that ended `days` ago, in batches, until none is left. */

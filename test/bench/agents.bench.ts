@@ -25,7 +25,7 @@ const COMMANDS = 30
 const CLI_LISTS = 5
 const API_LISTS = 100
 const TURNS = 20
-const MOST_OF_AGENTD = 45 * 2 ** 20
+const MAX_OF_AGENTD = 45 * 2 ** 20
 const OPENCLAW = '/opt/openclaw/node_modules/openclaw/openclaw.mjs'
 const execute = promisify(execFile)
 
@@ -199,8 +199,8 @@ async function proportionalMemory(agent: Agent): Promise<Result> {
   return {
     what: 'proportional memory of agentd, against 45 MiB',
     berth: mib(bytes),
-    bare: mib(MOST_OF_AGENTD),
-    ratio: bytes / MOST_OF_AGENTD,
+    bare: mib(MAX_OF_AGENTD),
+    ratio: bytes / MAX_OF_AGENTD,
     goal: { atMost: 1 },
   }
 }

@@ -21,7 +21,7 @@ const FIXED_MS = 40
 /** More than any of these pins takes, in milliseconds. */
 const STALL_MS = 20_000
 /** The benchmark ends if a Kubo receives nothing over this many connections. */
-const MOST_TRIES = 3
+const MAX_TRIES = 3
 const { signal } = new AbortController()
 
 /** Content that is pinned: this many files of this many bytes, random and so never known before. */
@@ -185,7 +185,7 @@ async function pinByKubo(apiUrl: string, host: { address: string }, cid: string)
     try {
       return await call('pin/add', cid)
     } catch (error) {
-      if ((error as Error).name !== 'TimeoutError' || tries === MOST_TRIES) throw error
+      if ((error as Error).name !== 'TimeoutError' || tries === MAX_TRIES) throw error
       await call('swarm/disconnect', host.address)
     }
   }

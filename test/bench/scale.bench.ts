@@ -17,7 +17,7 @@ import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Pool, type Queryable, queryOne } from '../../src/db/pool.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
 import { dispatchOperations, readUnclaimed, releaseExpired } from '../../src/db/statements/dispatch.ts'
-import { takeDueDomains } from '../../src/db/statements/domains.ts'
+import { claimDueDomains } from '../../src/db/statements/domains.ts'
 import { sumKeptContent, sumStoredContent } from '../../src/db/statements/files.ts'
 import { claimOperation, endOperation } from '../../src/db/statements/operations.ts'
 import { markBackfilled, readExpiredFiles } from '../../src/db/statements/pins.ts'
@@ -245,7 +245,7 @@ async function measurePasses(url: string, files: number): Promise<Costs> {
       await forgetOldOperations(pool, 30, signal)
       await forgetOldCounts(pool, 30, signal)
     },
-    'worker: domains that are due': () => takeDueDomains.run(pool, 20),
+    'worker: domains that are due': () => claimDueDomains.run(pool, 20),
     '* worker: agents against sandboxes': () => readKnownAgents.run(pool, []),
     '* worker: agents that run': () => readRunningAgents.run(pool, 12),
     '* worker: engines in use': () => readVersionsInUse.run(pool),

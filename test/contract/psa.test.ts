@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { eachOf } from '../../src/lib/each-of.ts'
+import { forEachConcurrently } from '../../src/lib/each-of.ts'
 import type { Client, Reply } from '../support/client.ts'
 import { freePort, until } from '../support/processes.ts'
 import { inlineCid, missingCid, openContext } from './context.ts'
@@ -262,7 +262,7 @@ describe('errors of the Pinning Service API', () => {
     const free = await workspace('free')
     const replies: Reply[] = []
     // Eight at a time: each takes one of the ten database connections.
-    await eachOf(Array(61).keys(), 8, async () => replies.push(await free.api.get(PINS)))
+    await forEachConcurrently(Array(61).keys(), 8, async () => replies.push(await free.api.get(PINS)))
     const last = replies.find(({ status }) => status !== 200)
     assert.ok(last)
     assertFailure(last, 429, 'RATE_LIMITED', 'Too many requests: 60 a minute on plan free')

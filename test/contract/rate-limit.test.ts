@@ -1,7 +1,7 @@
 /** Requests per minute of a key and of its workspace, by plan. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { eachOf } from '../../src/lib/each-of.ts'
+import { forEachConcurrently } from '../../src/lib/each-of.ts'
 import { assertError, type Client, type Reply, soon } from '../support/client.ts'
 import { openContext } from './context.ts'
 
@@ -15,7 +15,7 @@ const AT_ONCE = 8
 async function replies(clients: Client[], count: number): Promise<Reply[]> {
   const found: Reply[] = []
   const asking = clients.flatMap((client) => Array.from({ length: count }, () => client))
-  await eachOf(asking, AT_ONCE, async (client) => found.push(await client.get(FILES)))
+  await forEachConcurrently(asking, AT_ONCE, async (client) => found.push(await client.get(FILES)))
   return found
 }
 
@@ -76,7 +76,7 @@ describe('the rate limit', () => {
     const urls = [await sign(), await sign()]
     const statuses: number[] = []
     // Uploads with the same content would wait for each other.
-    await eachOf(Array(65).keys(), AT_ONCE, async (i) => {
+    await forEachConcurrently(Array(65).keys(), AT_ONCE, async (i) => {
       const form = new FormData()
       form.set('file', new Blob([`upload ${i}`]), 'a.txt')
       const { status, headers } = await fetch(urls[i % 2], { method: 'POST', body: form })

@@ -24,7 +24,7 @@ export function passAtOnce({ mock }: Mocking, ms: number): void {
  * Makes timeouts by `setTimeout` of exactly one of `ms`, started before the test has ended, never pass: the test is not
  * about what they limit, which takes longer on a busy machine.
  */
-export function neverPass({ mock }: Mocking, ...ms: number[]): void {
+export function disableTimeouts({ mock }: Mocking, ...ms: number[]): void {
   const wait = globalThis.setTimeout
   const endless = (callback: () => void, wanted?: number, ...args: []) =>
     ms.includes(wanted ?? 0) ? wait(callback, NEVER_MS, ...args).unref() : wait(callback, wanted, ...args)

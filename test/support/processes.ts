@@ -63,7 +63,7 @@ function isLeftOver(path: string): boolean {
  * The pause between two checks of {@link until}: a tenth of the time that it has waited, because each check costs
  * processor time.
  */
-const LOOK_MS = { least: 25, most: 250 }
+const POLL_MS = { least: 25, most: 250 }
 
 /** Polls until `check` returns something other than undefined or false. @throws if `ms` pass first. */
 export async function until<T>(
@@ -80,7 +80,7 @@ export async function until<T>(
     } catch (error) {
       last = error
     }
-    await delay(Math.min(Math.max(waited / 10, LOOK_MS.least), LOOK_MS.most))
+    await delay(Math.min(Math.max(waited / 10, POLL_MS.least), POLL_MS.most))
   }
   throw new Error(`not within ${ms} ms: ${what}`, { cause: last })
 }

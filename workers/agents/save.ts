@@ -27,7 +27,7 @@ import type { Queryable } from '../../src/db/pool.ts'
 import type { Transaction } from '../../src/db/prisma.ts'
 import { messages } from '../../src/errors.ts'
 import { canonicalCid } from '../../src/files/cid.ts'
-import { holdContent } from '../../src/files/held-content.ts'
+import { ensurePinned } from '../../src/files/held-content.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationCanceled, OperationFailed, type Run } from '../../src/operations/handler.ts'
 import { SandboxError } from '../../src/sandboxes/port.ts'
@@ -208,7 +208,7 @@ export async function writeSaved(
   agent: Agent,
   { content, difference, fileManifest }: Omit<Saved, 'leftOut'>,
 ): Promise<{ lastSync: string }> {
-  if (difference) await holdContent(tx, storages[content.network], CID.parse(content.cid))
+  if (difference) await ensurePinned(tx, storages[content.network], CID.parse(content.cid))
   const syncedAt = new Date()
   const { count } = await tx.agent.updateMany({
     where: { id: agent.id, epoch: agent.epoch, deletedAt: null },

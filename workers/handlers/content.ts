@@ -2,7 +2,7 @@
 import { CID } from 'multiformats/cid'
 import type { Queryable } from '../../src/db/pool.ts'
 import { noteRelease } from '../../src/db/statements/garbage.ts'
-import { isKept, lockCid } from '../../src/files/held-content.ts'
+import { isReferenced, lockCid } from '../../src/files/held-content.ts'
 import { RetryLater } from '../../src/operations/handler.ts'
 import { type Storage, StorageError } from '../../src/storage/port.ts'
 import { defineHandler } from '../services.ts'
@@ -31,7 +31,7 @@ export async function releaseUnlessKept(
 ): Promise<void> {
   const cid = CID.parse(canonical)
   await lockCid(tx, cid)
-  if (await isKept(tx, storage.network, canonical, { except })) return
+  if (await isReferenced(tx, storage.network, canonical, { except })) return
   try {
     await storage.unpin(cid, { signal })
     // Records the release even if the pin is gone: an attempt that died may have released it.

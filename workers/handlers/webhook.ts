@@ -24,7 +24,7 @@ export const WAITS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 36_000].map((second
 /** A target that has failed for this long gets nothing more. */
 const FAILING_MS = 5 * 86_400_000
 /** A webhook with this many waiting deliveries is too far behind. */
-const MOST_WAITING = 100_000
+const MAX_WAITING = 100_000
 /** Concurrent deliveries of one webhook. */
 const AT_ONCE = 8
 /** A round ends after this time, so that other webhooks get their turn; the rest is another round. */
@@ -151,8 +151,8 @@ async function findReason(
 ): Promise<'gone' | 'failing' | 'behind' | undefined> {
   if (attempted.some(({ outcome }) => outcome.status === 410)) return 'gone'
   if (failingMs > FAILING_MS) return 'failing'
-  const { waiting } = await countWaiting.one(tx, webhookId, MOST_WAITING)
-  return waiting >= MOST_WAITING ? 'behind' : undefined
+  const { waiting } = await countWaiting.one(tx, webhookId, MAX_WAITING)
+  return waiting >= MAX_WAITING ? 'behind' : undefined
 }
 
 async function disable(tx: Transaction, webhookId: string, reason: string): Promise<void> {

@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import { keepVersions, readKnownAgents } from '../../src/db/statements/worker-agents.ts'
-import { eachOf } from '../../src/lib/each-of.ts'
+import { forEachConcurrently } from '../../src/lib/each-of.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
 import type { Logger } from '../../src/log.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
@@ -46,7 +46,7 @@ export function createAgentReconciler(
     const running = sandboxes.filter(({ state }) => state === 'running').map(({ agentId }) => agentId)
     const { rows: agents } = await readKnownAgents.run(pool, running)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))
-    await eachOf(agents, CONCURRENCY, async (agent) => {
+    await forEachConcurrently(agents, CONCURRENCY, async (agent) => {
       if (!signal.aborted) await check.run(agent, byId.get(agent.agentId), signal)
     })
     await check.keepUsage()

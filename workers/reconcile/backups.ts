@@ -11,7 +11,7 @@ import type { Logger } from '../../src/log.ts'
 
 const CLI = join(import.meta.dirname, '../../bin/berth.mjs')
 /** Interval of the check whether a backup is due. */
-export const BACKUP_LOOK_MS = 60_000
+export const BACKUP_POLL_MS = 60_000
 const OUTPUT_BYTES = 4000
 
 export class ScheduledBackups {
@@ -31,7 +31,7 @@ export class ScheduledBackups {
 
   /** When the newest backup was made, in ms, as seen at most a minute ago; undefined if none has been seen. */
   async newest(): Promise<number | undefined> {
-    if (performance.now() - this.#seen.atMs < BACKUP_LOOK_MS) return this.#seen.newestMs
+    if (performance.now() - this.#seen.atMs < BACKUP_POLL_MS) return this.#seen.newestMs
     // If it cannot be checked now, the loop logs the reason.
     return this.#look().catch(() => this.#seen.newestMs)
   }

@@ -7,7 +7,7 @@ import type { Logger } from '../../src/log.ts'
 import type { Storage } from '../../src/storage/port.ts'
 
 /** Interval of the check whether a collection is due. */
-export const LOOK_MS = 300_000
+export const POLL_MS = 300_000
 
 const LOCKS = { public: 'collectPublic', private: 'collectPrivate' } as const
 

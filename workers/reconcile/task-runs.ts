@@ -9,7 +9,7 @@ import type { AgentdClient, AgentdTarget } from '../../src/agents/agentd-client.
 import { storable } from '../../src/agents/agentd-status.ts'
 import { forgetTaskRuns, noteTaskRuns, readNotedTaskRuns } from '../../src/db/statements/task-runs.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
-import { eachOf } from '../../src/lib/each-of.ts'
+import { forEachConcurrently } from '../../src/lib/each-of.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
 import type { Logger } from '../../src/log.ts'
 import type { AgentWorkerServices } from '../services.ts'
@@ -25,14 +25,14 @@ const FAILED_MS = 60_000
  * Maximum number of an agent's runs published at a time, the newest; then the agent pauses, so that its tasks do not
  * fill a stream.
  */
-const MOST_RUNS = 500
+const MAX_RUNS = 500
 const REST_MS_EACH = 100
-const MOST_PAGES = 30
+const MAX_PAGES = 30
 const BATCH = 100
 /** Number of remembered runs per agent: more than are read again. */
-const KEPT_RUNS = 2 * MOST_RUNS
-const MOST_OF_PAGE = 100
-const MOST_BYTES = 1_048_576
+const KEPT_RUNS = 2 * MAX_RUNS
+const MAX_OF_PAGE = 100
+const MAX_BYTES = 1_048_576
 
 /** The response of agentd, which is untrusted. */
 const runText = storable(200).pipe(z.string().min(1))
@@ -47,7 +47,7 @@ const endedRun = z.object({
   error: storable(500).nullable(),
 })
 const runPage = z.object({
-  runs: z.array(endedRun).max(MOST_OF_PAGE),
+  runs: z.array(endedRun).max(MAX_OF_PAGE),
   next: z.number().int().min(0).nullable(),
 })
 
@@ -90,7 +90,7 @@ export class TaskRuns {
   async pass(signal: AbortSignal): Promise<void> {
     const now = performance.now()
     const due = [...this.#waiting.values()].filter(({ id }) => (this.#notBefore.get(id) ?? 0) <= now)
-    await eachOf(due, CONCURRENCY, async (next) => {
+    await forEachConcurrently(due, CONCURRENCY, async (next) => {
       if (!signal.aborted) await this.#turn(next, signal)
     })
   }
@@ -116,7 +116,7 @@ export class TaskRuns {
     const known = new Set(noted.runIds)
     const runs: TaskRun[] = []
     let offset: number | null = 0
-    for (let pages = 0; offset !== null && pages < MOST_PAGES && runs.length < MOST_RUNS; pages++) {
+    for (let pages = 0; offset !== null && pages < MAX_PAGES && runs.length < MAX_RUNS; pages++) {
       const page: TaskRunPage = await readEndedRuns(agentd, target, { offset, signal })
       const fresh = page.runs.filter(({ runId, endedAt }) => {
         const isKnown = known.has(runId) || new Date(endedAt) <= noted.since
@@ -128,7 +128,7 @@ export class TaskRuns {
       offset = isOver ? null : page.next
     }
     // Publishes the oldest run first: if this stops halfway, the missing runs are newer than the published ones.
-    const published = runs.slice(0, MOST_RUNS).reverse()
+    const published = runs.slice(0, MAX_RUNS).reverse()
     for (let at = 0; at < published.length; at += BATCH) {
       crashPoint('task-runs-before-note')
       await noteTaskRuns.run(pool, id, JSON.stringify(published.slice(at, at + BATCH)))
@@ -146,7 +146,7 @@ async function readEndedRuns(
   { offset, signal }: { offset: number; signal: AbortSignal },
 ): Promise<TaskRunPage> {
   const path = `/v1/task-runs?offset=${offset}`
-  return agentd.json(target, { path, maxBytes: MOST_BYTES, signal }, runPage)
+  return agentd.json(target, { path, maxBytes: MAX_BYTES, signal }, runPage)
 }
 
 /** Publishes runs soon after they were noted. */

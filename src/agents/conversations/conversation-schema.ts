@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** A longer message belongs in a file. */
 const MAX_MESSAGE_BYTES = 65_536
-const MOST_MESSAGES = 1000
+const MAX_MESSAGES = 1000
 
 export const conversationPath = z.object({
   conversationId: z
@@ -27,7 +27,7 @@ export const messagesQuery = z.object({
     .number()
     .int()
     .min(1)
-    .max(MOST_MESSAGES)
+    .max(MAX_MESSAGES)
     .default(100)
     .describe('Maximum number of messages.'),
   offset: z.coerce

@@ -21,7 +21,7 @@ import { timeOf, toMessage } from './engine-messages.ts'
 
 const PREFIX = 'agent:main:berth:'
 const keyOf = (conversationId: string) => `${PREFIX}${conversationId.toLowerCase()}`
-const MOST_CONVERSATIONS = 200
+const MAX_CONVERSATIONS = 200
 const MAX_TITLE = 120
 /**
  * agentd responds as soon as the engine has accepted the message, which is immediate unless the engine is still
@@ -88,7 +88,7 @@ export class Conversations {
 
   /** Conversations started through the API, latest first. */
   async list(agent: Agent): Promise<Conversation[]> {
-    const params = { limit: MOST_CONVERSATIONS, search: PREFIX }
+    const params = { limit: MAX_CONVERSATIONS, search: PREFIX }
     const found = await this.#call(agent, 'sessions.list', params, sessions)
     return found.sessions
       .filter(({ key }) => key.startsWith(PREFIX))

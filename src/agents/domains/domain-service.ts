@@ -2,10 +2,10 @@
 import { uuidv7 } from 'uuidv7'
 import { inTransaction } from '../../db/prisma.ts'
 import {
+  checkTxtRecord,
   type DomainServices,
   isVerified,
   lookAtNew,
-  lookForProof,
   takenDomain,
 } from '../../domains/verification.ts'
 import { ApiError, badRequest } from '../../errors.ts'
@@ -66,6 +66,6 @@ export async function verifyDomain(
 ): Promise<Domain> {
   const { customDomain, status } = domain
   if (customDomain === null || status === 'verified') return domain
-  const isProven = await lookForProof(services, { ...domain, customDomain })
+  const isProven = await checkTxtRecord(services, { ...domain, customDomain })
   return isProven ? readDomain(services.prisma, agent, domain.id) : domain
 }

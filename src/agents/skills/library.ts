@@ -7,7 +7,7 @@ import type { Queryable } from '../../db/pool.ts'
 import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../../db/prisma.ts'
 import { findSkillRow, listSkillRows, listVersionRows } from '../../db/statements/skills.ts'
 import { ApiError, badRequest } from '../../errors.ts'
-import { holdContent, releaseContent } from '../../files/held-content.ts'
+import { ensurePinned, releaseContent } from '../../files/held-content.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Network } from '../../storage/port.ts'
 import { NAMED_AGENTS, stillAttached } from '../agent.ts'
@@ -143,7 +143,7 @@ async function insertVersion(
   skillId: string,
   { cid, network, version, fileId }: NewContent,
 ): Promise<void> {
-  await holdContent(tx, storages[network], CID.parse(cid))
+  await ensurePinned(tx, storages[network], CID.parse(cid))
   const file = await tx.file.findFirst({
     where: {
       workspaceId,

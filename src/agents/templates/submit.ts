@@ -6,7 +6,7 @@ import type { Queryable } from '../../db/pool.ts'
 import { inTransaction, type Transaction } from '../../db/prisma.ts'
 import { deleteArchived } from '../../db/statements/templates.ts'
 import { ApiError, badRequest, contractError, forbidden } from '../../errors.ts'
-import { holdContent, releaseContent } from '../../files/held-content.ts'
+import { ensurePinned, releaseContent } from '../../files/held-content.ts'
 import type { Principal } from '../../http/principal.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import type { AgentServices } from '../agent-route.ts'
@@ -42,7 +42,7 @@ export async function makeTemplate(
     const { network, cid, executables } = folder as StoredFolder
     const made = { id, workspaceId, userId, slug, name, details: toJson(details) }
     await tx.template.create({ data: { ...made, network, snapshotCid: cid, executables } })
-    await holdContent(tx, services.storages[network], CID.parse(cid))
+    await ensurePinned(tx, services.storages[network], CID.parse(cid))
   })
   return requireTemplate(services.pool, workspaceId, id, 'id')
 }
@@ -77,7 +77,7 @@ export async function changeTemplate(
       },
     })
     if (!folder) return
-    await holdContent(tx, services.storages[folder.network], CID.parse(folder.cid))
+    await ensurePinned(tx, services.storages[folder.network], CID.parse(folder.cid))
     if (folder.cid !== snapshotCid || folder.network !== stored.network)
       await releaseContent(tx, [{ workspaceId, network: stored.network, cid: snapshotCid }])
   })

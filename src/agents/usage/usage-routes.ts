@@ -7,7 +7,7 @@ import { askAgent, restartNeeded } from '../engine-call.ts'
 
 /** 240 samples of about 150 bytes, plus a margin. */
 const MAX_BYTES = 131_072
-const MOST_SAMPLES = 240
+const MAX_SAMPLES = 240
 const FAILURE = 'Failed to read what the agent uses'
 
 const bytes = z.number().nonnegative()
@@ -29,7 +29,7 @@ const usage = z.object({
         processes: z.number().int().nonnegative(),
       }),
     )
-    .max(MOST_SAMPLES)
+    .max(MAX_SAMPLES)
     .describe('Oldest first.'),
 })
 

@@ -21,7 +21,7 @@ export const verifyDomainRow = statement({
  * Claims at most `$1` domains that are due for another check: at first a minute after the previous check, then
  * less and less often, and never once a domain is two weeks old. Two processes never claim the same domain.
  */
-export const takeDueDomains = statement({
+export const claimDueDomains = statement({
   name: 'domain-take-due',
   parameters: ['int8'],
   columns: { id: 'uuid', agentId: 'text?', workspaceId: 'uuid', customDomain: 'text' },
@@ -43,8 +43,8 @@ export const noteTakenDomain = statement({
   text: `UPDATE domain SET failure = 'taken' WHERE id = $1 AND status = 'pending_ownership' AND failure IS NULL`,
 })
 
-/** Expires at most `$1` domains that nobody proved within two weeks: {@link takeDueDomains} no longer checks them. */
-export const giveUpDomains = statement({
+/** Expires at most `$1` domains that nobody proved within two weeks: {@link claimDueDomains} no longer checks them. */
+export const expireDomains = statement({
   name: 'domain-give-up',
   parameters: ['int8'],
   columns: {},

@@ -97,7 +97,7 @@ export const KEEPS = `removed_at IS NULL
   AND status IN ('prechecking', 'backfilled', 'searching', 'retrieving', 'pinned')`
 
 /** True if any file of any workspace (except `$3`), snapshot, skill or template keeps the CID. */
-export const findKeeper = statement({
+export const findReference = statement({
   name: 'file-keeper',
   parameters: ['text', 'text', 'uuid?'],
   columns: { kept: 'bool' },

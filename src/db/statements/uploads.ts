@@ -117,7 +117,7 @@ export const countReceived = statement({
  * Claims an upload that no request holds, for a request (`$2`) and `$3` ms, by the clock of the database. Also true if
  * the upload no longer exists.
  */
-export const takeUpload = statement({
+export const claimUpload = statement({
   name: 'upload-lease',
   parameters: ['uuid', 'uuid', 'float8'],
   columns: { taken: 'bool' },
@@ -145,7 +145,7 @@ export const askForUpload = statement({
 })
 
 /** Releases the lease, if the request (`$2`) still holds it. */
-export const giveUploadBack = statement({
+export const releaseUploadLease = statement({
   name: 'upload-lease-end',
   parameters: ['uuid', 'uuid'],
   columns: {},

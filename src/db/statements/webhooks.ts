@@ -43,7 +43,7 @@ export const noteWaiting = statement({
 })
 
 /** Claims at most `$1` webhooks with due deliveries; the caller enqueues their operations. */
-export const takeDue = statement({
+export const claimDue = statement({
   name: 'webhook-take-due',
   parameters: ['int8'],
   columns: { id: 'uuid', workspaceId: 'uuid' },

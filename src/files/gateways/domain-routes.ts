@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { inTransaction } from '../../db/prisma.ts'
 import { checkCustomDomain, type OwnDomains, orFault } from '../../domains/names.ts'
 import {
+  checkTxtRecord,
   type DomainServices,
   isVerified,
   lookAtNew,
-  lookForProof,
   requirePlan,
   takenDomain,
 } from '../../domains/verification.ts'
@@ -140,7 +140,7 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       errors: [404, 409],
       async handle({ principal: { workspaceId }, params }) {
         const domain = await read(workspaceId, params.id, params.custom_domain_id)
-        if (domain.status === 'verified' || !(await lookForProof(services, domain)))
+        if (domain.status === 'verified' || !(await checkTxtRecord(services, domain)))
           return { body: domain.body }
         gateways.forget()
         const { body } = await read(workspaceId, params.id, params.custom_domain_id)

@@ -6,7 +6,7 @@ import { findPin } from '../../db/statements/pins.ts'
 import { ApiError, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
-import { shared } from '../../lib/shared.ts'
+import { coalesce } from '../../lib/coalesce.ts'
 import type { Operations } from '../../operations/operations.ts'
 import type { WorkerStatus } from '../../operations/worker-status.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
@@ -36,7 +36,7 @@ const DELEGATES_MS = 2000
 
 export function psaRoutes(services: PsaRouteServices): Route[] {
   const { pool, pins, workers, operations, searches, admitPin, allowPrivateHostNodes } = services
-  const readDelegates = shared(DELEGATES_MS, async () => {
+  const readDelegates = coalesce(DELEGATES_MS, async () => {
     const { ipfs } = await workers.read()
     return pickDelegates(ipfs?.addresses ?? [])
   })

@@ -2,7 +2,7 @@
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
-import { isForeignKeyViolation, isHeldUp } from '../../db/database-errors.ts'
+import { isContention, isForeignKeyViolation } from '../../db/database-errors.ts'
 import { type Pool, transaction } from '../../db/pool.ts'
 import { findDuplicate, insertFile, updateType } from '../../db/statements/files.ts'
 import { findGroup } from '../../db/statements/groups.ts'
@@ -124,7 +124,7 @@ export async function keepContent(
       await publishQuotaReached(keepPool, uploader.workspaceId)
     // The group was deleted between the check and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
-    if (!isHeldUp(error)) throw error
+    if (!isContention(error)) throw error
     throw new StorageError('unavailable', `Others wait for the node, before ${cid}`, { cause: error })
   })
   crashPoint('after-keep')

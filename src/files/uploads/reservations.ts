@@ -3,7 +3,7 @@
  * requests and processes, until they become a file or are gone. Each reservation is a row with a lease, which this
  * process renews for all of its reservations; those of a dead process expire.
  */
-import { isHeldUp } from '../../db/database-errors.ts'
+import { isContention } from '../../db/database-errors.ts'
 import type { Pool, Queryable } from '../../db/pool.ts'
 import { noteQuotaReached } from '../../db/statements/events.ts'
 import {
@@ -57,7 +57,7 @@ export class Reservations {
       if (granted === null) await publishQuotaReached(this.#pool, workspaceId)
       return granted
     } catch (error) {
-      throw isHeldUp(error) ? unavailable('Others are counted before this upload', error) : error
+      throw isContention(error) ? unavailable('Others are counted before this upload', error) : error
     }
   }
 

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Lock, Locker, RequestRelease } from '@tus/server'
 import type { Pool } from '../../db/pool.ts'
-import { askForUpload, giveUploadBack, renewUpload, takeUpload } from '../../db/statements/uploads.ts'
+import { askForUpload, claimUpload, releaseUploadLease, renewUpload } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 
 /** Much longer than any delay of a busy process's renewals: two requests must not write at once. */
@@ -81,7 +81,7 @@ class UploadLock implements Lock {
   async unlock(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    await giveUploadBack
+    await releaseUploadLease
       .run(this.#pool, this.#upload, this.#id)
       // The lease then expires by itself.
       .catch(() => {})
@@ -89,7 +89,7 @@ class UploadLock implements Lock {
 
   /** Also true if the upload no longer exists: the caller finds out when it reads it. */
   async #take(): Promise<boolean> {
-    const row = await takeUpload.one(this.#pool, this.#upload, this.#id, LEASE_MS)
+    const row = await claimUpload.one(this.#pool, this.#upload, this.#id, LEASE_MS)
     return row.taken
   }
 

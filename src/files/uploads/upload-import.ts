@@ -3,7 +3,7 @@ import { transaction } from '../../db/pool.ts'
 import { noteRelease } from '../../db/statements/garbage.ts'
 import { badRequest } from '../../errors.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
-import { isKept, lockCid } from '../held-content.ts'
+import { isReferenced, lockCid } from '../held-content.ts'
 import type { UploadServices } from './grant.ts'
 import type { StoredContent } from './keep.ts'
 
@@ -62,7 +62,7 @@ export async function release(
   const cid = added.toV1()
   await transaction(keepPool, async (client) => {
     await lockCid(client, cid)
-    if (await isKept(client, network, `${cid}`)) return
+    if (await isReferenced(client, network, `${cid}`)) return
     await storages[network].unpin(cid, { signal: AbortSignal.timeout(STEP_MS) })
     await noteRelease.run(client, network)
   }).catch(() => {})

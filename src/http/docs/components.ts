@@ -84,7 +84,9 @@ const responses: Record<string, Json> = {
     not_cancelable: 'A pin.remove operation cannot be cancelled',
     taken: 'domain: is taken',
   }),
-  410: failure('The resource existed, but no longer does.', { expired: 'The upload was not finished in time' }),
+  410: failure('The resource existed, but no longer does.', {
+    expired: 'The upload was not finished in time',
+  }),
   412: failure(
     '`If-Match` or `If-None-Match` fails, or the client speaks another version of tus than 1.0.0.',
     {

@@ -7,7 +7,7 @@ import type { Logger } from '../../log.ts'
 /** The number of proxies, or a list: addresses, networks, Express's names for networks, and host names. */
 export type TrustedProxies = number | string[]
 
-const MOST_PROXIES = 10
+const MAX_PROXIES = 10
 /** Names that Express supports. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal']
 /** In a container network, a name gets a new address when its container is recreated. */
@@ -17,7 +17,7 @@ const HOST_NAME = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)*(?=[\d-]*[a-z])[a-z0-9](
 
 /** Parses the setting; undefined if it is malformed. */
 export function parseTrustedProxies(text: string): TrustedProxies | undefined {
-  if (/^\d+$/.test(text)) return Number(text) <= MOST_PROXIES ? Number(text) : undefined
+  if (/^\d+$/.test(text)) return Number(text) <= MAX_PROXIES ? Number(text) : undefined
   const entries = text.split(',').map((entry) => entry.trim())
   return entries.every((entry) => isAddress(entry) || HOST_NAME.test(entry)) ? entries : undefined
 }

@@ -67,7 +67,7 @@ export async function isNetworkShut(
  * @returns why the pod must not be used; undefined if its network is closed.
  * @throws SandboxError `unreachable` if that cannot be determined now.
  */
-export async function whyNotShut(
+export async function checkIsolation(
   cluster: Cluster,
   name: string,
   { seconds, signal }: { seconds: number; signal: AbortSignal | undefined },

@@ -85,7 +85,7 @@ export class BlockFolder {
       if (now.getTime() - mtimeMs > this.#touchAfterMs) await utimes(path, now, now)
       return size
     }
-    return findAside ? this.#find(cid, call) : ifThere(() => call(this.path(cid)))
+    return findAside ? this.#find(cid, call) : nullIfMissing(() => call(this.path(cid)))
   }
 
   /**
@@ -105,7 +105,7 @@ export class BlockFolder {
       if (hasCode(error, 'ENOENT')) return
       if (hasCode(error, 'EEXIST')) {
         if (!(await touch(path))) return this.putBack(name) // another GC has moved that copy aside
-      } else await ifThere(() => rename(aside, path)) // a file system without hard links
+      } else await nullIfMissing(() => rename(aside, path)) // a file system without hard links
     }
     await onDisk(() => rm(aside, { force: true }))
   }
@@ -116,13 +116,13 @@ export class BlockFolder {
    */
   async #find<T>(cid: CID, call: (path: string) => Promise<T>): Promise<T | null> {
     const path = this.path(cid)
-    const found = await ifThere(() => call(path))
+    const found = await nullIfMissing(() => call(path))
     if (found !== null) return found
-    for (const name of (await ifThere(() => readdir(this.trashDir))) ?? []) {
+    for (const name of (await nullIfMissing(() => readdir(this.trashDir))) ?? []) {
       if (name.endsWith(`.${basename(path)}`)) await this.putBack(name)
     }
     // The GC may have restored it between the call and the search.
-    return ifThere(() => call(path))
+    return nullIfMissing(() => call(path))
   }
 
   /** Call it before the effort of fetching blocks. @throws StorageError `no_space`. */
@@ -169,7 +169,7 @@ export class BlockFolder {
 /** Sets the time of a file to now; false when it is not there. */
 async function touch(path: string): Promise<boolean> {
   const now = new Date()
-  const done = await ifThere(() => utimes(path, now, now).then(() => true))
+  const done = await nullIfMissing(() => utimes(path, now, now).then(() => true))
   return done ?? false
 }
 
@@ -208,7 +208,7 @@ export async function onDisk<T>(call: () => Promise<T>): Promise<T> {
  * Runs a file operation: null if the file does not exist; any other failure is `unavailable`. A name that is too long,
  * as for a long CID, counts as not existing.
  */
-export async function ifThere<T>(call: () => Promise<T>): Promise<T | null> {
+export async function nullIfMissing<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call()
   } catch (error) {

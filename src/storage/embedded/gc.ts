@@ -5,7 +5,7 @@ import type { CID } from 'multiformats/cid'
 import { blockKey, inlineBytes, isLeafCodec, readLinks } from '../codecs.ts'
 import { distinctLinks, OverBounds } from '../links.ts'
 import { type GcReport, StorageError } from '../port.ts'
-import { type BlockFolder, ifThere, onDisk } from './blocks.ts'
+import { type BlockFolder, nullIfMissing, onDisk } from './blocks.ts'
 import { Frontier } from './frontier.ts'
 import type { PinFolder } from './pins.ts'
 
@@ -47,7 +47,7 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const report = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 } satisfies GcReport
   const shards = await onDisk(() => readdir(blocks.dir, { withFileTypes: true }))
   for (const shard of shards.filter((entry) => entry.isDirectory())) {
-    for (const file of (await ifThere(() => readdir(join(blocks.dir, shard.name)))) ?? []) {
+    for (const file of (await nullIfMissing(() => readdir(join(blocks.dir, shard.name)))) ?? []) {
       signal.throwIfAborted()
       const cid = blocks.decode(file)
       if (!cid) continue
@@ -115,14 +115,14 @@ async function removeUnused(cid: CID, options: GcOptions & { cutoffMs: number })
   const { blocks } = options
   const path = blocks.path(cid)
   const isUnused = async (file: string): Promise<number | null> => {
-    const found = await ifThere(() => stat(file))
+    const found = await nullIfMissing(() => stat(file))
     return found && found.mtimeMs < options.cutoffMs ? found.size : null
   }
   const unused = await isUnused(path)
   if (unused === null || options.dryRun) return unused
   const name = `${randomUUID()}.${basename(path)}`
   const aside = join(blocks.trashDir, name)
-  await ifThere(() => rename(path, aside))
+  await nullIfMissing(() => rename(path, aside))
   const size = await isUnused(aside)
   if (size === null) await blocks.putBack(name)
   else await onDisk(() => rm(aside, { force: true }))
@@ -132,7 +132,7 @@ async function removeUnused(cid: CID, options: GcOptions & { cutoffMs: number })
 /** Removes temporary files of dead writers. */
 async function removeLeftovers(tempDir: string, beforeMs: number): Promise<void> {
   for (const file of await onDisk(() => readdir(tempDir))) {
-    const found = await ifThere(() => stat(join(tempDir, file)))
+    const found = await nullIfMissing(() => stat(join(tempDir, file)))
     if (found && found.mtimeMs < beforeMs) await onDisk(() => rm(join(tempDir, file), { force: true }))
   }
 }

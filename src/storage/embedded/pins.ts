@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { open, opendir, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CID } from 'multiformats/cid'
-import { ifThere, onDisk } from './blocks.ts'
+import { nullIfMissing, onDisk } from './blocks.ts'
 
 const PINNING = '.pinning-'
 const IMPORTING = 'importing-'
@@ -50,7 +50,7 @@ export class PinFolder {
   }
 
   async has(cid: CID): Promise<boolean> {
-    return (await ifThere(() => stat(join(this.dir, `${cid}`)))) !== null
+    return (await nullIfMissing(() => stat(join(this.dir, `${cid}`)))) !== null
   }
 
   /** Keeps a root permanently: it is on disk when this returns. Idempotent. */
@@ -64,7 +64,7 @@ export class PinFolder {
 
   /** True if there was such a pin. */
   async remove(cid: CID): Promise<boolean> {
-    const removed = await ifThere(() => rm(join(this.dir, `${cid}`)).then(() => true))
+    const removed = await nullIfMissing(() => rm(join(this.dir, `${cid}`)).then(() => true))
     return removed ?? false
   }
 
@@ -110,7 +110,7 @@ export class PinFolder {
   }
 
   async #expired(name: string, nowMs: number): Promise<boolean> {
-    const file = await ifThere(() => stat(join(this.dir, name)))
+    const file = await nullIfMissing(() => stat(join(this.dir, name)))
     return file !== null && nowMs - file.mtimeMs > this.#markExpiryMs
   }
 

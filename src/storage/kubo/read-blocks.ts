@@ -23,7 +23,7 @@ const LEAVES = 32
 const BATCH_BYTES = 4 * 1024 * 1024
 /** Nodes with links that are read ahead: of one parent, and in total. */
 const AHEAD = 4
-const MOST_AHEAD = 16
+const MAX_AHEAD = 16
 
 /** A block to pass on: one that was read, or a leaf that claims to have this many bytes. */
 type Wanted = Block | { cid: CID; size: number }
@@ -111,7 +111,7 @@ class NodesAhead {
   }
 
   #begin(cid: CID): void {
-    if (this.#ahead.size >= MOST_AHEAD || this.#visited.hasNode(cid)) return
+    if (this.#ahead.size >= MAX_AHEAD || this.#visited.hasNode(cid)) return
     const bytes = this.#read(cid)
     bytes.catch(() => {}) // the caller that takes it gets the error
     this.#ahead.set(cid, bytes)

@@ -15,7 +15,7 @@ const CONNECT_MS = 10_000
  * has dropped it after 16 late responses.
  */
 const REDIAL_MS = 15_000
-const MOST_HANG_UPS = 2
+const MAX_HANG_UPS = 2
 /** How long to look for providers if no host node could be reached, and how long connected peers get after that. */
 const FIND_PROVIDERS_MS = 20_000
 const GRACE_MS = 2_000
@@ -63,7 +63,7 @@ export async function retrieveAndPin(
     async () => {
       if (offline) return
       redials++
-      if (redials === (total.blocks === 0 ? 1 : patience) && hangUps++ < MOST_HANG_UPS)
+      if (redials === (total.blocks === 0 ? 1 : patience) && hangUps++ < MAX_HANG_UPS)
         await hangUp(kubo.client, origins, signal)
       await connect(kubo.client, origins, signal)
     },

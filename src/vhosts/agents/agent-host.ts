@@ -22,8 +22,8 @@ import {
   showWithCookie,
   splitToken,
 } from './credential.ts'
+import { chatWithStranger } from './first-message-auth.ts'
 import { type Admitted, askGateway, UNTRUSTED_ANSWER } from './gateway-http.ts'
-import { chatWithStranger } from './greeting.ts'
 import { answerRoute, findPage, type PageParts } from './page.ts'
 import { LogStream, openChat } from './sockets.ts'
 import { findSocketTarget, findTarget, gatewayMethods, type Target } from './targets.ts'

@@ -1,6 +1,6 @@
 /**
  * How a client of an agent's own host authenticates. It sends a header, or only the gateway token in `?token=`, in a
- * cookie, or in the first message of its WebSocket (`greeting.ts`). Other sites can make a browser send cookies, so
+ * cookie, or in the first message of its WebSocket (`first-message-auth.ts`). Other sites can make a browser send cookies, so
  * requests that change something need more than a cookie.
  */
 import type { Request, Response } from 'express'

@@ -17,7 +17,7 @@ import { clientAddress } from '../../lib/net/ip-address.ts'
 import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
 import { releasePassed } from '../../lib/process/memory-at-rest.ts'
 import { COOKIE, isNavigation } from '../agents/credential.ts'
-import { type JoinedSockets, joinSockets } from '../joined-sockets.ts'
+import { joinSockets, type SocketBridge } from '../joined-sockets.ts'
 
 /** Time until a response begins, possibly after a long upload. */
 const ANSWER_MS = 600_000
@@ -59,7 +59,7 @@ async function visit(page: PageRequest): Promise<void> {
   const { agent, connections, binding, since, res, req } = page
   if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'it does not run'))
   const gone = abortOnDisconnect(res)
-  let sockets: JoinedSockets | undefined
+  let sockets: SocketBridge | undefined
   let ended: [CloseCode, string] | undefined
   const forget = connections.addVisit(agent, binding, since, (...why) => {
     ended = why

@@ -43,7 +43,7 @@ const METHODS = 'GET, HEAD, OPTIONS'
 /** Time limit for a response: a file may have any number of bytes, and clients can continue with a range. */
 const ANSWER_MS = 6 * 3_600_000
 /** Time limit for finding the content at a path, and its type. Sending has separate limits; see `respond.ts`. */
-const LOOK_MS = 30_000
+const POLL_MS = 30_000
 /**
  * Any site may read a gateway's responses: the permission is in the URL or a header, never in a cookie that a browser
  * would add.
@@ -174,7 +174,7 @@ async function serve(
   const storage = storages[path.network]
   const gone = abortOnDisconnect(res)
   const answerTimer = setTimeout(() => gone.abort(), ANSWER_MS)
-  const lookTimer = setTimeout(() => gone.abort(), LOOK_MS)
+  const lookTimer = setTimeout(() => gone.abort(), POLL_MS)
   const found = () => clearTimeout(lookTimer)
   try {
     const kept = await findServed(parts, gateway, path, storage, gone.signal)

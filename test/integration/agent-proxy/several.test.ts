@@ -14,7 +14,7 @@ import { freePort, type Running, run, until } from '../../support/processes.ts'
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const AGENT_PROXY_KEY = 'the-same-key-for-all-agent-proxies'
 /** How often the balancer checks readiness, like a kubelet. */
-const LOOK_MS = 100
+const POLL_MS = 100
 
 interface Proxy {
   env: Record<string, string>
@@ -58,7 +58,7 @@ async function startProxies(t: TestContext, more: Record<string, string>) {
         const answer = await fetch(`http://127.0.0.1:${proxy.health}/readyz`).catch(() => undefined)
         await answer?.body?.cancel()
         proxy.isReady = answer?.status === 200
-        await delay(LOOK_MS)
+        await delay(POLL_MS)
       }
     }),
   )

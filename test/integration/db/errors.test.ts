@@ -1,7 +1,7 @@
 /** PostgreSQL errors mean the same whether pg or Prisma ran the statement. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { isDatabaseDown, isHeldUp, isTransient } from '../../../src/db/database-errors.ts'
+import { isContention, isDatabaseDown, isTransient } from '../../../src/db/database-errors.ts'
 import { createPool, transaction } from '../../../src/db/pool.ts'
 import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -35,7 +35,7 @@ describe('a PostgreSQL error from Prisma', () => {
         await tx.workspace.count()
       }),
     )
-    assert.deepEqual([isHeldUp(failed), isTransient(failed), isDatabaseDown(failed)], [true, true, false])
+    assert.deepEqual([isContention(failed), isTransient(failed), isDatabaseDown(failed)], [true, true, false])
   })
 
   it('a PostgreSQL error from Prisma is an outage if the server ended the connection', async () => {
@@ -50,7 +50,7 @@ describe('a PostgreSQL error from Prisma', () => {
           return rowCount === 1
         }),
     )
-    assert.deepEqual([isHeldUp(failed), isTransient(failed), isDatabaseDown(failed)], [false, true, true])
+    assert.deepEqual([isContention(failed), isTransient(failed), isDatabaseDown(failed)], [false, true, true])
   })
 
   it('a PostgreSQL error from Prisma is an outage if no connection is available', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { isAwaited } from '../../../src/db/advisory-locks.ts'
-import { isHeldUp } from '../../../src/db/database-errors.ts'
+import { isContention } from '../../../src/db/database-errors.ts'
 import { SharedLock } from '../../../src/db/shared-lock.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { run, until } from '../../support/processes.ts'
@@ -61,7 +61,7 @@ test('a sharer waits for an exclusive holder, and fails when that takes too long
   await entered.promise
   await assert.rejects(
     open(50).share(signal, async () => {}),
-    (error) => isHeldUp(error),
+    (error) => isContention(error),
   )
   const gone = new AbortController()
   const waiting = open().share(gone.signal, async () => {})

@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict'
 import type { EventEmitter } from 'node:events'
 import { after, before, describe, it } from 'node:test'
-import { isDatabaseDown, isHeldUp, isTransient, isUniqueViolation } from '../../../src/db/database-errors.ts'
+import {
+  isContention,
+  isDatabaseDown,
+  isTransient,
+  isUniqueViolation,
+} from '../../../src/db/database-errors.ts'
 import { createPool, queryOne, transaction } from '../../../src/db/pool.ts'
 import { createPrisma, inTransaction, type PrismaClient, type Transaction } from '../../../src/db/prisma.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -111,7 +116,7 @@ describe('a Prisma transaction', () => {
     const own = createPrisma(pool)
     const only = await pool.connect()
     const waiting = inTransaction(own, (tx) => tx.workspace.count())
-    await assert.rejects(waiting, (error) => isDatabaseDown(error) && isHeldUp(error))
+    await assert.rejects(waiting, (error) => isDatabaseDown(error) && isContention(error))
     only.release()
     assert.equal(await inTransaction(own, async (tx) => (await tx.query('SELECT 1')).rowCount), 1)
     await pool.end()
@@ -129,7 +134,7 @@ describe('a Prisma transaction', () => {
       })
       await assert.rejects(
         waiting,
-        (error) => isHeldUp(error) && isTransient(error) && !isDatabaseDown(error),
+        (error) => isContention(error) && isTransient(error) && !isDatabaseDown(error),
       )
     })
     await assert.rejects(

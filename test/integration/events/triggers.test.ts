@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { transaction } from '../../../src/db/pool.ts'
-import { giveUpDomains, noteTakenDomain } from '../../../src/db/statements/domains.ts'
+import { expireDomains, noteTakenDomain } from '../../../src/db/statements/domains.ts'
 import { noteTaskRuns } from '../../../src/db/statements/task-runs.ts'
 import { EVENT_TYPES, type EventType, eventTypes } from '../../../src/events/event-types.ts'
 import { publishQuotaReached } from '../../../src/files/uploads/reservations.ts'
-import { tellLowDisks } from '../../../src/health/disk-events.ts'
+import { publishLowDisks } from '../../../src/health/disk-events.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -317,7 +317,7 @@ describe('events without a row change', () => {
     const young = await add('13 days')
     await left()
     for (let times = 0; times < 2; times++) {
-      await giveUpDomains.run(database.pool, 10)
+      await expireDomains.run(database.pool, 10)
       await noteTakenDomain.run(database.pool, young)
     }
     const data = { agentId, customDomain: 'grace.example.com' }
@@ -349,7 +349,7 @@ describe('events without a row change', () => {
 
   it('a low disk leaves one event per state if an owner is an admin of the instance', async () => {
     const folders = { data: tmpdir() }
-    const look = () => tellLowDisks(database.pool, { folders, reserveBytes: Number.MAX_SAFE_INTEGER })
+    const look = () => publishLowDisks(database.pool, { folders, reserveBytes: Number.MAX_SAFE_INTEGER })
     await look()
     assert.deepEqual(await left(), [])
     await run(`INSERT INTO app_user (id, name, is_admin) VALUES ($1, 'an admin', true)`, workspaceId)

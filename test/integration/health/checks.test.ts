@@ -16,7 +16,7 @@ import { checkDisk, judgeRoom } from '../../../src/lib/disk.ts'
 import { type Finding, Readiness } from '../../../src/lib/readiness.ts'
 import { createLogger } from '../../../src/log.ts'
 import { openRuntime } from '../../../src/sandboxes/open.ts'
-import { NOBODY } from '../../../src/sandboxes/owner.ts'
+import { NO_OWNER } from '../../../src/sandboxes/owner.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { freePort } from '../../support/processes.ts'
 import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.ts'
@@ -105,7 +105,7 @@ describe('Docker', () => {
       BERTH_DATA_DIR: dir,
       BERTH_INSTANCE: 'health',
     })
-    const runtime = await openRuntime(config, log, NOBODY)
+    const runtime = await openRuntime(config, log, NO_OWNER)
     try {
       return await as(() => checkRuntime(runtime, DOCKER_HOST))
     } finally {

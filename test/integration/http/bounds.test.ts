@@ -18,7 +18,7 @@ import { loadSigningKey } from '../../../src/lib/signing-keys.ts'
 import { openWeb } from '../../../src/roles/web.ts'
 import { missingCid } from '../../contract/context.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { neverPass } from '../../support/clock.ts'
+import { disableTimeouts } from '../../support/clock.ts'
 import { startDatabase } from '../../support/database.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { askSilentDnsForEver, startSilent } from '../../support/silent.ts'
@@ -276,7 +276,7 @@ describe('concurrent work is limited', () => {
     }, async (t) => {
       // A request to an agent times out after ten seconds and a DNS query after five, which on a busy machine is before
       // the last one has started.
-      neverPass(t, 5000, 10_000)
+      disableTimeouts(t, 5000, 10_000)
       askSilentDnsForEver(t)
       const { name } = BOUNDS[kind]
       const { caller, workspace, process } = { ...low[kind], workspace: low[kind].workspace ?? 0 }

@@ -12,7 +12,7 @@ import { until } from '../../support/processes.ts'
 import { JWT_KEY, startWorld, type World } from '../vhosts/agents/world.ts'
 
 /** How often each process checks its open connections. */
-const LOOK_MS = 3000
+const POLL_MS = 3000
 
 /** Makes both processes check. */
 let look: () => number
@@ -22,7 +22,7 @@ let second: { url: string; stop(): Promise<void> }
 /** The stream of this key stays open throughout. */
 let other: Key
 before(async () => {
-  look = onDemand({ mock }, LOOK_MS)
+  look = onDemand({ mock }, POLL_MS)
   world = await startWorld()
   second = await world.openWeb()
   other = await world.key({ elsewhere: true })

@@ -20,9 +20,9 @@ const TABLE = 'const kinds = {\n'
 const FILES = ['src', 'workers', 'agentd', 'package.json', 'tsconfig.json']
 const PAGE = join(ROOT, 'docs/architecture.md')
 /** Files that a reader needs to follow an operation from its request to its end. */
-const MOST_READ = 10
+const MAX_READ = 10
 /** The page can be read in ten minutes. */
-const MOST_WORDS = 2400
+const MAX_WORDS = 2400
 
 /** The code blocks of the documentation, by the file that each belongs to. */
 async function readExample(): Promise<Map<string, string>> {
@@ -108,13 +108,13 @@ describe('the worked example of an operation', () => {
 describe('the architecture page', () => {
   it('the architecture page can be read in ten minutes', async () => {
     const words = (await readFile(PAGE, 'utf8')).split(/\s+/).length
-    assert.ok(words <= MOST_WORDS, `${words} words`)
+    assert.ok(words <= MAX_WORDS, `${words} words`)
   })
 
   it('the architecture page names the few files to read to follow an operation', async () => {
     const text = await readFile(PAGE, 'utf8')
     const [way = ''] = /## The way of an operation\n[\s\S]*?\n### /.exec(text) ?? []
     const files = new Set(way.match(/(?<=\]\()[^)]+\.ts(?=\))/g))
-    assert.ok(files.size > 0 && files.size <= MOST_READ, `${files.size} files`)
+    assert.ok(files.size > 0 && files.size <= MAX_READ, `${files.size} files`)
   })
 })

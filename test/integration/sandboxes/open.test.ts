@@ -7,7 +7,7 @@ import { after, test } from 'node:test'
 import { loadConfig } from '../../../src/config.ts'
 import { createLogger } from '../../../src/log.ts'
 import { openRuntime } from '../../../src/sandboxes/open.ts'
-import { NOBODY } from '../../../src/sandboxes/owner.ts'
+import { NO_OWNER } from '../../../src/sandboxes/owner.ts'
 import { BASE_IMAGE } from '../../support/docker.ts'
 import { whyNotDocker } from './docker-subject.ts'
 import { failsWith } from './subject.ts'
@@ -29,7 +29,7 @@ async function newDataDir(): Promise<string> {
 async function open(env: Record<string, string>) {
   const lines: { level: number; why?: string; msg: string }[] = []
   const log = createLogger('test', 'info', { write: (line) => void lines.push(JSON.parse(line)) })
-  const runtime = await openRuntime(loadConfig(env), log, NOBODY)
+  const runtime = await openRuntime(loadConfig(env), log, NO_OWNER)
   await runtime.close()
   return { runtime, driver: runtime.driver, said: lines[0] }
 }

@@ -14,7 +14,7 @@ import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { Bounds } from '../../../src/lib/bounds.ts'
 import { askWhetherServed, openAskPort, ServedNames } from '../../../src/vhosts/tls-ask.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { neverPass, passAtOnce } from '../../support/clock.ts'
+import { disableTimeouts, passAtOnce } from '../../support/clock.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { freePort, until } from '../../support/processes.ts'
 
@@ -35,7 +35,7 @@ const [KEPT, SWAPPED, FOREIGN, NOBODYS] = ['kept', 'swapped', 'foreign', 'none']
 let database: TestDatabase
 let workspaceId: string
 before(async () => {
-  neverPass({ mock }, ANSWER_MS)
+  disableTimeouts({ mock }, ANSWER_MS)
   database = await startDatabase()
   workspaceId = await database.createWorkspace()
 })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it, mock } from 'node:test'
-import { shared } from './shared.ts'
+import { coalesce } from './coalesce.ts'
 
 describe('a shared result', () => {
   it('a shared result is loaded once for concurrent callers, and cached for a while', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     let asked = 0
-    const ask = shared(100, async () => ++asked)
+    const ask = coalesce(100, async () => ++asked)
     assert.deepEqual(await Promise.all([ask(), ask()]), [1, 1])
     mock.timers.tick(99)
     assert.equal(await ask(), 1)
@@ -18,7 +18,7 @@ describe('a shared result', () => {
   it('a shared result may be a failure, which expires as well', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     let asked = 0
-    const ask = shared(100, async () => {
+    const ask = coalesce(100, async () => {
       if (++asked === 1) throw new Error('away')
       return asked
     })

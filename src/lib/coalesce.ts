@@ -2,7 +2,7 @@
  * Shares one run of `load` among all callers while it lasts and for `ms` after it, including failures: anonymous
  * callers must not control the load on the database.
  */
-export function shared<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
+export function coalesce<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined
   const forget = () => {
     result = undefined

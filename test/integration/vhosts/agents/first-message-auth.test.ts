@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { WebSocket } from 'ws'
 import { AgentSocket } from '../../../support/agent-host.ts'
-import { neverPass } from '../../../support/clock.ts'
+import { disableTimeouts } from '../../../support/clock.ts'
 import { clientFrame as frame } from '../../../support/frames.ts'
 import { until } from '../../../support/processes.ts'
 import { startWorld, type TestAgent, type World } from './world.ts'
@@ -184,7 +184,7 @@ describe('a first message', () => {
   ]
   for (const [what, reason, send] of refusals)
     it(`a first message ${what} closes with 1008, and counts as a failed login`, async (t) => {
-      if (what !== 'that takes too long') neverPass(t, MESSAGE_MS)
+      if (what !== 'that takes too long') disableTimeouts(t, MESSAGE_MS)
       const agent = await challenging()
       const address = newAddress()
       const client = await challenged(agent, address)
@@ -200,7 +200,7 @@ describe('a first message', () => {
     })
 
   it('a first message with a wrong token gets the engine’s response, so that clients stop trying', async (t) => {
-    neverPass(t, MESSAGE_MS)
+    disableTimeouts(t, MESSAGE_MS)
     const agent = await challenging()
     const address = newAddress()
     const answers: unknown[] = []
@@ -249,7 +249,7 @@ describe('a first message', () => {
     client.raw.terminate()
   })
   it('no first message is awaited from an address with too many failed logins', async (t) => {
-    neverPass(t, MESSAGE_MS)
+    disableTimeouts(t, MESSAGE_MS)
     const agent = await challenging()
     const address = newAddress()
     const fail = () =>
@@ -305,7 +305,7 @@ describe('chat that was admitted by its first message', () => {
 
 describe('clients that are not identified yet', () => {
   it('clients that are not identified yet are limited per agent, apart from other clients', async (t) => {
-    neverPass(t, MESSAGE_MS)
+    disableTimeouts(t, MESSAGE_MS)
     const agent = await challenging()
     const waiting = await Promise.all(Array.from({ length: OF_AGENT }, () => challenged(agent)))
     assert.equal(await visit(agent).refused(), 429)
@@ -320,7 +320,7 @@ describe('clients that are not identified yet', () => {
     await nothingIsOpen()
   })
   it('clients that are not identified yet are limited per address', async (t) => {
-    neverPass(t, MESSAGE_MS)
+    disableTimeouts(t, MESSAGE_MS)
     const [first, second, third] = [await challenging(), await challenging(), await challenging()]
     const address = newAddress()
     const waiting = await Promise.all(

@@ -15,7 +15,7 @@ import { authenticateRequest } from '../../http/route.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { CLOSE, type CloseCode, textFrame } from '../../lib/net/websocket.ts'
 import { parseJson } from '../../lib/read.ts'
-import { type JoinedSockets, openSockets } from '../joined-sockets.ts'
+import { openSockets, type SocketBridge } from '../joined-sockets.ts'
 import { type FirstMessage, readFirstMessage } from './first-message.ts'
 import type { PageParts } from './page.ts'
 import { openChat } from './sockets.ts'
@@ -52,7 +52,7 @@ export async function chatWithStranger(parts: GreetingParts, stranger: Stranger)
   addresses.countRequest(req)
   addresses.refuseFailed(req)
   const opening = new AbortController()
-  let sockets: JoinedSockets | undefined
+  let sockets: SocketBridge | undefined
   let ended: Parameters<Connection['end']> | undefined
   const end: Connection['end'] = (...why) => {
     ended = why

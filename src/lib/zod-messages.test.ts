@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { z } from 'zod'
-import './zod-words.ts'
+import './zod-messages.ts'
 
 it('an invalid value gets a message with what it must be', () => {
   const schema = z.strictObject({
