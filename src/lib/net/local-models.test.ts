@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { findLocalModels, LOCAL_SERVERS } from './local-models.ts'
+
+const closing: (() => void)[] = []
+after(() => {
+  for (const close of closing) close()
+})
+
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closing.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+}
+const say = (body: string) => serve((_, response) => void response.end(body))
+const find = async (baseUrl: string) => (await findLocalModels({ one: { name: 'One', baseUrl } }))[0]?.models
+
+test('local servers are looked for on loopback alone', () => {
+  for (const { baseUrl } of Object.values(LOCAL_SERVERS))
+    assert.match(baseUrl, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
+})
+
+test('a local server is found with its models, without those that do not chat', async () => {
+  const asked: (string | undefined)[] = []
+  const baseUrl = await serve(({ url }, response) => {
+    asked.push(url)
+    const data = [{ id: 'qwen3:8b' }, { id: 'nomic-embed-text' }, { id: 'a/b' }, { id: 'a/b' }, { id: 7 }, {}]
+    response.end(JSON.stringify({ object: 'list', data }))
+  })
+  assert.deepEqual(await findLocalModels({ one: { name: 'One', baseUrl } }), [
+    { server: 'one', name: 'One', models: ['qwen3:8b', 'a/b'] },
+  ])
+  assert.deepEqual(asked, ['/v1/models'])
+})
+
+test('a program that is no server of models is not taken for one', async () => {
+  const list = JSON.stringify({ data: [{ id: 'small' }] })
+  for (const body of ['<h1>Hello</h1>', '[]', '{"data":[]}', `{"data":[{"id":"two\\nlines"}]}`])
+    assert.equal(await find(await say(body)), undefined, body)
+  assert.deepEqual(await find(await say(list)), ['small'])
+  assert.equal(await find(await say(list + ' '.repeat(300_000))), undefined)
+  const refusing = await serve((_, response) => void response.writeHead(401).end(list))
+  assert.equal(await find(refusing), undefined)
+  const target = await say(list)
+  const leading = await serve((_, response) => void response.writeHead(302, { location: target }).end())
+  assert.equal(await find(leading), undefined)
+  assert.equal(await find(await serve(() => {})), undefined)
+  assert.equal(await find('http://127.0.0.1:1/v1'), undefined)
+})

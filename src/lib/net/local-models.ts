@@ -1,0 +1,69 @@
+/** Servers of language models on this machine, at the addresses that they have by default, and the models that they offer. */
+import { z } from 'zod'
+import { parseJson, readWhole } from '../read.ts'
+
+interface Server {
+  name: string
+  /** Its OpenAI-compatible API. */
+  baseUrl: string
+}
+
+/** Fixed addresses on loopback: no request, setting or answer leads anywhere else. */
+export const LOCAL_SERVERS = {
+  ollama: { name: 'Ollama', baseUrl: 'http://127.0.0.1:11434/v1' },
+  'lm-studio': { name: 'LM Studio', baseUrl: 'http://127.0.0.1:1234/v1' },
+  'llama.cpp': { name: 'llama.cpp', baseUrl: 'http://127.0.0.1:8080/v1' },
+} as const satisfies Record<string, Server>
+export type LocalServerId = keyof typeof LOCAL_SERVERS
+export const LOCAL_SERVER_IDS = Object.keys(LOCAL_SERVERS) as [LocalServerId, ...LocalServerId[]]
+
+/** The model that the owner of an agent chose. */
+export interface LocalModel {
+  server: LocalServerId
+  model: string
+}
+
+const ANSWER_MS = 1000
+const ANSWER_BYTES = 262_144
+const MAX_MODELS = 200
+const MAX_NAME = 200
+/** Models that chat with nobody. */
+const NO_CHAT = /embed|rerank|whisper/i
+
+/** The name of a model, as a server may have it. */
+export const modelName = z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${MAX_NAME}}$`), {
+  error: `must be at most ${MAX_NAME} printable ASCII characters without blanks`,
+})
+const listing = z.object({ data: z.array(z.object({ id: modelName }).nullable().catch(null)).max(10_000) })
+
+/**
+ * The servers that answer within a second and have a model, each with its models. What they answer is untrusted: bounded,
+ * and checked. Any other answer, such as that of another program at such a port, counts as no server.
+ */
+export async function findLocalModels<Id extends string>(
+  servers: Readonly<Record<Id, Server>>,
+): Promise<{ server: Id; name: string; models: string[] }[]> {
+  const all = Object.entries(servers) as [Id, Server][]
+  const found = await Promise.all(
+    all.map(async ([server, { name, baseUrl }]) => {
+      const models = await readModels(baseUrl).catch(() => [])
+      return { server, name, models }
+    }),
+  )
+  return found.filter(({ models }) => models.length > 0)
+}
+
+async function readModels(baseUrl: string): Promise<string[]> {
+  const response = await fetch(`${baseUrl}/models`, {
+    redirect: 'error',
+    signal: AbortSignal.timeout(ANSWER_MS),
+  })
+  if (!response.ok) {
+    await response.body?.cancel()
+    return []
+  }
+  const tooLarge = () => new Error('the list of models is too long')
+  const answer = parseJson(`${await readWhole(response.body ?? [], ANSWER_BYTES, tooLarge)}`)
+  const names = (listing.safeParse(answer).data?.data ?? []).flatMap((model) => model?.id ?? [])
+  return [...new Set(names)].filter((name) => !NO_CHAT.test(name)).slice(0, MAX_MODELS)
+}
