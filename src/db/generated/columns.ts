@@ -412,6 +412,7 @@ export const Agent = {
   statusReason: 'text?',
   address: 'text?',
   epoch: 'int4',
+  startOperationId: 'uuid?',
   appliedSecretVersions: 'jsonb',
   skillProblems: 'jsonb',
   scripts: 'jsonb',
@@ -422,6 +423,7 @@ export const Agent = {
   syncedAt: 'timestamptz?',
   fileManifest: 'text?',
   templateId: 'text?',
+  localModel: 'jsonb?',
   manifest: 'text?',
   taskRunsSince: 'timestamptz',
 } as const

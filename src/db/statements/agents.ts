@@ -2,11 +2,12 @@
  * Hand-written SQL: every request to an agent needs its row with its newest snapshot, which Prisma reads in two
  * statements. Other reasons are locks, and a condition on a hash of the token, which Prisma cannot express.
  */
+import type { LocalModel } from '../../lib/net/local-models.ts'
 import { Agent } from '../generated/columns.ts'
 import { PLAN, type Plan } from './plan.ts'
 import { columnOf, isoMillis, narrow, type Row, statement } from './statement.ts'
 
-const { syncedAt, deletedAt, purgedAt, fileManifest, manifest, ...OWN } = Agent
+const { startOperationId, syncedAt, deletedAt, purgedAt, fileManifest, manifest, ...OWN } = Agent
 
 /** A skill whose state in the agent differs from its row. */
 export interface SkillProblem {
@@ -25,6 +26,7 @@ const AGENT = {
   status: narrow<'starting' | 'running' | 'not_running'>('text'),
   appliedSecretVersions: narrow<Record<string, number>>('jsonb'),
   skillProblems: narrow<SkillProblem[]>('jsonb'),
+  localModel: narrow<LocalModel | null>('jsonb?'),
   scripts: narrow<Record<string, unknown>>('jsonb'),
   createdAt: 'text',
   updatedAt: 'text',

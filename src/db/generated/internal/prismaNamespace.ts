@@ -4722,6 +4722,7 @@ export const AgentScalarFieldEnum = {
   statusReason: 'statusReason',
   address: 'address',
   epoch: 'epoch',
+  startOperationId: 'startOperationId',
   appliedSecretVersions: 'appliedSecretVersions',
   skillProblems: 'skillProblems',
   scripts: 'scripts',
@@ -4732,6 +4733,7 @@ export const AgentScalarFieldEnum = {
   syncedAt: 'syncedAt',
   fileManifest: 'fileManifest',
   templateId: 'templateId',
+  localModel: 'localModel',
   manifest: 'manifest',
   taskRunsSince: 'taskRunsSince'
 } as const

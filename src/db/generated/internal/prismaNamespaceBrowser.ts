@@ -636,6 +636,7 @@ export const AgentScalarFieldEnum = {
   statusReason: 'statusReason',
   address: 'address',
   epoch: 'epoch',
+  startOperationId: 'startOperationId',
   appliedSecretVersions: 'appliedSecretVersions',
   skillProblems: 'skillProblems',
   scripts: 'scripts',
@@ -646,6 +647,7 @@ export const AgentScalarFieldEnum = {
   syncedAt: 'syncedAt',
   fileManifest: 'fileManifest',
   templateId: 'templateId',
+  localModel: 'localModel',
   manifest: 'manifest',
   taskRunsSince: 'taskRunsSince'
 } as const

@@ -52,6 +52,7 @@ export type AgentMinAggregateOutputType = {
   statusReason: string | null
   address: string | null
   epoch: number | null
+  startOperationId: string | null
   createdAt: Date | null
   updatedAt: Date | null
   deletedAt: Date | null
@@ -81,6 +82,7 @@ export type AgentMaxAggregateOutputType = {
   statusReason: string | null
   address: string | null
   epoch: number | null
+  startOperationId: string | null
   createdAt: Date | null
   updatedAt: Date | null
   deletedAt: Date | null
@@ -110,6 +112,7 @@ export type AgentCountAggregateOutputType = {
   statusReason: number
   address: number
   epoch: number
+  startOperationId: number
   appliedSecretVersions: number
   skillProblems: number
   scripts: number
@@ -120,6 +123,7 @@ export type AgentCountAggregateOutputType = {
   syncedAt: number
   fileManifest: number
   templateId: number
+  localModel: number
   manifest: number
   taskRunsSince: number
   _all: number
@@ -152,6 +156,7 @@ export type AgentMinAggregateInputType = {
   statusReason?: true
   address?: true
   epoch?: true
+  startOperationId?: true
   createdAt?: true
   updatedAt?: true
   deletedAt?: true
@@ -181,6 +186,7 @@ export type AgentMaxAggregateInputType = {
   statusReason?: true
   address?: true
   epoch?: true
+  startOperationId?: true
   createdAt?: true
   updatedAt?: true
   deletedAt?: true
@@ -210,6 +216,7 @@ export type AgentCountAggregateInputType = {
   statusReason?: true
   address?: true
   epoch?: true
+  startOperationId?: true
   appliedSecretVersions?: true
   skillProblems?: true
   scripts?: true
@@ -220,6 +227,7 @@ export type AgentCountAggregateInputType = {
   syncedAt?: true
   fileManifest?: true
   templateId?: true
+  localModel?: true
   manifest?: true
   taskRunsSince?: true
   _all?: true
@@ -329,6 +337,7 @@ export type AgentGroupByOutputType = {
   statusReason: string | null
   address: string | null
   epoch: number
+  startOperationId: string | null
   appliedSecretVersions: runtime.JsonValue
   skillProblems: runtime.JsonValue
   scripts: runtime.JsonValue
@@ -339,6 +348,7 @@ export type AgentGroupByOutputType = {
   syncedAt: Date | null
   fileManifest: string | null
   templateId: string | null
+  localModel: runtime.JsonValue | null
   manifest: string | null
   taskRunsSince: Date
   _count: AgentCountAggregateOutputType | null
@@ -384,6 +394,7 @@ export type AgentWhereInput = {
   statusReason?: Prisma.StringNullableFilter<"Agent"> | string | null
   address?: Prisma.StringNullableFilter<"Agent"> | string | null
   epoch?: Prisma.IntFilter<"Agent"> | number
+  startOperationId?: Prisma.UuidNullableFilter<"Agent"> | string | null
   appliedSecretVersions?: Prisma.JsonFilter<"Agent">
   skillProblems?: Prisma.JsonFilter<"Agent">
   scripts?: Prisma.JsonFilter<"Agent">
@@ -394,6 +405,7 @@ export type AgentWhereInput = {
   syncedAt?: Prisma.DateTimeNullableFilter<"Agent"> | Date | string | null
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
+  localModel?: Prisma.JsonNullableFilter<"Agent">
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   channels?: Prisma.AgentChannelListRelationFilter
@@ -424,6 +436,7 @@ export type AgentOrderByWithRelationInput = {
   statusReason?: Prisma.SortOrderInput | Prisma.SortOrder
   address?: Prisma.SortOrderInput | Prisma.SortOrder
   epoch?: Prisma.SortOrder
+  startOperationId?: Prisma.SortOrderInput | Prisma.SortOrder
   appliedSecretVersions?: Prisma.SortOrder
   skillProblems?: Prisma.SortOrder
   scripts?: Prisma.SortOrder
@@ -434,6 +447,7 @@ export type AgentOrderByWithRelationInput = {
   syncedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
+  localModel?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   channels?: Prisma.AgentChannelOrderByRelationAggregateInput
@@ -467,6 +481,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   statusReason?: Prisma.StringNullableFilter<"Agent"> | string | null
   address?: Prisma.StringNullableFilter<"Agent"> | string | null
   epoch?: Prisma.IntFilter<"Agent"> | number
+  startOperationId?: Prisma.UuidNullableFilter<"Agent"> | string | null
   appliedSecretVersions?: Prisma.JsonFilter<"Agent">
   skillProblems?: Prisma.JsonFilter<"Agent">
   scripts?: Prisma.JsonFilter<"Agent">
@@ -477,6 +492,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   syncedAt?: Prisma.DateTimeNullableFilter<"Agent"> | Date | string | null
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
+  localModel?: Prisma.JsonNullableFilter<"Agent">
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   channels?: Prisma.AgentChannelListRelationFilter
@@ -507,6 +523,7 @@ export type AgentOrderByWithAggregationInput = {
   statusReason?: Prisma.SortOrderInput | Prisma.SortOrder
   address?: Prisma.SortOrderInput | Prisma.SortOrder
   epoch?: Prisma.SortOrder
+  startOperationId?: Prisma.SortOrderInput | Prisma.SortOrder
   appliedSecretVersions?: Prisma.SortOrder
   skillProblems?: Prisma.SortOrder
   scripts?: Prisma.SortOrder
@@ -517,6 +534,7 @@ export type AgentOrderByWithAggregationInput = {
   syncedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
+  localModel?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   _count?: Prisma.AgentCountOrderByAggregateInput
@@ -547,6 +565,7 @@ export type AgentScalarWhereWithAggregatesInput = {
   statusReason?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   address?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   epoch?: Prisma.IntWithAggregatesFilter<"Agent"> | number
+  startOperationId?: Prisma.UuidNullableWithAggregatesFilter<"Agent"> | string | null
   appliedSecretVersions?: Prisma.JsonWithAggregatesFilter<"Agent">
   skillProblems?: Prisma.JsonWithAggregatesFilter<"Agent">
   scripts?: Prisma.JsonWithAggregatesFilter<"Agent">
@@ -557,6 +576,7 @@ export type AgentScalarWhereWithAggregatesInput = {
   syncedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"Agent"> | Date | string | null
   fileManifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
+  localModel?: Prisma.JsonNullableWithAggregatesFilter<"Agent">
   manifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
 }
@@ -579,6 +599,7 @@ export type AgentCreateInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -589,6 +610,7 @@ export type AgentCreateInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -619,6 +641,7 @@ export type AgentUncheckedCreateInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -629,6 +652,7 @@ export type AgentUncheckedCreateInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -659,6 +683,7 @@ export type AgentUpdateInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -669,6 +694,7 @@ export type AgentUpdateInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -699,6 +725,7 @@ export type AgentUncheckedUpdateInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -709,6 +736,7 @@ export type AgentUncheckedUpdateInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -739,6 +767,7 @@ export type AgentCreateManyInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -749,6 +778,7 @@ export type AgentCreateManyInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
 }
@@ -771,6 +801,7 @@ export type AgentUpdateManyMutationInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -781,6 +812,7 @@ export type AgentUpdateManyMutationInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
@@ -803,6 +835,7 @@ export type AgentUncheckedUpdateManyInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -813,6 +846,7 @@ export type AgentUncheckedUpdateManyInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
@@ -835,6 +869,7 @@ export type AgentCountOrderByAggregateInput = {
   statusReason?: Prisma.SortOrder
   address?: Prisma.SortOrder
   epoch?: Prisma.SortOrder
+  startOperationId?: Prisma.SortOrder
   appliedSecretVersions?: Prisma.SortOrder
   skillProblems?: Prisma.SortOrder
   scripts?: Prisma.SortOrder
@@ -845,6 +880,7 @@ export type AgentCountOrderByAggregateInput = {
   syncedAt?: Prisma.SortOrder
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
+  localModel?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
 }
@@ -871,6 +907,7 @@ export type AgentMaxOrderByAggregateInput = {
   statusReason?: Prisma.SortOrder
   address?: Prisma.SortOrder
   epoch?: Prisma.SortOrder
+  startOperationId?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   deletedAt?: Prisma.SortOrder
@@ -900,6 +937,7 @@ export type AgentMinOrderByAggregateInput = {
   statusReason?: Prisma.SortOrder
   address?: Prisma.SortOrder
   epoch?: Prisma.SortOrder
+  startOperationId?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   deletedAt?: Prisma.SortOrder
@@ -1057,6 +1095,7 @@ export type AgentCreateWithoutUsageInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1067,6 +1106,7 @@ export type AgentCreateWithoutUsageInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -1096,6 +1136,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1106,6 +1147,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -1151,6 +1193,7 @@ export type AgentUpdateWithoutUsageInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1161,6 +1204,7 @@ export type AgentUpdateWithoutUsageInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -1190,6 +1234,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1200,6 +1245,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -1229,6 +1275,7 @@ export type AgentCreateWithoutSecretsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1239,6 +1286,7 @@ export type AgentCreateWithoutSecretsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -1268,6 +1316,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1278,6 +1327,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -1323,6 +1373,7 @@ export type AgentUpdateWithoutSecretsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1333,6 +1384,7 @@ export type AgentUpdateWithoutSecretsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -1362,6 +1414,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1372,6 +1425,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -1401,6 +1455,7 @@ export type AgentCreateWithoutChannelsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1411,6 +1466,7 @@ export type AgentCreateWithoutChannelsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
@@ -1440,6 +1496,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1450,6 +1507,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
@@ -1495,6 +1553,7 @@ export type AgentUpdateWithoutChannelsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1505,6 +1564,7 @@ export type AgentUpdateWithoutChannelsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
@@ -1534,6 +1594,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1544,6 +1605,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
@@ -1573,6 +1635,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1583,6 +1646,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -1612,6 +1676,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1622,6 +1687,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -1667,6 +1733,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1677,6 +1744,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -1706,6 +1774,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1716,6 +1785,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -1745,6 +1815,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1755,6 +1826,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -1784,6 +1856,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1794,6 +1867,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -1839,6 +1913,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1849,6 +1924,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -1878,6 +1954,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1888,6 +1965,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -1917,6 +1995,7 @@ export type AgentCreateWithoutSkillsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1927,6 +2006,7 @@ export type AgentCreateWithoutSkillsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -1956,6 +2036,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -1966,6 +2047,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -2011,6 +2093,7 @@ export type AgentUpdateWithoutSkillsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2021,6 +2104,7 @@ export type AgentUpdateWithoutSkillsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -2050,6 +2134,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2060,6 +2145,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -2089,6 +2175,7 @@ export type AgentCreateWithoutDomainsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2099,6 +2186,7 @@ export type AgentCreateWithoutDomainsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -2128,6 +2216,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2138,6 +2227,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -2183,6 +2273,7 @@ export type AgentUpdateWithoutDomainsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2193,6 +2284,7 @@ export type AgentUpdateWithoutDomainsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -2222,6 +2314,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2232,6 +2325,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -2261,6 +2355,7 @@ export type AgentCreateWithoutRoutesInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2271,6 +2366,7 @@ export type AgentCreateWithoutRoutesInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
@@ -2300,6 +2396,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   statusReason?: string | null
   address?: string | null
   epoch?: number
+  startOperationId?: string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2310,6 +2407,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   syncedAt?: Date | string | null
   fileManifest?: string | null
   templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
@@ -2355,6 +2453,7 @@ export type AgentUpdateWithoutRoutesInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2365,6 +2464,7 @@ export type AgentUpdateWithoutRoutesInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
@@ -2394,6 +2494,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
@@ -2404,6 +2505,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
@@ -2518,6 +2620,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   statusReason?: boolean
   address?: boolean
   epoch?: boolean
+  startOperationId?: boolean
   appliedSecretVersions?: boolean
   skillProblems?: boolean
   scripts?: boolean
@@ -2528,6 +2631,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   syncedAt?: boolean
   fileManifest?: boolean
   templateId?: boolean
+  localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
@@ -2559,6 +2663,7 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   statusReason?: boolean
   address?: boolean
   epoch?: boolean
+  startOperationId?: boolean
   appliedSecretVersions?: boolean
   skillProblems?: boolean
   scripts?: boolean
@@ -2569,6 +2674,7 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   syncedAt?: boolean
   fileManifest?: boolean
   templateId?: boolean
+  localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
 }, ExtArgs["result"]["agent"]>
@@ -2591,6 +2697,7 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   statusReason?: boolean
   address?: boolean
   epoch?: boolean
+  startOperationId?: boolean
   appliedSecretVersions?: boolean
   skillProblems?: boolean
   scripts?: boolean
@@ -2601,6 +2708,7 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   syncedAt?: boolean
   fileManifest?: boolean
   templateId?: boolean
+  localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
 }, ExtArgs["result"]["agent"]>
@@ -2623,6 +2731,7 @@ export type AgentSelectScalar = {
   statusReason?: boolean
   address?: boolean
   epoch?: boolean
+  startOperationId?: boolean
   appliedSecretVersions?: boolean
   skillProblems?: boolean
   scripts?: boolean
@@ -2633,11 +2742,12 @@ export type AgentSelectScalar = {
   syncedAt?: boolean
   fileManifest?: boolean
   templateId?: boolean
+  localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
 }
 
-export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "manifest" | "taskRunsSince", ExtArgs["result"]["agent"]>
+export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "startOperationId" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "localModel" | "manifest" | "taskRunsSince", ExtArgs["result"]["agent"]>
 export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
   notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
@@ -2715,6 +2825,10 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     epoch: number
     /**
+     * The operation that last began to start it: a repeated attempt is not another start, and causes no other event.
+     */
+    startOperationId: string | null
+    /**
      * The secret versions given to the gateway at its last start by a worker: `{"<secret id>": <version>}`.
      */
     appliedSecretVersions: runtime.JsonValue
@@ -2749,6 +2863,10 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      * Refers to Template, without a foreign key.
      */
     templateId: string | null
+    /**
+     * The model that its owner chose from a server on this machine: `{"server", "model"}`. Its first config names it.
+     */
+    localModel: runtime.JsonValue | null
     /**
      * The parts of manifests that were applied to it, as JSON. The next manifest is applied where it differs.
      */
@@ -3205,6 +3323,7 @@ export interface AgentFieldRefs {
   readonly statusReason: Prisma.FieldRef<"Agent", 'String'>
   readonly address: Prisma.FieldRef<"Agent", 'String'>
   readonly epoch: Prisma.FieldRef<"Agent", 'Int'>
+  readonly startOperationId: Prisma.FieldRef<"Agent", 'String'>
   readonly appliedSecretVersions: Prisma.FieldRef<"Agent", 'Json'>
   readonly skillProblems: Prisma.FieldRef<"Agent", 'Json'>
   readonly scripts: Prisma.FieldRef<"Agent", 'Json'>
@@ -3215,6 +3334,7 @@ export interface AgentFieldRefs {
   readonly syncedAt: Prisma.FieldRef<"Agent", 'DateTime'>
   readonly fileManifest: Prisma.FieldRef<"Agent", 'String'>
   readonly templateId: Prisma.FieldRef<"Agent", 'String'>
+  readonly localModel: Prisma.FieldRef<"Agent", 'Json'>
   readonly manifest: Prisma.FieldRef<"Agent", 'String'>
   readonly taskRunsSince: Prisma.FieldRef<"Agent", 'DateTime'>
 }
