@@ -168,6 +168,7 @@ export const texts = {
     snapshot: 'An agent',
     domain: 'A domain',
     channel: 'A channel',
+    'agent.starting': 'is starting',
     task: 'A task',
     operation: 'An operation',
     key: 'An API key',

@@ -1,6 +1,6 @@
 /**
  * Every type of event, declared once: its meaning, the shape of its `data`, and who may see it. `docs/events.md` has
- * the table (`npm run docs:events`). Triggers write the rows (migrations 0032 to 0042). For events that are not row
+ * the table (`npm run docs:events`). Triggers write the rows (migrations 0032 to 0052). For events that are not row
  * changes, `noteQuotaReached`, `noteLowDisk` and `noteTaskRuns` do. A test makes each of them write an event, and
  * compares.
  */
@@ -167,6 +167,12 @@ const types = {
   'group.deleted': { summary: 'A group was deleted; its files stay.', ...ofGroup },
   'agent.created': {
     summary: 'An agent was created and is starting.',
+    ...ofAgent,
+    example: { ...anAgent, status: 'starting' },
+  },
+  'agent.starting': {
+    summary:
+      'An agent is starting, restarting or changing its version; `statusReason` gives the reason, unless its owner asked for it.',
     ...ofAgent,
     example: { ...anAgent, status: 'starting' },
   },

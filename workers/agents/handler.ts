@@ -72,6 +72,8 @@ export async function acquireAgent(
   const { rows } = await pool.query<Agent>(
     `UPDATE agent SET epoch = agent.epoch + 1,
        status = CASE WHEN $4 = 'starting' THEN 'starting' ELSE status END,
+       -- A trigger writes agent.starting if this is another operation than the last one.
+       start_operation_id = CASE WHEN $4 = 'starting' THEN $2 ELSE start_operation_id END,
        -- Why it has to be started stays until it runs.
        status_reason = CASE WHEN $4 = 'starting' AND status <> 'starting' THEN NULL ELSE status_reason END
      WHERE id = $1 AND purged_at IS NULL AND (deleted_at IS NOT NULL) = ($4 = 'deleted')

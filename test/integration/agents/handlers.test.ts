@@ -83,7 +83,7 @@ describe('an operation on an agent', () => {
     }
   })
 
-  it('an operation on an agent leaves a gateway alone that an earlier attempt started', async () => {
+  it('an operation on an agent keeps the gateway of an earlier attempt, and reports one start', async () => {
     const { agentId, operationId } = await up()
     const before = await gatewayOf(agentId)
     await world.database.pool.query(
@@ -94,6 +94,11 @@ describe('an operation on an agent', () => {
     const again = await gatewayOf(agentId)
     assert.deepEqual([again.run, again.pid], [before.run, before.pid])
     assert.equal((await world.agent(agentId)).epoch, 2)
+    const { rows } = await world.database.pool.query(
+      `SELECT data->>'status' AS status FROM event_pending WHERE type = 'agent.starting' AND resource_id = $1`,
+      [agentId],
+    )
+    assert.deepEqual(rows, [{ status: 'starting' }])
   })
 
   for (const [what, version, code, reason] of [

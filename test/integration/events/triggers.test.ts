@@ -234,16 +234,20 @@ describe('events of webhooks', () => {
 })
 
 describe('events of agents', () => {
-  it('an agent leaves an event for each status change and when it is deleted', async () => {
+  it('an agent leaves an event for each status change, each start and its deletion', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId, status: 'starting' })
-    for (const status of ['running', 'running', 'starting', 'not_running', 'starting', 'running'])
-      await run('UPDATE agent SET status = $2 WHERE id = $1', id, status)
+    const [first, second] = [uuidv7(), uuidv7()]
+    for (const [status, start] of [
+      ...['starting', 'starting', 'running', 'running'].map((status) => [status, first]),
+      ...['starting', 'starting', 'not_running', 'starting', 'running'].map((status) => [status, second]),
+    ])
+      await run('UPDATE agent SET status = $2, start_operation_id = $3 WHERE id = $1', id, status, start)
     for (let times = 0; times < 2; times++) await run('UPDATE agent SET deleted_at = now() WHERE id = $1', id)
-    await run(`UPDATE agent SET status = 'not_running' WHERE id = $1`, id)
+    await run(`UPDATE agent SET status = 'not_running', start_operation_id = $2 WHERE id = $1`, id, first)
     const events = await left()
     assert.deepEqual(
-      events.map(({ type }) => type),
-      ['agent.created', 'agent.running', 'agent.stopped', 'agent.error', 'agent.running', 'agent.deleted'],
+      events.map(({ type }) => type.slice('agent.'.length)),
+      ['created', 'starting', 'running', 'stopped', 'starting', 'error', 'running', 'deleted'],
     )
     for (const { resource, data } of events)
       assert.deepEqual([resource, data.agentId], [`agent:${agentId}`, agentId])
