@@ -15,6 +15,7 @@ import { issueRoutes } from './issues/issue-routes.ts'
 import { lifecycleRoutes } from './lifecycle/agent-routes.ts'
 import { runRoutes } from './lifecycle/run-routes.ts'
 import { logRoutes } from './logs/log-routes.ts'
+import { modelRoutes } from './models/model-routes.ts'
 import { portRoutes } from './ports/port-routes.ts'
 import { secretRoutes } from './secrets/secret-routes.ts'
 import { agentSkillRoutes } from './skills/agent-skill-routes.ts'
@@ -27,8 +28,9 @@ import { usageRoutes } from './usage/usage-routes.ts'
 
 export function agentRoutes(services: AgentServices): Route[] {
   return [
-    // `/v0/agents/engines` and `/v0/agents/usage` must come before `/v0/agents/:agentId`.
+    // `/v0/agents/engines`, `/v0/agents/models` and `/v0/agents/usage` must come before `/v0/agents/:agentId`.
     ...runRoutes(services),
+    ...modelRoutes(services),
     ...usageRoutes(services),
     ...lifecycleRoutes(services),
     ...secretRoutes(services),

@@ -78,6 +78,20 @@ test('an agent uses the provider whose key it has [report: no model]', () => {
   assert.equal(primary({ ANTHROPIC_API_KEY: 'k' }, local), DEFAULT_MODEL)
 })
 
+test('a local model that the owner chose goes before any other, and the owner may change it', () => {
+  const localModel = { server: 'ollama', model: 'qwen/qwen3:8b' } as const
+  for (const config of [none, local]) {
+    const { models, agents }: Loose = defaultConfig({ config, env: { ANTHROPIC_API_KEY: 'k' }, localModel })
+    assert.equal(agents.defaults.model.primary, 'local/qwen/qwen3:8b')
+    assert.equal(models.providers.local.baseUrl, 'http://127.0.0.1:11434/v1')
+    assert.equal(models.providers.local.models[0].id, 'qwen/qwen3:8b')
+    assert.equal(models.providers.local.models[0].contextWindow, 4096)
+    const owned: Loose = ownedConfig({ config, runtime: 'process', agent, channels: {} })
+    assert.equal(owned.models.providers.local, undefined)
+  }
+  assert.equal(defaultConfig({ config: local }).models, undefined)
+})
+
 test('channels are added to the owned keys', () => {
   const channels = {
     channels: { telegram: { enabled: true } },

@@ -7,6 +7,7 @@
 import { AGENT_ROOT, GATEWAY_PORT } from '../../agentd/protocol.ts'
 import type { Config } from '../config.ts'
 import { modelFromContainer } from '../lib/net/host-machine.ts'
+import { LOCAL_SERVERS, type LocalModel } from '../lib/net/local-models.ts'
 
 /** Where the agent runs, which decides how it reaches this machine. */
 type Runtime = 'docker' | 'kubernetes' | 'process'
@@ -21,6 +22,8 @@ type ModelSettings = Pick<
  * The agents' name for the operator's model. It never changes, so a change of the setting reaches agents that chose it.
  */
 export const DEFAULT_MODEL = 'berth/default'
+/** The provider name of an agent's own {@link LocalModel}. */
+const LOCAL_PROVIDER = 'local'
 /** Set in the gateway's environment, see {@link modelEnvironment}. */
 const KEY_VARIABLE = 'BERTH_MODEL_KEY'
 /** Providers cut off longer replies; the engine sends the limit with each request. */
@@ -97,17 +100,22 @@ const MODELS: [secret: string, model: string][] = [
 /**
  * Defaults for a new agent's config. If the owner removes such a key, the next start adds it again.
  * @param env the agent's environment, with its secrets.
+ * @param localModel the model that the owner chose for this agent; it takes precedence over the operator's.
  */
 export function defaultConfig({
   config,
   env = {},
+  localModel,
 }: {
   config: ModelSettings
   env?: Record<string, string>
+  localModel?: LocalModel | null
 }): Json {
   const own = 'OPENAI_API_KEY' in env ? undefined : MODELS.find(([secret]) => secret in env)
-  const primary = config.BERTH_MODEL_URL ? DEFAULT_MODEL : own?.[1]
+  const ofInstance = config.BERTH_MODEL_URL ? DEFAULT_MODEL : own?.[1]
+  const primary = localModel ? `${LOCAL_PROVIDER}/${localModel.model}` : ofInstance
   return {
+    ...(localModel && { models: { providers: { [LOCAL_PROVIDER]: localProvider(config, localModel) } } }),
     agents: {
       defaults: {
         ...(primary && { model: { primary } }),
@@ -137,10 +145,22 @@ export function modelEnvironment({
  * proxy, because the engine calls such addresses directly.
  */
 function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null {
-  const { BERTH_MODEL_URL: url, BERTH_MODEL: name, BERTH_MODEL_CONTEXT: contextWindow } = config
+  const { BERTH_MODEL_URL: url, BERTH_MODEL: name } = config
   if (!url) return null
+  const baseUrl = runtime === 'process' ? url : modelFromContainer(url)
+  return openAiProvider(config, { baseUrl, apiKey: `\${${KEY_VARIABLE}}`, id: 'default', name })
+}
+
+/** Only processes can reach it, over the shared loopback. It needs no key, but the engine requires one. */
+const localProvider = (config: ModelSettings, { server, model }: LocalModel): Json =>
+  openAiProvider(config, { ...LOCAL_SERVERS[server], apiKey: 'none', id: model, name: model })
+
+function openAiProvider(
+  { BERTH_MODEL_CONTEXT: contextWindow }: ModelSettings,
+  { baseUrl, apiKey, id, name }: { baseUrl: string; apiKey: string; id: string; name: string },
+): Json {
   const model = {
-    id: 'default',
+    id,
     name,
     reasoning: false,
     input: ['text'],
@@ -149,8 +169,8 @@ function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null 
     maxTokens: Math.min(MAX_REPLY_TOKENS, contextWindow),
   }
   return {
-    baseUrl: runtime === 'process' ? url : modelFromContainer(url),
-    apiKey: `\${${KEY_VARIABLE}}`,
+    baseUrl,
+    apiKey,
     // After a refusal the engine would disable an `api-key` for a while and hide the reason. Both kinds are sent as
     // bearer tokens.
     auth: 'token',

@@ -49,16 +49,22 @@ interface Completion {
 }
 type Reply = { text: string } | { tool: { name: string; arguments: string } }
 
-/** Starts a model on a free port of 127.0.0.1. A request without the key gets 401. */
-export async function startModel(): Promise<ModelServer> {
+/**
+ * Starts a model on 127.0.0.1. A request without the key gets 401.
+ * @param options.port a free port by default. @param options.isOpen accepts requests with any key or none, as local
+ *   servers do.
+ */
+export async function startModel({ port: asked = 0, isOpen = false } = {}): Promise<ModelServer> {
   const requests: ModelRequest[] = []
   const server = createServer((request, response) => {
-    answer(request, response, requests, model.refusal).catch((error) => {
+    answer(request, response, requests, { refusal: model.refusal, isOpen }).catch((error) => {
       response.destroy()
       console.error(`model: ${error}`)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve, reject) =>
+    server.once('error', reject).listen(asked, '127.0.0.1', resolve),
+  )
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}/v1`
   const model: ModelServer = {
@@ -78,10 +84,10 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   requests: ModelRequest[],
-  refusal: Refusal | undefined,
+  { refusal, isOpen }: { refusal: Refusal | undefined; isOpen: boolean },
 ): Promise<void> {
   const key = request.headers.authorization?.replace(/^Bearer /, '')
-  if (key !== MODEL_KEY)
+  if (!isOpen && key !== MODEL_KEY)
     return json(response, 401, { error: { message: 'wrong key', type: 'invalid_request_error' } })
   if (request.url === '/v1/models')
     return json(response, 200, { object: 'list', data: [{ id: MODEL, object: 'model' }] })

@@ -62,7 +62,7 @@ export async function readSecretsAndChannels(
       agent,
       channels: { ...channels.config },
     }),
-    defaultConfig: defaultConfig({ config, env: environment.env }),
+    defaultConfig: defaultConfig({ config, env: environment.env, localModel: agent.localModel }),
     plugins: channels.plugins,
     readyMs: config.BERTH_AGENT_READY_SECONDS * 1000,
   }

@@ -2487,6 +2487,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models that a new agent can have without a key
+         * @description The operator’s, and those of Ollama (port 11434), LM Studio (1234) and llama.cpp (8080) on loopback, where agents are processes of the same machine. `localModel` of a new agent takes one of these.
+         *
+         *     Scope: `org:agents:read`.
+         */
+        get: operations["findModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/usage": {
         parameters: {
             query?: never;
@@ -14720,6 +14742,65 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    findModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "hasDefault": false,
+                     *         "local": [
+                     *           {
+                     *             "server": "ollama",
+                     *             "name": "Ollama",
+                     *             "models": [
+                     *               "qwen3:8b",
+                     *               "llama3.2:3b"
+                     *             ]
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @description Whether the operator has set a model (`BERTH_MODEL_URL`), which agents use unless they have another. */
+                            hasDefault: boolean;
+                            /** @description Servers that were found on the machine of the agents, with their models. Empty where agents cannot reach it. */
+                            local: {
+                                /** @enum {string} */
+                                server: "ollama" | "lm-studio" | "llama.cpp";
+                                name: string;
+                                models: string[];
+                            }[];
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     listAgentUsage: {
         parameters: {
             query?: {
@@ -15005,6 +15086,12 @@ export interface operations {
                     skillCids?: string[] | null;
                     /** @description A template, by its id or slug: its files are what the agent begins with. What it says of description, vibe and emoji holds where the body does not name them. */
                     templateId?: string | null;
+                    /** @description A model of a server on the agent’s own machine, as `findModels` has them. Its config begins with it, whatever the operator’s model is. Only where agents are processes. */
+                    localModel?: {
+                        /** @enum {string} */
+                        server: "ollama" | "lm-studio" | "llama.cpp";
+                        model: string;
+                    } | null;
                     /** @description As the bodies of `configureChannel`, by channel. */
                     channels?: {
                         telegram?: {

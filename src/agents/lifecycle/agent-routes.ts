@@ -7,6 +7,7 @@ import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { requireChannels } from '../channels/channel-service.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
 import { installMissing } from '../clawhub/install.ts'
+import { requireSharedMachine } from '../models/model-routes.ts'
 import { readRoutes } from '../ports/port-route-store.ts'
 import { attachedSecrets } from '../secrets/attachments.ts'
 import { attachedSkills } from '../skills/attach.ts'
@@ -64,6 +65,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       operation: true,
       async handle({ principal, body, prefer, idempotencyKey, signal }) {
         await requireWalls(workers)
+        if (body.localModel) await requireSharedMachine(config, workers)
         if (Object.keys(body.channels).length > 0) requireChannels(principal.plan)
         await checkTelegramToken(config.BERTH_TELEGRAM_URL, body.channels.telegram?.botToken)
         await installMissing(services, principal, body.skillCids ?? [], signal)

@@ -4,6 +4,7 @@ import { agentRecord, NAMES, names } from '../agent.ts'
 import { startedOperation } from '../agent-route.ts'
 import { gatewayStatus, scriptStates } from '../agentd-status.ts'
 import { channelChangeOf } from '../channels/channel-schema.ts'
+import { localModel } from '../models/model-schema.ts'
 import { mappingList } from '../ports/port-route-schema.ts'
 import { agentSecret } from '../secrets/secret-schema.ts'
 import { agentSkill, MAX_ATTACHED } from '../skills/skill-schema.ts'
@@ -43,6 +44,12 @@ export const newAgent = names
       .describe(
         'A template, by its id or slug, whose files the agent starts with. Its description, vibe and ' +
           'emoji apply unless the body sets them.',
+      ),
+    localModel: localModel
+      .nullish()
+      .describe(
+        'A model of a server on the agent’s own machine, as `findModels` has them. Its config begins with it, whatever the ' +
+          'operator’s model is. Only where agents are processes.',
       ),
     channels: z
       .strictObject(channelChangeOf)

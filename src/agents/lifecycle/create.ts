@@ -95,6 +95,7 @@ async function insertAgent(
     engine,
     engineVersion,
     templateId: template?.id ?? null,
+    ...(input.localModel && { localModel: input.localModel }),
     status: 'starting',
   }
   for (;;) {

@@ -205,6 +205,14 @@ export const agentExamples: Record<string, Example> = {
     response: { ...updatedAgent, output: 'Restarted on 2026.9.6' },
     others: { 202: { ...updatedAgent, output: 'Restarting on 2026.9.6', ...pending } },
   },
+  findModels: {
+    response: {
+      data: {
+        hasDefault: false,
+        local: [{ server: 'ollama', name: 'Ollama', models: ['qwen3:8b', 'llama3.2:3b'] }],
+      },
+    },
+  },
   listEngines: { response: { engines: [{ id: 'openclaw', label: 'OpenClaw' }] } },
   listEngineVersions: { response: versions },
   getGatewayToken: { response: gatewayToken },

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { LOCAL_SERVER_IDS, modelName } from '../../lib/net/local-models.ts'
+
+const server = z.enum(LOCAL_SERVER_IDS, `must be one of ${LOCAL_SERVER_IDS.join(', ')}`)
+
+/** In the body of a new agent. */
+export const localModel = z.strictObject({ server, model: modelName })
+
+export const models = z.object({
+  data: z.object({
+    hasDefault: z
+      .boolean()
+      .describe(
+        'Whether the operator has set a model (`BERTH_MODEL_URL`), which agents use unless they have another.',
+      ),
+    local: z
+      .array(z.object({ server, name: z.string(), models: z.array(z.string()) }))
+      .describe(
+        'Servers that were found on the machine of the agents, with their models. Empty where agents cannot reach it.',
+      ),
+  }),
+})
