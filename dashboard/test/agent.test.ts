@@ -97,7 +97,7 @@ describe('an agent in the dashboard', () => {
     }
     // Ways to look: what is shown, in which order, copied or downloaded; and to dismiss a hint.
     const harmless =
-      /: (Copy( .+)?|Not now|Download|Form|All settings|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped)( \d+)?|[78930]+ days|▸.+|.+ B)$/
+      /: (Copy( .+)?|Not now|Download|Form|All settings|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped|failed)( \d+)?|[78930]+ days|▸.+|.+ B)$/
     assert.deepEqual(
       found.filter((button) => !harmless.test(button)),
       [],

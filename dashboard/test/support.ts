@@ -201,6 +201,20 @@ export function actionsOn(page: Page) {
   }
 }
 
+/**
+ * Tells a page of a Berth whose operator has set no model.
+ * @param found the local servers in place of those that are found.
+ * @returns what ends it.
+ */
+export async function withoutModel(page: Page, found?: object[]): Promise<() => Promise<void>> {
+  const models = '**/v0/agents/models'
+  await page.route(models, async (route) => {
+    const { data } = await (await route.fetch()).json()
+    await route.fulfill({ json: { data: { ...data, hasDefault: false, ...(found && { local: found }) } } })
+  })
+  return () => page.unroute(models)
+}
+
 /** Drags a file from the machine to the middle of an element, and drops it there. */
 export async function dropFile(page: Page, place: Locator, path: string): Promise<void> {
   const client = await page.context().newCDPSession(page)

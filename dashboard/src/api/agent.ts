@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
+import { AT_ONCE, useChange } from './change.ts'
 import { api, unwrap } from './client.ts'
 
 /** The agent that the address names. */
@@ -11,3 +12,9 @@ export function useAgent() {
   })
   return { agentId, agent: data?.agent, error }
 }
+
+/** Restarts an agent; the steps of its start show by themselves. */
+export const useRestart = (agentId: string) =>
+  useChange(() =>
+    unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),
+  )

@@ -4,6 +4,7 @@ import { Tabs } from '../../parts/tabs.tsx'
 import { Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AgentHead } from './AgentHead.tsx'
+import { StartNow } from './StartNow.tsx'
 
 const { tabs } = texts.agent
 
@@ -17,6 +18,7 @@ export function Agent() {
       </Link>
       <AgentHead agentId={agentId} agent={agent} />
       <Problem error={error} />
+      {agent && <StartNow agent={agent} />}
       {(agent || !error) && <AgentTabs agentId={agentId} />}
       {agent && <Outlet />}
     </>

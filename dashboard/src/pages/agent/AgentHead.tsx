@@ -1,17 +1,21 @@
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import type { useAgent } from '../../api/agent.ts'
 import { Id } from '../../parts/copy.tsx'
+import { Note } from '../../parts/section.tsx'
 import { PageHead, State } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
 import { AgentActions } from '../agents/AgentActions.tsx'
 import { AgentTile } from '../agents/AgentTile.tsx'
 import { stateWord } from '../agents/agents.ts'
+import { shownState } from '../agents/failure.ts'
+import { lacksModel } from '../agents/models.ts'
 
 type Agent = NonNullable<ReturnType<typeof useAgent>['agent']>
 
 /** Which agent the page is of, how it is, and what can be done with it from each of its pages. */
 export function AgentHead({ agentId, agent }: { agentId: string; agent: Agent | undefined }) {
   const navigate = useNavigate()
-  const isDown = agent?.status === 'not_running'
+  const state = agent && shownState(agent)
   return (
     <div className="-mb-2">
       <PageHead
@@ -28,14 +32,31 @@ export function AgentHead({ agentId, agent }: { agentId: string; agent: Agent | 
           )
         }
       >
-        {agent && <State state={agent.status} label={stateWord(agent.status)} />}
+        {state && <State state={state} label={stateWord(state)} />}
         {agent && <AgentActions agent={agent} onDeleted={() => void navigate({ to: '/dashboard/agents' })} />}
       </PageHead>
-      {agent?.statusReason && (
-        <p className={`-mt-3 mb-4 break-words text-sm ${isDown ? 'text-bad' : 'text-soft'}`}>
-          {agent.statusReason}
-        </p>
-      )}
+      {agent?.status === 'running' && agent.statusReason && <Lack agent={agent} />}
     </div>
+  )
+}
+
+/** What a running agent lacks. */
+function Lack({ agent }: { agent: Agent }) {
+  const { agentId, statusReason } = agent
+  if (!lacksModel(agent)) return <p className="-mt-3 mb-4 break-words text-soft text-sm">{statusReason}</p>
+  return (
+    <Note
+      actions={
+        <Link
+          to="/dashboard/agents/$agentId/secrets"
+          params={{ agentId }}
+          className="rounded-lg border border-line bg-card px-3 py-1.5 font-medium hover:border-accent"
+        >
+          {texts.models.add}
+        </Link>
+      }
+    >
+      {texts.models.none}
+    </Note>
   )
 }

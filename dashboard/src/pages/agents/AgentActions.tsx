@@ -1,6 +1,5 @@
 import { useState } from 'react'
-import { AT_ONCE, useChange } from '../../api/change.ts'
-import { api, unwrap } from '../../api/client.ts'
+import { useRestart } from '../../api/agent.ts'
 import { Menu, MenuItem } from '../../parts/menu.tsx'
 import { Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
@@ -17,9 +16,7 @@ export function AgentActions({
 }) {
   const { agentId, name, status } = agent
   const [isGoing, setGoing] = useState(false)
-  const restart = useChange(() =>
-    unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),
-  )
+  const restart = useRestart(agentId)
   return (
     <>
       <div className="relative">

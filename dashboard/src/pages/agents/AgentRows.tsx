@@ -7,6 +7,8 @@ import { texts } from '../../texts.ts'
 import { AgentActions } from './AgentActions.tsx'
 import { AgentTile } from './AgentTile.tsx'
 import { type Agent, stateWord, type Usage, type Used } from './agents.ts'
+import { FailedLine } from './Failed.tsx'
+import { hasFailed, shownState } from './failure.ts'
 import { Memory } from './Memory.tsx'
 import { stageOf } from './Progress.tsx'
 
@@ -78,6 +80,7 @@ export function AgentRows({
 
 function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefined; used: Used | undefined }) {
   const { agentId, name, status, statusReason, description } = agent
+  const state = shownState(agent)
   const params = { agentId }
   const doing = status === 'starting' && step ? stageOf(step) : undefined
   return (
@@ -101,8 +104,8 @@ function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefine
         </div>
       </div>
       <div className="order-last min-w-0 pl-12 max-md:col-span-2 max-md:flex max-md:flex-wrap max-md:items-center max-md:gap-x-4 md:order-none md:pl-0">
-        <State state={status} label={stateWord(status)} />
-        {(doing ?? statusReason) && (
+        <State state={state} label={stateWord(state)} />
+        {(doing ?? (status !== 'not_running' && statusReason)) && (
           <p className="truncate text-soft text-xs" title={statusReason ?? undefined}>
             {doing ?? statusReason}
           </p>
@@ -113,6 +116,7 @@ function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefine
       <span className="truncate text-soft text-sm tabular-nums max-xl:hidden">{agent.agentVersion}</span>
       <Time at={agent.createdAt} className="truncate text-soft text-sm max-xl:hidden" />
       <AgentActions agent={agent} />
+      {hasFailed(agent) && <FailedLine agent={agent} className="order-last col-span-full pl-12" />}
     </div>
   )
 }

@@ -7,6 +7,7 @@ import { Button, Empty, Loading, PageHead, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AgentRows } from './AgentRows.tsx'
 import { type Agent, select, stateWord, useAgents, useUsage } from './agents.ts'
+import { shownState } from './failure.ts'
 import { type Shown, SORTS, type Sort, STATES, type StateName } from './shown.ts'
 import { Walls } from './Walls.tsx'
 
@@ -53,7 +54,7 @@ function List({ agents }: { agents: Agent[] }) {
   const go = useNavigate({ from: '/dashboard/agents' })
   const show = (change: Record<string, string>) =>
     void go({ search: (before: Shown) => ({ ...before, ...change }) as Shown, replace: true })
-  const count = (state: StateName) => agents.filter(({ status }) => status === state).length
+  const count = (state: StateName) => agents.filter((agent) => shownState(agent) === state).length
   const steps = useSteps(count('starting') > 0)
   const { data: usage } = useUsage()
   const found = select(agents, shown, usage)

@@ -14,12 +14,15 @@ export const useSecrets = () =>
 /** Fields for the secrets that the template asks for and the workspace lacks, and a choice among its other secrets. */
 export function AskedSecrets({
   asked,
+  without,
   values,
   onValues,
   chosen,
   onChosen,
 }: {
   asked: Template['requiredSecrets']
+  /** Names that another part of the form asks for. */
+  without: string[]
   values: Record<string, string>
   onValues: (values: Record<string, string>) => void
   /** Ids of the others that the agent gets. */
@@ -28,7 +31,9 @@ export function AskedSecrets({
 }) {
   const { data, error } = useSecrets()
   const there = data?.secrets ?? []
-  const others = there.filter(({ name }) => !asked.some((one) => one.name === name))
+  const others = there.filter(
+    ({ name }) => !asked.some((one) => one.name === name) && !without.includes(name),
+  )
   return (
     <Card>
       <Problem error={error} />

@@ -10,7 +10,11 @@ import { Button, Card, Empty, Field, PageHead, Problem, State } from '../../part
 import { texts } from '../../texts.ts'
 import { AskedSecrets, useSecrets } from './AskedSecrets.tsx'
 import { stateWord } from './agents.ts'
+import { FailedCard } from './Failed.tsx'
+import { hasFailed, shownState } from './failure.ts'
 import { Gallery, type Template, useTemplates } from './Gallery.tsx'
+import { ModelStep } from './ModelStep.tsx'
+import { type LocalServer, type ModelChoice, PROVIDERS, useModels } from './models.ts'
 import { Progress } from './Progress.tsx'
 import { Walls } from './Walls.tsx'
 
@@ -43,13 +47,24 @@ function Form() {
   const [told, setTold] = useState({ name: '', emoji: '', description: '' })
   const [values, setValues] = useState<Record<string, string>>({})
   const [chosen, setChosen] = useState<string[]>([])
+  const models = useModels()
+  const known = secrets.data?.secrets.map(({ name }) => name) ?? []
+  // The template's own key of a provider is the agent's model already.
+  const asksKey = template?.requiredSecrets.some(
+    ({ name, required }) => name in PROVIDERS && (required || known.includes(name) || values[name]),
+  )
+  const asksModel = models?.hasDefault === false && secrets.data !== undefined && !asksKey
+  const [decided, setChoice] = useState<ModelChoice>()
+  const choice = asksModel ? (decided ?? firstChoice(models.local, known)) : undefined
 
   const create = useChange(
     async () => {
       const secretIds = [...chosen]
-      for (const { name } of template?.requiredSecrets ?? []) {
+      const given = { ...values, ...(choice?.by === 'key' && { [choice.secret]: choice.value }) }
+      const names = template?.requiredSecrets.map(({ name }) => name) ?? []
+      for (const name of new Set(choice?.by === 'key' ? [...names, choice.secret] : names)) {
         const there = secrets.data?.secrets.find((secret) => secret.name === name)
-        const value = values[name]
+        const value = given[name]
         if (there) secretIds.push(there.id)
         else if (value) {
           const made = await unwrap(api.POST('/v0/secrets', { body: { name, value, type: 'secret' } }))
@@ -66,6 +81,7 @@ function Form() {
             ...(description && { description }),
             ...(template && { templateId: template.templateId }),
             secretIds: [...new Set(secretIds)],
+            ...(choice?.by === 'local' && { localModel: { server: choice.server, model: choice.model } }),
           },
         }),
       )
@@ -111,9 +127,11 @@ function Form() {
             </div>
           </Card>
         </Section>
+        {asksModel && <ModelStep local={models.local} known={known} choice={choice} onChoice={setChoice} />}
         <Section title={t.secrets} hint={t.secretsHint}>
           <AskedSecrets
             asked={template?.requiredSecrets ?? []}
+            without={asksModel ? Object.keys(PROVIDERS) : []}
             values={values}
             onValues={setValues}
             chosen={chosen}
@@ -130,6 +148,14 @@ function Form() {
       </form>
     </>
   )
+}
+
+/** What is likely wanted: a server that was found, else a key that the workspace has. Otherwise the owner has to say. */
+function firstChoice(local: LocalServer[], known: string[]): ModelChoice | undefined {
+  const [found] = local
+  if (found) return { by: 'local', server: found.server, model: found.models[0] ?? '' }
+  const secret = Object.keys(PROVIDERS).find((name) => known.includes(name))
+  return secret ? { by: 'key', secret, value: '' } : undefined
 }
 
 /** A readme as plain text: what it is called stands above it already. */
@@ -174,9 +200,10 @@ function Made({ agentId }: { agentId: string }) {
           <h2 className="min-w-0 break-words font-semibold text-lg">
             {agent.emoji} {agent.name}
           </h2>
-          <State state={agent.status} label={stateWord(agent.status)} />
+          <State state={shownState(agent)} label={stateWord(shownState(agent))} />
         </div>
       )}
+      {agent && hasFailed(agent) && <FailedCard agent={agent} />}
       <Progress agentId={agentId} isUp={isUp} />
       <div className="mt-6 flex flex-wrap justify-end gap-2">
         <Link

@@ -32,7 +32,16 @@ const LOOKS = {
 }
 
 /** How far the start of an agent is. */
-export function Progress({ agentId, isUp }: { agentId: string; isUp: boolean }) {
+export function Progress({
+  agentId,
+  isUp,
+  isWide = false,
+}: {
+  agentId: string
+  isUp: boolean
+  /** In a row where there is room. */
+  isWide?: boolean
+}) {
   const { data: operation, error } = useStart(agentId)
   const at = STAGES.indexOf(STAGE_OF[operation?.step ?? ''] ?? 'engine')
   const isOver = isUp || operation?.state === 'succeeded'
@@ -44,7 +53,11 @@ export function Progress({ agentId, isUp }: { agentId: string; isUp: boolean }) 
   }
   return (
     <>
-      <ol aria-label={texts.agents.progress} aria-live="polite" className="space-y-2.5">
+      <ol
+        aria-label={texts.agents.progress}
+        aria-live="polite"
+        className={`flex flex-col gap-2.5 ${isWide ? 'lg:flex-row lg:flex-wrap lg:gap-x-6' : ''}`}
+      >
         {STAGES.map((stage, index) => {
           const look = lookOf(index)
           return (
@@ -61,7 +74,7 @@ export function Progress({ agentId, isUp }: { agentId: string; isUp: boolean }) 
           )
         })}
       </ol>
-      <Problem error={error ?? (hasFailed ? new Error(operation?.error ?? '') : null)} />
+      <Problem error={error} />
     </>
   )
 }

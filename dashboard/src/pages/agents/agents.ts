@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import { texts } from '../../texts.ts'
+import { shownState } from './failure.ts'
 import { type Shown, type Sort, STATES } from './shown.ts'
 
 const PAGE = 1000
@@ -57,12 +58,13 @@ export const useStart = (agentId: string, isOn = true) =>
     },
   })
 
+const rankOf = (agent: Agent) => (STATES as readonly string[]).indexOf(shownState(agent))
 type Order = (a: Agent, b: Agent) => number
 const ORDERS: Record<Exclude<Sort, 'memory'>, Order> = {
   name: (a, b) => a.name.localeCompare(b.name, 'en', { numeric: true, sensitivity: 'base' }),
   newest: (a, b) => b.createdAt.localeCompare(a.createdAt),
   oldest: (a, b) => a.createdAt.localeCompare(b.createdAt),
-  state: (a, b) => STATES.indexOf(b.status) - STATES.indexOf(a.status) || ORDERS.name(a, b),
+  state: (a, b) => rankOf(b) - rankOf(a) || ORDERS.name(a, b),
 }
 
 export function select(
@@ -71,9 +73,10 @@ export function select(
   usage: Usage = new Map(),
 ): Agent[] {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = agents.filter(({ agentId, name, description, status }) => {
+  const found = agents.filter((agent) => {
+    const { agentId, name, description } = agent
     const text = `${name} ${description ?? ''} ${agentId}`.toLowerCase()
-    return (!state || status === state) && words.every((word) => text.includes(word))
+    return (!state || shownState(agent) === state) && words.every((word) => text.includes(word))
   })
   const used = ({ agentId }: Agent) => usage.get(agentId)?.memoryBytes ?? 0
   return found.sort(sort === 'memory' ? (a, b) => used(b) - used(a) || ORDERS.name(a, b) : ORDERS[sort])

@@ -1,5 +1,5 @@
 /** Filter and order of the list of agents, as the address has them. */
-export const STATES = ['running', 'starting', 'not_running'] as const
+export const STATES = ['running', 'starting', 'not_running', 'failed'] as const
 export type StateName = (typeof STATES)[number]
 export const SORTS = ['name', 'newest', 'oldest', 'state', 'memory'] as const
 export type Sort = (typeof SORTS)[number]

@@ -3,6 +3,8 @@ import { Card, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { AgentTile } from '../agents/AgentTile.tsx'
 import { type Agent, select, stateWord, useUsage } from '../agents/agents.ts'
+import { FailedLine } from '../agents/Failed.tsx'
+import { hasFailed, shownState } from '../agents/failure.ts'
 import { Memory } from '../agents/Memory.tsx'
 
 const MOST = 6
@@ -18,11 +20,14 @@ export function AgentsNow({ agents }: { agents: Agent[] }) {
     <Card title={t.agents}>
       <ul className="divide-y divide-line">
         {first.map((agent) => {
-          const { agentId, name, status, statusReason, description } = agent
+          const { agentId, name, description } = agent
+          const state = shownState(agent)
           const used = usage?.get(agentId)
-          const isDown = status === 'not_running' && statusReason
           return (
-            <li key={agentId} className="relative -mx-5 flex items-center gap-3 px-5 py-2 hover:bg-tint/40">
+            <li
+              key={agentId}
+              className="relative -mx-5 flex flex-wrap items-center gap-x-3 gap-y-1.5 px-5 py-2 hover:bg-tint/40"
+            >
               <AgentTile agent={agent} />
               <div className="min-w-0 flex-1">
                 <h3 className="truncate font-medium text-sm">
@@ -35,17 +40,13 @@ export function AgentsNow({ agents }: { agents: Agent[] }) {
                     {name}
                   </Link>
                 </h3>
-                <p
-                  className={`truncate text-xs ${isDown ? 'text-bad' : 'text-soft'}`}
-                  title={statusReason ?? undefined}
-                >
-                  {(isDown ? statusReason : description) || <code>{agentId}</code>}
-                </p>
+                <p className="truncate text-soft text-xs">{description || <code>{agentId}</code>}</p>
               </div>
               {used && <Memory used={used} className="w-32 max-md:hidden" />}
               <div className="shrink-0 md:w-24">
-                <State state={status} label={stateWord(status)} />
+                <State state={state} label={stateWord(state)} />
               </div>
+              {hasFailed(agent) && <FailedLine agent={agent} className="basis-full pl-12" />}
             </li>
           )
         })}

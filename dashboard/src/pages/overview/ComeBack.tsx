@@ -1,10 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { api, unwrap } from '../../api/client.ts'
 import { Note } from '../../parts/section.tsx'
 import { Button } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { useWayBack } from './way-back.ts'
 
 const words = texts.overview.comeBack
 const KEY = 'berth-come-back'
@@ -15,23 +14,8 @@ const KEY = 'berth-come-back'
  */
 export function ComeBack() {
   const [isOff, setOff] = useState(() => localStorage.getItem(KEY) === 'off')
-  const ways = useQuery({
-    queryKey: ['login'],
-    queryFn: () => unwrap(api.GET('/v0/login')),
-    enabled: !isOff,
-  }).data?.data
-  const passkeys = useQuery({
-    queryKey: ['passkeys'],
-    queryFn: () => unwrap(api.GET('/v0/passkeys')),
-    enabled: !isOff,
-  }).data?.data.passkeys
-  const identities = useQuery({
-    queryKey: ['identities'],
-    queryFn: () => unwrap(api.GET('/v0/identities')),
-    enabled: !isOff && ways?.oidc !== null && ways !== undefined,
-  }).data?.data.identities
-  const isLinked = ways?.oidc && identities?.length !== 0
-  if (isOff || !ways || isLinked || passkeys?.length !== 0) return null
+  const way = useWayBack(!isOff)
+  if (isOff || !way || way.has) return null
   const dismiss = () => {
     localStorage.setItem(KEY, 'off')
     setOff(true)
@@ -40,7 +24,7 @@ export function ComeBack() {
     <Note
       actions={
         <>
-          {ways.passkey && (
+          {way.passkey && (
             <Link
               to="/dashboard/account"
               className="rounded-lg border border-line bg-card px-3 py-1.5 font-medium hover:border-accent"
@@ -52,7 +36,7 @@ export function ComeBack() {
         </>
       }
     >
-      {words.link} {ways.passkey ? words.passkey : words.otherwise}
+      {words.link} {way.passkey ? words.passkey : words.otherwise}
     </Note>
   )
 }

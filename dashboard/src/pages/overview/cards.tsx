@@ -5,8 +5,10 @@ import type { paths } from '../../api/schema.ts'
 import { bytes } from '../../parts/format.ts'
 import { Card, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { hasFailed, shownState } from '../agents/failure.ts'
 
 const t = texts.overview
+type Agents = Answer<'/v0/agents'>['agents']
 type Answer<Path extends '/v0/agents' | '/v0/workspaces'> =
   paths[Path]['get']['responses'][200]['content']['application/json']
 const FIGURE = 'whitespace-nowrap font-semibold text-2xl tabular-nums hover:text-accent md:text-3xl'
@@ -18,7 +20,7 @@ interface Read<T> {
 }
 
 export function AgentsCard({ data, error }: Read<Pick<Answer<'/v0/agents'>, 'agents'>>) {
-  const states = Map.groupBy(data?.agents ?? [], ({ status }) => status)
+  const states = Map.groupBy(data?.agents ?? [], shownState)
   return (
     <Card title={t.agents}>
       <Problem error={error} />
@@ -65,17 +67,25 @@ export function StorageCard({ data, error }: Read<Answer<'/v0/workspaces'>>) {
   )
 }
 
-export function HealthCard() {
+/** So many agents that did not start are named. */
+const MOST_NAMED = 3
+
+/** The health of the parts, and the agents that did not start. */
+export function HealthCard({ agents = [] }: { agents: Agents | undefined }) {
   const { isInstanceAdmin } = useRights()
   const { data, error } = useHealth()
   const unwell = Object.entries(data?.parts ?? {}).filter(([, part]) => part.status !== 'ok')
-  const words = data ? (data.status === 'ok' ? t.allWell : t[data.status]) : texts.loading
+  const failed = agents.filter(hasFailed)
+  const isWell = data?.status === 'ok'
+  const failure = failed.length > 0 ? t.agentsFailed(failed.length) : undefined
+  const parts = data && (data.status === 'ok' ? (failure ?? t.allWell) : t[data.status])
+  const words = parts ?? texts.loading
   return (
     <Card title={t.health}>
       <Problem error={error} />
       <p className="flex items-baseline gap-2 font-medium">
-        {data && <State state={data.status} label="" />}
-        {isInstanceAdmin ? (
+        {data && <State state={isWell && failure ? 'failed' : data.status} label="" />}
+        {isInstanceAdmin && !(isWell && failure) ? (
           <Link to="/dashboard/operate/health" className="hover:text-accent">
             {words}
           </Link>
@@ -90,6 +100,21 @@ export function HealthCard() {
             <span className="break-words text-soft">{part.detail}</span>
           </li>
         ))}
+        {failed.slice(0, MOST_NAMED).map(({ agentId, name }) => (
+          <li key={agentId} className="min-w-0 truncate text-sm">
+            <Link to="/dashboard/agents/$agentId" params={{ agentId }} className="text-bad hover:underline">
+              {name}
+            </Link>
+            {!isWell && <span className="text-soft"> {t.didNotStart}</span>}
+          </li>
+        ))}
+        {failed.length > MOST_NAMED && (
+          <li className="text-sm">
+            <Link to="/dashboard/agents" search={{ state: 'failed' }} className="text-accent hover:underline">
+              {t.moreFailed(failed.length - MOST_NAMED)}
+            </Link>
+          </li>
+        )}
       </ul>
     </Card>
   )

@@ -1,7 +1,6 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useAgent } from '../../../api/agent.ts'
-import { api, RequestError, unwrap } from '../../../api/client.ts'
+import { useAgent, useRestart } from '../../../api/agent.ts'
+import { RequestError } from '../../../api/client.ts'
 import { Button, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
@@ -17,16 +16,7 @@ export function Trouble({
   isEngine?: boolean
 }) {
   const { agent } = useAgent()
-  const queries = useQueryClient()
-  const restart = useMutation({
-    mutationFn: () =>
-      unwrap(
-        api.POST('/v0/agents/{agentId}/restart', {
-          params: { path: { agentId }, header: { Prefer: 'respond-async' } },
-        }),
-      ),
-    onSettled: () => queries.invalidateQueries(),
-  })
+  const restart = useRestart(agentId)
   if (!error) return null
   const status = error instanceof RequestError ? error.status : 0
   const isDown = status === 503 && agent?.status !== 'starting'

@@ -8,7 +8,7 @@ import { Time } from '../../../parts/time.tsx'
 import { Button, Card, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { stateWord } from '../../agents/agents.ts'
-import { Progress } from '../../agents/Progress.tsx'
+import { shownState } from '../../agents/failure.ts'
 
 const t = texts.settings
 const AGENT = '/v0/agents/{agentId}'
@@ -51,8 +51,7 @@ export function Engine({ agentId }: { agentId: string }) {
           <dl className="grid gap-x-6 gap-y-3 text-sm sm:grid-cols-[10rem_minmax(0,1fr)]">
             <dt className="text-soft">{t.state}</dt>
             <dd>
-              <State state={data.status} label={stateWord(data.status)} />
-              {data.statusReason && <p className="mt-1 break-words text-soft">{data.statusReason}</p>}
+              <State state={shownState(data)} label={stateWord(shownState(data))} />
             </dd>
             <dt className="text-soft">{t.version}</dt>
             <dd className="flex flex-wrap items-center gap-2">
@@ -111,11 +110,6 @@ export function Engine({ agentId }: { agentId: string }) {
               </Button>
             </dd>
           </dl>
-        )}
-        {isStarting && (
-          <div className="mt-5 border-line border-t pt-5">
-            <Progress agentId={agentId} isUp={false} />
-          </div>
         )}
       </Card>
     </Section>

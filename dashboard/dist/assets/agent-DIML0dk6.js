@@ -1,1 +1,0 @@
-import{r as e}from"./me-CUy5kvSe.js";import{mt as t}from"./index-0T1nxeA7.js";import{a as n,r}from"./texts-B-VAkPlc.js";function i(){let{agentId:i}=t({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=e({queryKey:[`agents`,i],queryFn:()=>n(r.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

@@ -1,1 +1,0 @@
-import{ht as e}from"./index-0T1nxeA7.js";import{O as t}from"./me-CUy5kvSe.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
