@@ -1,6 +1,6 @@
 import { RequestError } from './client.ts'
+import type { Change } from './event-store.ts'
 import { serverEvents } from './server-events.ts'
-import type { Change } from './told.ts'
 
 /** A part of the stream of events: an id, mostly with an event. */
 export interface Part {

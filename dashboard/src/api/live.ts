@@ -1,9 +1,9 @@
 /** Follows `GET /v0/events`: what is shown is read again when an event is about it. */
 import type { QueryClient } from '@tanstack/react-query'
-import { collectReads } from './about.ts'
 import { RequestError } from './client.ts'
+import { noteChange, setLink } from './event-store.ts'
 import { type Part, readEvents } from './event-stream.ts'
-import { noteChange, setLink } from './told.ts'
+import { collectReads } from './invalidation.ts'
 
 /** From how long ago events are shown when the page opens. */
 const BEFORE_MS = 15 * 60_000

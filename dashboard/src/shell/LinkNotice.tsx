@@ -1,4 +1,4 @@
-import { useLink } from '../api/told.ts'
+import { useLink } from '../api/event-store.ts'
 import { texts } from '../texts.ts'
 
 /** Says when what is shown may be old, and when that is over. */

@@ -26,7 +26,7 @@ const AGENT = {
   status: narrow<'starting' | 'running' | 'not_running'>('text'),
   appliedSecretVersions: narrow<Record<string, number>>('jsonb'),
   skillProblems: narrow<SkillProblem[]>('jsonb'),
-  localModel: narrow<LocalModel | null>('jsonb?'),
+  localModel: narrow<LocalModel | null>('jsonb'),
   scripts: narrow<Record<string, unknown>>('jsonb'),
   createdAt: 'text',
   updatedAt: 'text',

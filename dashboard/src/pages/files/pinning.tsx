@@ -8,7 +8,7 @@ import { Bar } from './Bar.tsx'
 
 const words = texts.files.pins
 /** How often to check the progress of a retrieval, which has no events. */
-const LOOK_MS = 2000
+const POLL_MS = 2000
 
 /** The newest operation that pins a file, read again until it is over. @param id of the file, which the pin has as well. */
 export function usePinning(id: string, isUnderWay = true): Operation | undefined {
@@ -18,7 +18,7 @@ export function usePinning(id: string, isUnderWay = true): Operation | undefined
       unwrap(api.GET('/v0/operations', { params: { query: { target: id, kind: 'pin.add', limit: 1 } } })),
     refetchInterval: ({ state }) => {
       const last = state.data?.data.operations[0]
-      return isUnderWay && !(last && isOver(last)) && LOOK_MS
+      return isUnderWay && !(last && isOver(last)) && POLL_MS
     },
   })
   return data?.data.operations[0]

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { type Change, useChanges } from '../../api/told.ts'
+import { type Change, useChanges } from '../../api/event-store.ts'
 import { shorten } from '../../parts/format.ts'
 import { Time } from '../../parts/time.tsx'
 import { Card } from '../../parts/ui.tsx'

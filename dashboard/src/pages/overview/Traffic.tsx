@@ -8,7 +8,7 @@ const t = texts.overview
 const DAYS = 30
 const DAY_MS = 86_400_000
 /** Gateways whose figures are summed; few workspaces have more than one. */
-const MOST_GATEWAYS = 10
+const MAX_GATEWAYS = 10
 /** Counted with a minute's delay, and no event tells of it. */
 const EACH_MS = 60_000
 
@@ -17,7 +17,7 @@ const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 /** Requests to the gateways of the workspace, and the bytes that they served, by day. */
 async function readTraffic() {
   const days = Array.from({ length: DAYS }, (_, i) => dayOf(Date.now() - (DAYS - 1 - i) * DAY_MS))
-  const gateways = (await unwrap(api.GET('/v3/gateways'))).data.rows.slice(0, MOST_GATEWAYS)
+  const gateways = (await unwrap(api.GET('/v3/gateways'))).data.rows.slice(0, MAX_GATEWAYS)
   const each = await Promise.all(
     gateways.map(({ host }) => {
       const query = { gateway_domain: host, start_date: days[0] ?? '', limit: DAYS }

@@ -68,7 +68,7 @@ export function StorageCard({ data, error }: Read<Answer<'/v0/workspaces'>>) {
 }
 
 /** So many agents that did not start are named. */
-const MOST_NAMED = 3
+const MAX_NAMED = 3
 
 /** The health of the parts, and the agents that did not start. */
 export function HealthCard({ agents = [] }: { agents: Agents | undefined }) {
@@ -100,7 +100,7 @@ export function HealthCard({ agents = [] }: { agents: Agents | undefined }) {
             <span className="break-words text-soft">{part.detail}</span>
           </li>
         ))}
-        {failed.slice(0, MOST_NAMED).map(({ agentId, name }) => (
+        {failed.slice(0, MAX_NAMED).map(({ agentId, name }) => (
           <li key={agentId} className="min-w-0 truncate text-sm">
             <Link to="/dashboard/agents/$agentId" params={{ agentId }} className="text-bad hover:underline">
               {name}
@@ -108,10 +108,10 @@ export function HealthCard({ agents = [] }: { agents: Agents | undefined }) {
             {!isWell && <span className="text-soft"> {t.didNotStart}</span>}
           </li>
         ))}
-        {failed.length > MOST_NAMED && (
+        {failed.length > MAX_NAMED && (
           <li className="text-sm">
             <Link to="/dashboard/agents" search={{ state: 'failed' }} className="text-accent hover:underline">
-              {t.moreFailed(failed.length - MOST_NAMED)}
+              {t.moreFailed(failed.length - MAX_NAMED)}
             </Link>
           </li>
         )}

@@ -7,7 +7,7 @@ import { useWayBack } from './way-back.ts'
 
 export type StepName = 'agent' | 'model' | 'answer' | 'file' | 'back'
 /** So many agents are asked whether anybody has talked to them. */
-const MOST_ASKED = 3
+const MAX_ASKED = 3
 
 /** @returns whether each step is done, in their order; undefined until that is known. */
 export function useFirstSteps(
@@ -19,7 +19,7 @@ export function useFirstSteps(
   const back = useWayBack(isOn)
   const running = agents?.filter(({ status }) => status === 'running') ?? []
   const able = running.filter((agent) => !lacksModel(agent))
-  const asked = able.slice(0, MOST_ASKED).map(({ agentId }) => agentId)
+  const asked = able.slice(0, MAX_ASKED).map(({ agentId }) => agentId)
   const answered = useQuery({
     queryKey: ['agents', 'answered', asked],
     queryFn: () => hasAnswered(asked),

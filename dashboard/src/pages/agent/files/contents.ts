@@ -1,7 +1,7 @@
 import { api, RequestError } from '../../../api/client.ts'
 
 /** The largest text that is shown; longer ones are downloaded. */
-const MOST_TEXT = 1_000_000
+const MAX_TEXT = 1_000_000
 /** Only what runs nothing: SVG and HTML are text. */
 const IMAGES: Record<string, string> = {
   png: 'image/png',
@@ -35,7 +35,7 @@ export async function readContents(agentId: string, path: string): Promise<Conte
   const { blob, etag } = await readBytes(agentId, path)
   const type = IMAGES[path.split('.').at(-1)?.toLowerCase() ?? '']
   if (type) return { kind: 'image', url: await dataUrl(new Blob([blob], { type })) }
-  if (blob.size > MOST_TEXT) return { kind: 'large', size: blob.size }
+  if (blob.size > MAX_TEXT) return { kind: 'large', size: blob.size }
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await blob.arrayBuffer())
     if (!text.includes('\0')) return { kind: 'text', text, etag }

@@ -9,8 +9,8 @@ import { fetchBeginning, totalOf } from './beginning.ts'
 
 const words = texts.files.preview
 /** Bytes that are read of a text, and rows that are shown of a table. */
-const MOST_BYTES = 262_144
-const MOST_ROWS = 500
+const MAX_BYTES = 262_144
+const MAX_ROWS = 500
 
 /**
  * The beginning of a text as people read it: Markdown with its headings and lists, CSV as a table.
@@ -33,7 +33,7 @@ export function Reading({
   const { data, error } = useQuery({
     queryKey: ['reading', cid, version],
     queryFn: async ({ signal }) => {
-      const answer = await fetchBeginning(await locate(), MOST_BYTES, signal)
+      const answer = await fetchBeginning(await locate(), MAX_BYTES, signal)
       return answer ? { text: await answer.text(), total: totalOf(answer) } : { text: '', total: 0 }
     },
     staleTime: 'static',
@@ -42,10 +42,10 @@ export function Reading({
   if (error) return <Problem error={error} />
   if (!data) return <p className="text-soft text-sm">{texts.loading}</p>
   const { text, total } = data
-  const isCut = total > MOST_BYTES
+  const isCut = total > MAX_BYTES
   return (
     <>
-      {isCut && <Note>{words.textCut(bytes(MOST_BYTES), bytes(total))}</Note>}
+      {isCut && <Note>{words.textCut(bytes(MAX_BYTES), bytes(total))}</Note>}
       <section
         aria-label={words.of(name)}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
@@ -61,7 +61,7 @@ export function Reading({
 /** The first row of a CSV is its head. */
 function Rows({ text, isCut }: { text: string; isCut: boolean }) {
   // The head, one row more than is shown, and one that may be cut.
-  const { data } = parse<string[]>(text, { skipEmptyLines: true, preview: MOST_ROWS + 3 })
+  const { data } = parse<string[]>(text, { skipEmptyLines: true, preview: MAX_ROWS + 3 })
   // The last row of a text that was cut may be half a row.
   const [head = [], ...rows] = isCut ? data.slice(0, -1) : data
   return (
@@ -78,7 +78,7 @@ function Rows({ text, isCut }: { text: string; isCut: boolean }) {
           </tr>
         </thead>
         <tbody>
-          {rows.slice(0, MOST_ROWS).map((row, index) => (
+          {rows.slice(0, MAX_ROWS).map((row, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the rows of a table do not move
             <tr key={index}>
               {row.map((cell, column) => (
@@ -89,7 +89,7 @@ function Rows({ text, isCut }: { text: string; isCut: boolean }) {
           ))}
         </tbody>
       </table>
-      {rows.length > MOST_ROWS && <p className="mt-3 text-soft text-sm">{words.rowsCut(MOST_ROWS)}</p>}
+      {rows.length > MAX_ROWS && <p className="mt-3 text-soft text-sm">{words.rowsCut(MAX_ROWS)}</p>}
     </>
   )
 }

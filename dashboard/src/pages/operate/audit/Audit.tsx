@@ -9,7 +9,7 @@ import { Cell, Table } from '../../../parts/table.tsx'
 import { Time } from '../../../parts/time.tsx'
 import { Button, Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 import { AuditFilters } from './AuditFilters.tsx'
 import { Export } from './Export.tsx'
 import type { AuditSearch } from './search.ts'
@@ -25,9 +25,9 @@ type Entry = Page['data']['entries'][number]
 export function Audit() {
   const { isInstanceAdmin } = useRights()
   return (
-    <Only who={isInstanceAdmin ? 'admins' : 'owners'}>
+    <RequireRole who={isInstanceAdmin ? 'admins' : 'owners'}>
       <Entries />
-    </Only>
+    </RequireRole>
   )
 }
 

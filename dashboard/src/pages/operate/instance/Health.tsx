@@ -3,7 +3,7 @@ import { api, unwrap } from '../../../api/client.ts'
 import { Section } from '../../../parts/section.tsx'
 import { Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 
 const t = texts.operate.health
 /** No event tells of the health of parts. */
@@ -12,9 +12,9 @@ const EACH_MS = 15_000
 /** Each part of the instance, and what to do where one is not well. */
 export function Health() {
   return (
-    <Only who="admins">
+    <RequireRole who="admins">
       <Parts />
-    </Only>
+    </RequireRole>
   )
 }
 

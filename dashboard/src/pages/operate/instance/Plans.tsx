@@ -3,7 +3,7 @@ import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
 import { Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 import { usePlans } from './plans.ts'
 
 const t = texts.operate.plans
@@ -13,9 +13,9 @@ const ALLOWED = Object.keys(t.columns) as Name[]
 /** The plans with their limits. */
 export function Plans() {
   return (
-    <Only who="admins">
+    <RequireRole who="admins">
       <List />
-    </Only>
+    </RequireRole>
   )
 }
 

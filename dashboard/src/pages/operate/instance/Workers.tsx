@@ -7,7 +7,7 @@ import { Cell, Table } from '../../../parts/table.tsx'
 import { Time } from '../../../parts/time.tsx'
 import { Empty, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 
 const t = texts.operate.workers
 const { parts } = texts.operate.health
@@ -18,10 +18,10 @@ const PAGE = 50
 /** The workers, and the queues that they serve. */
 export function Workers() {
   return (
-    <Only who="admins">
+    <RequireRole who="admins">
       <Queues />
       <List />
-    </Only>
+    </RequireRole>
   )
 }
 

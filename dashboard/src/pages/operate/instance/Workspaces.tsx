@@ -11,7 +11,7 @@ import { Time } from '../../../parts/time.tsx'
 import { Button, Card, Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 import { usePlans } from './plans.ts'
 import { ChangeWorkspace, NewWorkspace, type Workspace } from './WorkspaceForms.tsx'
 
@@ -23,10 +23,10 @@ const EACH_MS = 30_000
 /** All workspaces of the instance, and what it keeps in all. */
 export function Workspaces() {
   return (
-    <Only who="admins">
+    <RequireRole who="admins">
       <Usage />
       <List />
-    </Only>
+    </RequireRole>
   )
 }
 

@@ -10,7 +10,7 @@ import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
 import { Button, Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 import { Invitations } from './Invitations.tsx'
 
 const t = texts.operate.members
@@ -25,10 +25,10 @@ export const ROLES = Object.keys(t.roles) as Role[]
 /** The members of the workspace, and its invitations. */
 export function Members() {
   return (
-    <Only who="owners">
+    <RequireRole who="owners">
       <List />
       <Invitations />
-    </Only>
+    </RequireRole>
   )
 }
 

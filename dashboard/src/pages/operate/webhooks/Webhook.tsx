@@ -9,7 +9,7 @@ import { Note } from '../../../parts/section.tsx'
 import { Button, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Once } from '../Once.tsx'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 import { Deliveries } from './Deliveries.tsx'
 import { WebhookForm } from './WebhookForm.tsx'
 import { eventsInWords, type Webhook as Shown, stateOf } from './webhooks.ts'
@@ -19,9 +19,9 @@ const t = texts.operate.webhooks
 /** The page of a webhook: its state, its deliveries, and their answers. */
 export function Webhook() {
   return (
-    <Only who="owners">
+    <RequireRole who="owners">
       <Page />
-    </Only>
+    </RequireRole>
   )
 }
 

@@ -8,7 +8,7 @@ import { Row, Rows, Section } from '../../../parts/section.tsx'
 import { Button, Empty, Loading, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Once } from '../Once.tsx'
-import { Only } from '../Only.tsx'
+import { RequireRole } from '../RequireRole.tsx'
 import { WebhookForm } from './WebhookForm.tsx'
 import { eventsInWords, stateOf } from './webhooks.ts'
 
@@ -17,9 +17,9 @@ const PAGE = 100
 
 export function Webhooks() {
   return (
-    <Only who="owners">
+    <RequireRole who="owners">
       <List />
-    </Only>
+    </RequireRole>
   )
 }
 

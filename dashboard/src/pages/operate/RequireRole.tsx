@@ -6,7 +6,7 @@ import { texts } from '../../texts.ts'
 const { owners, ownersHint, admins, adminsHint } = texts.operate
 
 /** A page for some alone; others who have its address read for whom it is. */
-export function Only({ who, children }: { who: 'owners' | 'admins'; children: ReactNode }) {
+export function RequireRole({ who, children }: { who: 'owners' | 'admins'; children: ReactNode }) {
   const { isOwner, isInstanceAdmin } = useRights()
   if (who === 'owners') return isOwner ? children : <Empty title={owners} hint={ownersHint} />
   return isInstanceAdmin ? children : <Empty title={admins} hint={adminsHint} />

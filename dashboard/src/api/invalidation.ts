@@ -1,10 +1,10 @@
 /** Which queries an event is about. */
 import type { QueryClient, QueryKey } from '@tanstack/react-query'
-import type { Change } from './told.ts'
+import type { Change } from './event-store.ts'
 
 /** Events that come together are one reason to read again. */
 const TOGETHER_MS = 300
-const MOST_OPERATIONS = 5000
+const MAX_OPERATIONS = 5000
 
 const FILES = [['files'], ['file'], ['pins'], ['groups'], ['usage'], ['workspace']]
 /** By the first word of the type. */
@@ -58,7 +58,7 @@ export function collectReads(queries: QueryClient) {
       patch(known, id, { step, progress, state, error_code }),
     )
     if (states.get(id) === state) return
-    if (states.size > MOST_OPERATIONS) states.clear()
+    if (states.size > MAX_OPERATIONS) states.clear()
     states.set(id, state)
     key(['operations'])
   }
