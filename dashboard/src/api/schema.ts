@@ -7,12 +7,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what changes, as server-sent events
-         * @description From now on; with `from` from that time on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.
+         * Stream changes as server-sent events
+         * @description The stream begins now, at the time in `from`, or after the event in `Last-Event-ID`, even if another process or an earlier run of Berth sent it. It contains only events that the key may read. Lines with only an id keep a quiet stream from falling behind. 410 if events after that id are no longer kept: read the resources that you follow, then start again without an id.
          *
          *     Scope: `org:files:read` or `org:groups:read` or `org:gateways:read` or `org:agents:read`.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -31,14 +31,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List pin requests that are not pinned yet, or have failed
+         * List pin requests that are pending or have failed
          * @description Scope: `org:files:read`.
          */
         get: operations["listPinByCid"];
         put?: never;
         /**
          * Pin a CID to the public network
-         * @description Answers at once with the record, in status `prechecking`. Follow the operation named by `Operation-Id`, or ask for `Prefer: wait=N`. Once pinned, it is a file: `GET /v3/files/public/{id}`.
+         * @description Immediately returns the record, in status `prechecking`. Follow the operation named by `Operation-Id`, or ask for `Prefer: wait=N`. Once pinned, it is a file: `GET /v3/files/public/{id}`.
          *
          *     Scope: `org:files:write`.
          */
@@ -61,7 +61,7 @@ export interface paths {
         post?: never;
         /**
          * Withdraw a pin request
-         * @description Ends a retrieval under way and removes the request from the queue. A pinned file is deleted as a file.
+         * @description Ends a retrieval in progress and removes the request from the queue. To delete a pinned file, delete it as a file.
          *
          *     Scope: `org:files:write`.
          */
@@ -82,7 +82,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a failed pin request
-         * @description Starts a new operation for the same request, with all that it was asked with. A request that is under way stays unchanged; `Operation-Id` then names its operation. An `Idempotency-Key` has no effect: a repeat after the new operation has failed starts another one.
+         * @description Starts a new operation with the same parameters. A request in progress stays unchanged; `Operation-Id` then names its operation. An `Idempotency-Key` has no effect: a repeat after the new operation has failed starts another one.
          *
          *     Scope: `org:files:write`.
          */
@@ -102,7 +102,7 @@ export interface paths {
         };
         /**
          * List pins
-         * @description The newest first; files that were uploaded are among them. More than `limit` come only where more were created in one millisecond.
+         * @description Newest first, including uploaded files. A page has more than `limit` pins only if more than that were created in one millisecond.
          *
          *     Scope: `org:files:read`.
          */
@@ -134,14 +134,14 @@ export interface paths {
         put?: never;
         /**
          * Replace a pin
-         * @description The new pin has an id of its own, and the old one is gone at once. What the old one kept is released after the new one has been retrieved: blocks that both have are not fetched again.
+         * @description The new pin has its own id, and the old pin is gone at once. The old pin’s content is released after the new one has been retrieved, so that shared blocks are not fetched again.
          *
          *     Scope: `org:files:write`.
          */
         post: operations["psaReplacePin"];
         /**
          * Remove a pin
-         * @description It is gone at once; an operation releases its content unless another file keeps it.
+         * @description The pin is gone at once; an operation releases its content unless another file keeps it.
          *
          *     Scope: `org:files:write`.
          */
@@ -162,17 +162,17 @@ export interface paths {
         put?: never;
         /**
          * Upload a file, a folder or a CAR
-         * @description Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.
+         * @description Responds once the content is pinned. If a form has `network` before `file`, it must also have `car` and `cid_version` before it, and is written directly to the IPFS node. The MIME type is detected from the bytes. If they are only recognised as text or XML, or not at all, the Content-Type of the part is used. The request itself imports a CAR (paid plans, public network), and its response is the outcome.
          *
-         *     With `Upload-Length` and `Upload-Metadata` in place of a form, it begins a resumable upload (tus 1.0.0): the answer is 201, and `Location` is where to send the bytes. The metadata has the fields of the form, `filename` and `filetype`, and `folder`: with `true` the bytes are a CAR of a folder, which stands for the several files of a form and is taken wherever those are.
+         *     With `Upload-Length` and `Upload-Metadata` instead of a form, the request begins a resumable upload (tus 1.0.0). The response is 201; send the bytes to `Location`. The metadata has the fields of the form, `filename`, `filetype` and `folder`. With `folder` set to `true`, the bytes are a CAR of a folder, which replaces the several files of a form and is allowed wherever those are.
          *
          *     Scope: `org:files:write` or `org:private_files:write`.
          */
         post: operations["uploadFile"];
         delete?: never;
         /**
-         * Ask what resumable uploads can do
-         * @description tus 1.0.0, and what a browser asks before a page of another origin may upload.
+         * Get the supported features of resumable uploads
+         * @description tus 1.0.0. Also answers the CORS preflight for uploads from pages of other origins.
          *
          *     Also at `/v3/files/{network}`, `/v3/files/tus/{id}/{token}`.
          */
@@ -191,8 +191,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Upload a file or a folder, the older way
-         * @description To the public network, unless the address or the form names the private one, or the key is one for private uploads (`org:private_files:write`). The `pinata` SDK sends folders here, and sends none of the network that its caller named.
+         * Upload a file or a folder (older API)
+         * @description Uploads to the public network, unless the URL or the form names the private one, or the key is for private uploads (`org:private_files:write`). The `pinata` SDK sends folders here, without the network that its caller chose.
          *
          *     Scope: `org:files:write` or `org:private_files:write`.
          *
@@ -215,8 +215,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Upload JSON as a file, the older way
-         * @description To the public network. The body is `{"pinataContent": …, "pinataMetadata": …, "pinataOptions": …}`, or the content itself: an object without these fields. The file has it without blanks.
+         * Upload JSON as a file (older API)
+         * @description Uploads to the public network. The body is `{"pinataContent": …, "pinataMetadata": …, "pinataOptions": …}`, or the content itself: an object without these fields. The file contains the JSON without whitespace.
          *
          *     Scope: `org:files:write`.
          *
@@ -239,8 +239,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a URL for uploads without a key
-         * @description Whoever has the URL uploads by it as often as they like until it expires, within the rate limit of the plan, which counts all uploads by the URLs of a key. It ends earlier when the key that signed it is revoked, or its user leaves the workspace. With `url`, the same as `POST /v3/files/private/download_link`.
+         * Create a URL for uploads without a key
+         * @description Anyone with the URL can upload any number of times until it expires, within the plan’s rate limit, which counts all uploads through a key’s URLs together. The URL ends earlier if the key that signed it is revoked, or if its user leaves the workspace. With `url`, this is the same as `POST /v3/files/private/download_link`.
          *
          *     Scope: `org:files:write` or `org:private_files:write`.
          */
@@ -261,8 +261,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a link to a private file
-         * @description Whoever has the link reads the file by it until it expires.
+         * Create a link to a private file
+         * @description Anyone with the link can read the file until it expires.
          *
          *     Scope: `org:files:write`.
          */
@@ -281,8 +281,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get a link to a private file, to look at it
-         * @description At the oldest gateway of the workspace, good for 15 minutes. For who may read alone; `POST /v3/files/private/download_link` makes links that are good for longer, to be handed on.
+         * Get a link to view a private file
+         * @description The link is at the oldest gateway of the workspace and valid for 15 minutes. It only needs read permission; `POST /v3/files/private/download_link` creates longer-lived links to share.
          *
          *     Scope: `org:files:read`.
          */
@@ -309,8 +309,8 @@ export interface paths {
         get: operations["listFiles"];
         put?: never;
         /**
-         * Upload by a signed URL
-         * @description The address is what `POST /v3/files/sign` gave out; no key is needed. The body is that of `POST /v3/files`; with `Upload-Length`, it begins a resumable upload as there. What the URL fixes, the upload cannot change.
+         * Upload to a signed URL
+         * @description Send it to a URL from `POST /v3/files/sign`; no key is needed. The body is the same as for `POST /v3/files`; with `Upload-Length`, the request begins a resumable upload, as it does there. The upload cannot change what the URL fixes.
          */
         post: operations["uploadBySignedUrl"];
         delete?: never;
@@ -330,19 +330,19 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Give a resumable upload up
+         * Cancel a resumable upload
          * @description tus 1.0.0.
          */
         delete: operations["terminateUpload"];
         options?: never;
         /**
-         * Ask how far a resumable upload is
-         * @description tus 1.0.0. `Upload-Offset` is where to go on. Where all bytes have arrived, the answer waits for the file, and has its CID in `upload-cid`. A request that finds the upload busy for 50 seconds is answered 423, and may be repeated.
+         * Get the progress of a resumable upload
+         * @description tus 1.0.0. Continue at `Upload-Offset`. If all bytes have arrived, the response waits for the file, and has its CID in `upload-cid`. A request that finds the upload busy for 50 seconds gets 423, and may be repeated.
          */
         head: operations["describeUpload"];
         /**
          * Send bytes of a resumable upload
-         * @description tus 1.0.0. The answer to the last bytes comes once the file is there, and has its CID in `upload-cid`. A client that misses that answer repeats its request, or asks with HEAD. A request that finds the upload busy for 50 seconds is answered 423, and may be repeated.
+         * @description tus 1.0.0. The response to the last bytes is sent once the file exists, with its CID in `upload-cid`. A client that misses that response repeats its request, or sends HEAD. A request that finds the upload busy for 50 seconds gets 423, and may be repeated.
          */
         patch: operations["appendToUpload"];
         trace?: never;
@@ -360,8 +360,8 @@ export interface paths {
          */
         get: operations["getFile"];
         /**
-         * Change a file's name, metadata or end
-         * @description What is left out stays as it is.
+         * Change a file's name, metadata or expiry
+         * @description Omitted fields stay unchanged.
          *
          *     Scope: `org:files:write`.
          */
@@ -389,8 +389,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pin a CID to the public network, the older way
-         * @description Answers at once. `GET /v3/files/public/pin_by_cid` has the request until it is pinned.
+         * Pin a CID to the public network (older API)
+         * @description Returns immediately. `GET /v3/files/public/pin_by_cid` lists the request until it is pinned.
          *
          *     Scope: `org:files:write`.
          *
@@ -411,8 +411,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List files, the older way
-         * @description The newest first. Berth does not list deleted files: `status=unpinned` finds none.
+         * List files (older API)
+         * @description Newest first. Berth does not list deleted files: `status=unpinned` finds none.
          *
          *     Scope: `org:files:read`.
          *
@@ -438,7 +438,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete all files and pin requests of a CID, the older way
+         * Delete all files and pin requests of a CID (older API)
          * @description Scope: `org:files:write`.
          *
          *     Also at `/v3/pinning/unpin/{hash}`.
@@ -457,8 +457,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what is in a folder
-         * @description The entries of a file that is a folder, or of a folder within it: by name, unless it is sharded. What swaps put in its place is not looked at.
+         * List the entries of a folder
+         * @description The entries of a file that is a folder, or of a folder inside it, sorted by name unless the folder is sharded. Swaps are ignored.
          *
          *     Scope: `org:files:read`.
          */
@@ -480,7 +480,7 @@ export interface paths {
         };
         /**
          * Get a file's signature and swaps
-         * @description Both in one request, which also succeeds for a file that has neither.
+         * @description Returns both in one request, which succeeds even for a file without either.
          *
          *     Scope: `org:files:read`.
          */
@@ -508,7 +508,7 @@ export interface paths {
         put?: never;
         /**
          * Create a group
-         * @description It takes files of its own network only.
+         * @description A group contains only files of its own network.
          *
          *     Scope: `org:groups:write`.
          */
@@ -533,7 +533,7 @@ export interface paths {
         get: operations["getGroup"];
         /**
          * Change a group's name, or whether it is public
-         * @description What is left out stays as it is.
+         * @description Omitted fields stay unchanged.
          *
          *     Scope: `org:groups:write`.
          */
@@ -559,7 +559,7 @@ export interface paths {
         get?: never;
         /**
          * Put a file into a group
-         * @description A file is in one group or none: it leaves the one that it was in.
+         * @description A file is in at most one group: it leaves its previous group.
          *
          *     Scope: `org:groups:write`.
          */
@@ -567,7 +567,7 @@ export interface paths {
         post?: never;
         /**
          * Take a file out of a group
-         * @description The file stays. One that is not in the group is left where it is.
+         * @description The file itself stays. Nothing changes if it is not in the group.
          *
          *     Scope: `org:groups:write`.
          */
@@ -586,22 +586,22 @@ export interface paths {
         };
         /**
          * Get the swap history of a CID
-         * @description The history belongs to the workspace of the gateway. That of a public CID may be read with the key of any workspace.
+         * @description The history belongs to the workspace of the gateway. The history of a public CID may be read with any workspace’s key.
          *
          *     Scope: `org:files:read`.
          */
         get: operations["swapHistory"];
         /**
          * Swap a CID
-         * @description From now on the gateways of the workspace that have the hot swaps plugin serve the new content under the address of the original. Both must be files of the workspace on this network. A swap is one step: what the new CID is swapped to does not count. Doing it again changes nothing. The first swap of a workspace installs the plugin in its oldest gateway, unless another one has it.
+         * @description The gateways of the workspace that have the hot swaps plugin then serve the new content at the address of the original. Both must be files of the workspace on this network. A swap is a single step: a swap of the new CID is not followed. Repeating a swap changes nothing. The first swap of a workspace installs the plugin in its oldest gateway, unless another gateway has it.
          *
          *     Scope: `org:files:write`.
          */
         put: operations["swapCid"];
         post?: never;
         /**
-         * Take a swap back
-         * @description The original is served again. The removal is an entry of the history, without a CID.
+         * Remove a swap
+         * @description The original is served again. The removal becomes a history entry without a CID.
          *
          *     Scope: `org:files:write`.
          */
@@ -620,22 +620,22 @@ export interface paths {
         };
         /**
          * Get the swap history of a CID
-         * @description The history belongs to the workspace of the gateway. That of a public CID may be read with the key of any workspace.
+         * @description The history belongs to the workspace of the gateway. The history of a public CID may be read with any workspace’s key.
          *
          *     Scope: `org:files:read`.
          */
         get: operations["swapHistoryOlder"];
         /**
          * Swap a CID
-         * @description From now on the gateways of the workspace that have the hot swaps plugin serve the new content under the address of the original. Both must be files of the workspace on this network. A swap is one step: what the new CID is swapped to does not count. Doing it again changes nothing. The first swap of a workspace installs the plugin in its oldest gateway, unless another one has it.
+         * @description The gateways of the workspace that have the hot swaps plugin then serve the new content at the address of the original. Both must be files of the workspace on this network. A swap is a single step: a swap of the new CID is not followed. Repeating a swap changes nothing. The first swap of a workspace installs the plugin in its oldest gateway, unless another gateway has it.
          *
          *     Scope: `org:files:write`.
          */
         put: operations["swapCidOlder"];
         post?: never;
         /**
-         * Take a swap back
-         * @description The original is served again. The removal is an entry of the history, without a CID.
+         * Remove a swap
+         * @description The original is served again. The removal becomes a history entry without a CID.
          *
          *     Scope: `org:files:write`.
          */
@@ -662,7 +662,7 @@ export interface paths {
         put?: never;
         /**
          * Add a signature to a CID
-         * @description The CID must be a file of the workspace, and have no other signature. The form is checked, and not whether the address has signed it: who reads it checks that with the date that was signed.
+         * @description The CID must be a file of the workspace without another signature. Berth checks the form, but not whether the address signed it: readers check that with the signed date.
          *
          *     Scope: `org:files:write`.
          */
@@ -810,7 +810,7 @@ export interface paths {
         put?: never;
         /**
          * Create a gateway
-         * @description A new gateway has no plugins, and is open to everybody until it gets an access token.
+         * @description A new gateway has no plugins, and is open to everyone until it has an access token.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -831,7 +831,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find out whether the name of a gateway is taken
+         * Check whether a gateway name is taken
          * @description Scope: `org:gateways:read`.
          *
          *     Also at `/v3/ipfs/gateways/exists/{domain}`.
@@ -863,7 +863,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a gateway
-         * @description Files and swaps stay. The name is free for anybody from then on.
+         * @description Files and swaps stay. The name is then free for anyone.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -874,7 +874,7 @@ export interface paths {
         head?: never;
         /**
          * Change what a gateway serves
-         * @description A field that is left out stays as it is. Other web processes follow within two seconds.
+         * @description Omitted fields stay unchanged. Other web processes follow within two seconds.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -894,7 +894,7 @@ export interface paths {
         put?: never;
         /**
          * Create an access token of a gateway
-         * @description With its first token a gateway becomes restricted: within two seconds it serves public content only to those who send a token as `?pinataGatewayToken=` or in `x-pinata-gateway-token`.
+         * @description With its first token, a gateway becomes restricted: within two seconds, it serves public content only to clients that send a token as `?pinataGatewayToken=` or in `x-pinata-gateway-token`.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -919,7 +919,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke an access token of a gateway
-         * @description Without its last token a gateway is open to everybody: create the new one first.
+         * @description Without its last token, a gateway is open to everyone: create the new token first.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -942,7 +942,7 @@ export interface paths {
         put?: never;
         /**
          * Add a custom domain to a gateway
-         * @description At most 5 for each gateway. It is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: at once when it is there already, otherwise with `verifyGatewayDomain`, or by itself within a while, which gets longer, for two weeks. The record is the same as for agents of the workspace. Who proves a name first has it: 409 for it from then on. A name must not contain or look like the names of the service, nor be one of its hosts. Custom domains are not part of the free plan.
+         * @description At most 5 per gateway. The domain is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: immediately if it already exists, otherwise with `verifyGatewayDomain` or by automatic checks, which become less frequent and end after two weeks. The record is the same as for agents of the workspace. The first workspace to prove a name gets it: others get 409 from then on. A name must not contain or look like the service’s names, or be one of its hosts. Custom domains are not part of the free plan.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -973,7 +973,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a custom domain of a gateway
-         * @description The name is free for anybody from then on; web processes serve there for two seconds more at most.
+         * @description The name is then free for anyone; web processes serve it for at most two more seconds.
          *
          *     Scope: `org:gateways:write`.
          *
@@ -995,8 +995,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Look for the TXT record of a custom domain now
-         * @description 409 when another one has proven it before, 503 when no DNS server answers; then it stays pending.
+         * Check the TXT record of a custom domain now
+         * @description 409 if someone else has already proven the domain. 503 if no DNS server responds; the domain then stays pending.
          *
          *     Scope: `org:gateways:write`.
          */
@@ -1015,8 +1015,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a gateway serves most, and to which programs and pages
-         * @description What gateways answered for content that their workspace keeps: requests and bytes, with a minute’s delay at most. Client addresses are not stored, so nothing is known of countries and regions. A day of a gateway has at most 2,000 different rows; what is beyond them is counted as `(other)`. By `country` and `region` the list is empty.
+         * List what a gateway serves most, and to which programs and pages
+         * @description Requests and bytes that gateways served of content that their workspace keeps, delayed by a minute at most. Client addresses are not stored, so countries and regions are unknown. Each gateway has at most 2,000 different rows per day; requests beyond them are counted as `(other)`. For `country` and `region` the list is empty.
          *
          *     Scope: `org:analytics:read`.
          *
@@ -1039,8 +1039,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a gateway served by day or week
-         * @description What gateways answered for content that their workspace keeps: requests and bytes, with a minute’s delay at most. Client addresses are not stored, so nothing is known of countries and regions. A day of a gateway has at most 2,000 different rows; what is beyond them is counted as `(other)`. Weeks begin on Monday. Periods without a request are left out.
+         * List what a gateway served by day or week
+         * @description Requests and bytes that gateways served of content that their workspace keeps, delayed by a minute at most. Client addresses are not stored, so countries and regions are unknown. Each gateway has at most 2,000 different rows per day; requests beyond them are counted as `(other)`. Weeks begin on Monday. Periods without a request are left out.
          *
          *     Scope: `org:analytics:read`.
          *
@@ -1064,7 +1064,7 @@ export interface paths {
         };
         /**
          * Test an API key
-         * @description Any key will do.
+         * @description Accepts any key.
          *
          *     Also at `/data/testAuthentication`.
          */
@@ -1085,7 +1085,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Count the files of both networks, and their bytes
+         * Count the files on both networks, and their bytes
          * @description Scope: `org:files:read`.
          *
          *     Also at `/data/userPinnedDataTotal`.
@@ -1107,7 +1107,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is stored, and what the plan allows
+         * Get the stored amount and the plan’s limits
          * @description Scope: `org:files:read`.
          */
         get: operations["getUsage"];
@@ -1138,7 +1138,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key
-         * @description A key may grant no more than the key that creates it, and expires with it. One that a session of the dashboard creates stays behind the session. A key with a limited number of uses creates none.
+         * @description A key may grant no more than the key that creates it, and expires no later. A key created in a dashboard session outlives the session. Keys with a limited number of uses cannot create keys.
          *
          *     Scope: `org:write`.
          *
@@ -1161,7 +1161,7 @@ export interface paths {
         get?: never;
         /**
          * Revoke an API key
-         * @description Another key than the own one only where the own one has all of its scopes. Members see to keys of their own, owners to all.
+         * @description A key can revoke itself, and other keys whose scopes it has. Members can revoke their own keys, owners all keys.
          *
          *     Scope: `org:write`.
          */
@@ -1185,7 +1185,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key
-         * @description Another key than the own one only where the own one has all of its scopes. Members see to keys of their own, owners to all.
+         * @description A key can revoke itself, and other keys whose scopes it has. Members can revoke their own keys, owners all keys.
          *
          *     Scope: `org:write`.
          */
@@ -1203,8 +1203,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the workspaces that the key reaches
-         * @description A key reaches one: this is how its holder learns the id.
+         * List the key’s workspaces
+         * @description A key belongs to one workspace; use this to learn its id.
          *
          *     Scope: `org:read`.
          */
@@ -1225,7 +1225,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the workspace, its plan and what it uses
+         * Get the workspace, its plan and its usage
          * @description Scope: `org:read`.
          */
         get: operations["getWorkspace"];
@@ -1236,11 +1236,11 @@ export interface paths {
         head?: never;
         /**
          * Rename the workspace
-         * @description Its gateways keep their names. A name that another workspace has gets a number.
+         * @description Its gateways keep their names. If another workspace has the name, a number is appended.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         patch: operations["renameWorkspace"];
         trace?: never;
@@ -1256,7 +1256,7 @@ export interface paths {
          * List members
          * @description Scope: `org:read`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         get: operations["listMembers"];
         put?: never;
@@ -1278,23 +1278,23 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Take a member out of the workspace
-         * @description The member’s keys of it end at once, and stay without use where the member comes back. 409 for the last owner, whom a workspace keeps.
+         * Remove a member from the workspace
+         * @description The member’s keys for the workspace stop working at once, and stay revoked if the member rejoins. 409 for the last owner of a workspace.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         delete: operations["removeMember"];
         options?: never;
         head?: never;
         /**
-         * Give a member another role
-         * @description At once for all of the member’s keys. 409 for the last owner, whom a workspace keeps.
+         * Change a member’s role
+         * @description Applies to all of the member’s keys at once. 409 for the last owner of a workspace.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         patch: operations["changeMember"];
         trace?: never;
@@ -1310,17 +1310,17 @@ export interface paths {
          * List invitations
          * @description Scope: `org:read`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         get: operations["listInvitations"];
         put?: never;
         /**
-         * Invite somebody
-         * @description Whoever is handed the token becomes a member, once. 403 `Invitation limit reached` while 100 wait, and for a key with a limited number of uses.
+         * Invite a member
+         * @description The holder of the token can become a member, once. 403 `Invitation limit reached` while 100 invitations are pending. 403 for keys with a limited number of uses.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         post: operations["createInvitation"];
         delete?: never;
@@ -1341,11 +1341,11 @@ export interface paths {
         post?: never;
         /**
          * Revoke an invitation
-         * @description One that has ended stays as it is. 409 for one that was accepted: remove the member instead.
+         * @description An invitation that has ended stays unchanged. 409 if it was accepted: remove the member instead.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         delete: operations["revokeInvitation"];
         options?: never;
@@ -1364,7 +1364,7 @@ export interface paths {
         put?: never;
         /**
          * Accept an invitation as a new user
-         * @description No key is needed: the token is the permission. A name that another user has gets a number.
+         * @description Requires no key: the token authorizes the request. If another user has the name, a number is appended.
          */
         post: operations["acceptInvitation"];
         delete?: never;
@@ -1407,7 +1407,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key, by its id
-         * @description Another key than the own one only where the own one has all of its scopes. Members see to keys of their own, owners to all.
+         * @description A key can revoke itself, and other keys whose scopes it has. Members can revoke their own keys, owners all keys.
          *
          *     Scope: `org:write`.
          */
@@ -1425,14 +1425,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which ways to sign in there are
-         * @description Beside login links, which there are always.
+         * List the ways to sign in
+         * @description In addition to login links, which always work.
          */
         get: operations["waysToSignIn"];
         put?: never;
         /**
          * Sign in with the token of a login link
-         * @description A link is good once, for 15 minutes: `npm start` and `npx berth login-link` print one. The session’s cookie comes with the answer. 403 for a page of another origin.
+         * @description A link is valid once, for 15 minutes: `npm start` and `npx berth login-link` print one. The response sets the session cookie. 403 for a page of another origin.
          */
         post: operations["login"];
         delete?: never;
@@ -1452,7 +1452,7 @@ export interface paths {
         put?: never;
         /**
          * Accept an invitation as a new user, and sign in
-         * @description For people: programs accept one with a key as the answer. The session’s cookie comes with the answer. 403 for a page of another origin. A name that another user has gets a number.
+         * @description For people; a program accepts an invitation with `POST /v0/invitations/accept` and gets a key. The response sets the session cookie. 403 for a page of another origin. If another user has the name, a number is appended.
          */
         post: operations["loginByInvitation"];
         delete?: never;
@@ -1471,10 +1471,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End the session that asks
-         * @description 403 for a key, which is revoked in other ways.
+         * End the current session
+         * @description 403 for a key: revoke it instead.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         post: operations["logout"];
         delete?: never;
@@ -1491,8 +1491,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who asks, and what they may do
-         * @description Any key will do.
+         * Get the caller and their permissions
+         * @description Accepts any key.
          */
         get: operations["whoAmI"];
         put?: never;
@@ -1512,7 +1512,7 @@ export interface paths {
         };
         /**
          * List the sessions of the user
-         * @description Those in this workspace that have not ended, newest first.
+         * @description The user’s sessions in this workspace that have not ended, newest first.
          *
          *     Scope: `org:read`.
          */
@@ -1535,10 +1535,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go on in another workspace of the user
-         * @description The session goes on there with the cookie that it has, and ends when it would have; what it has open here ends. It is another one in the list of sessions, with an id of its own. 403 for who is no member there, and for a key, which is of one workspace.
+         * Move the session to another workspace of the user
+         * @description The session continues there with the same cookie and expiry; its open requests here end. It is listed there as another session, with its own id. 403 if the user is not a member there, and for a key, which belongs to one workspace.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         post: operations["moveSession"];
         delete?: never;
@@ -1558,9 +1558,9 @@ export interface paths {
         put?: never;
         /**
          * Accept an invitation as the user of the session
-         * @description The session goes on in the workspace that is joined, as when it is moved there. 409 for a member of it. 403 for a key: whoever holds one must not decide where its user signs in.
+         * @description The session continues in the joined workspace, as when it is moved there. 409 if the user is already a member. 403 for a key: its holder must not decide where its user signs in.
          *
-         *     Any key will do.
+         *     Accepts any key.
          *
          *     Also at `/v0/invitations/join`.
          */
@@ -1583,9 +1583,9 @@ export interface paths {
         post?: never;
         /**
          * End a session of the user
-         * @description At once. By another session of the user, or by a key of theirs with `admin`.
+         * @description Takes effect at once. The caller is another session of the user, or a key of theirs with `admin`.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         delete: operations["revokeSession"];
         options?: never;
@@ -1603,8 +1603,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begin to sign in with a passkey
-         * @description What `navigator.credentials.get` takes as `publicKey`, by `PublicKeyCredential.parseRequestOptionsFromJSON`. Its challenge is good once, for 5 minutes.
+         * Begin a sign-in with a passkey
+         * @description Pass the result through `PublicKeyCredential.parseRequestOptionsFromJSON` to `navigator.credentials.get` as `publicKey`. Its challenge is valid once, for 5 minutes.
          */
         post: operations["beginPasskeyLogin"];
         delete?: never;
@@ -1624,7 +1624,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a passkey
-         * @description The session’s cookie comes with the answer. 403 for who is no member of the workspace.
+         * @description The response sets the session cookie. 403 if the user is not a member of the workspace.
          */
         post: operations["loginWithPasskey"];
         delete?: never;
@@ -1642,17 +1642,17 @@ export interface paths {
         };
         /**
          * List the passkeys of the user
-         * @description In all workspaces they are the same. Newest first; there are 20 at most.
+         * @description They are the same in all workspaces. Newest first, 20 at most.
          *
          *     Scope: `org:read`.
          */
         get: operations["listPasskeys"];
         put?: never;
         /**
-         * Keep a passkey that was made
-         * @description Of a session alone: 403 for keys. 409 for one that is known.
+         * Register a passkey
+         * @description Requires a session: 403 for keys. 409 if the passkey is already registered.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         post: operations["createPasskey"];
         delete?: never;
@@ -1671,10 +1671,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begin to make a passkey
-         * @description What `navigator.credentials.create` takes as `publicKey`, by `PublicKeyCredential.parseCreationOptionsFromJSON`. Its challenge is good once, for 5 minutes. Of a session alone: 403 for keys, and for who has 20.
+         * Begin registering a passkey
+         * @description Pass the result through `PublicKeyCredential.parseCreationOptionsFromJSON` to `navigator.credentials.create` as `publicKey`. Its challenge is valid once, for 5 minutes. Requires a session: 403 for keys, and for users who have 20 passkeys.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         post: operations["beginPasskey"];
         delete?: never;
@@ -1695,18 +1695,18 @@ export interface paths {
         post?: never;
         /**
          * Delete a passkey
-         * @description Nobody signs in by it any more; sessions that it opened go on. Of a session alone: 403 for keys.
+         * @description The passkey no longer signs anyone in; sessions that it opened continue. Requires a session: 403 for keys.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         delete: operations["deletePasskey"];
         options?: never;
         head?: never;
         /**
          * Rename a passkey
-         * @description Of a session alone: 403 for keys.
+         * @description Requires a session: 403 for keys.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         patch: operations["renamePasskey"];
         trace?: never;
@@ -1721,8 +1721,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begin to sign in at the OpenID provider
-         * @description The page goes to `url`, and the provider sends it back to `/login` with a query, which is good in this browser once, for 10 minutes. 404 where no provider is set, and for an invitation that nobody can accept.
+         * Begin a sign-in at the OpenID provider
+         * @description Open `url` in the browser. The provider sends the browser back to `/login` with a query that is valid once, in this browser, for 10 minutes. 404 if no provider is set, or if the invitation cannot be accepted.
          */
         post: operations["beginOidcLogin"];
         delete?: never;
@@ -1741,8 +1741,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sign in with the answer of the OpenID provider
-         * @description The session’s cookie comes with the answer. 403 for somebody who is not known here, 404 and 409 as of the invitation that it accepts.
+         * Sign in with the OpenID provider’s response
+         * @description The response sets the session cookie. 403 if the identity is not known here. 404 and 409 as when accepting an invitation.
          */
         post: operations["loginWithOidc"];
         delete?: never;
@@ -1760,7 +1760,7 @@ export interface paths {
         };
         /**
          * List the identities of the user
-         * @description At the OpenID provider. In all workspaces they are the same. Newest first; there are 10 at most.
+         * @description The user’s identities at the OpenID provider, the same in all workspaces. Newest first, 10 at most.
          *
          *     Scope: `org:read`.
          */
@@ -1768,9 +1768,9 @@ export interface paths {
         put?: never;
         /**
          * Link an identity with the user
-         * @description By the answer of the OpenID provider. Of a session alone: 403 for keys, and for who has 10. 409 for an identity of another user.
+         * @description Uses the OpenID provider’s response. Requires a session: 403 for keys, and for users who have 10 identities. 409 if another user has the identity.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         post: operations["linkIdentity"];
         delete?: never;
@@ -1789,10 +1789,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begin to link an identity
-         * @description As for a sign-in, but that the `state` in the query begins with `link.`. Of a session alone: 403 for keys. 404 where no provider is set.
+         * Begin linking an identity
+         * @description As for a sign-in, except that the `state` in the query begins with `link.`. Requires a session: 403 for keys. 404 if no provider is set.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         post: operations["beginIdentity"];
         delete?: never;
@@ -1813,9 +1813,9 @@ export interface paths {
         post?: never;
         /**
          * Unlink an identity
-         * @description It signs nobody in any more; sessions that it opened go on. Of a session alone: 403 for keys.
+         * @description The identity no longer signs anyone in; sessions that it opened continue. Requires a session: 403 for keys.
          *
-         *     Any key will do.
+         *     Accepts any key.
          */
         delete: operations["unlinkIdentity"];
         options?: never;
@@ -1833,12 +1833,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell the operator something
-         * @description It is kept with the names of the workspace and the user, and with the key or the agent whose token it was. 403 `Feedback limit reached` where 20 messages of the key or the agent, or 100 of the workspace, wait for the operator.
+         * Send a message to the operator
+         * @description It is stored with the names of the workspace and the user, and with the key or agent that sent it. 403 `Feedback limit reached` while 20 messages of the key or agent, or 100 of the workspace, wait for the operator.
          *
-         *     Any key will do.
+         *     Accepts any key.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          */
         post: operations["sendFeedback"];
         delete?: never;
@@ -1858,19 +1858,19 @@ export interface paths {
          * List webhooks
          * @description Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks`.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
-         * Have a URL told of events
-         * @description https, to a host on the public internet, unless the operator allows another one by name. 403 `Webhook limit reached` at 20. 503 `Secrets not configured` where the operator wants no secrets to be stored.
+         * Create a webhook
+         * @description The URL must use https and a host on the public internet, unless the operator allows another host by name. 403 `Webhook limit reached` at 20. 503 `Secrets not configured` if the operator does not allow secrets to be stored.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks`.
          */
@@ -1892,7 +1892,7 @@ export interface paths {
          * Get a webhook
          * @description Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}`.
          */
@@ -1901,11 +1901,11 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description What still waits is not sent.
+         * @description Waiting deliveries are not sent.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}`.
          */
@@ -1913,12 +1913,12 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change a webhook, or switch it off or on
-         * @description What is left out stays as it is. Switched off, it ends what waits; switched on, it is told of what happens from then on.
+         * Change, enable or disable a webhook
+         * @description Omitted fields stay unchanged. Disabling a webhook ends its waiting deliveries; after enabling, it receives only new events.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}`.
          */
@@ -1935,12 +1935,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook another secret
-         * @description The former one signs as well for 24 hours, so that receivers can change it without losing anything.
+         * Rotate the secret of a webhook
+         * @description The former secret also signs for 24 hours, so that receivers can switch without losing deliveries.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}/rotate`.
          */
@@ -1961,12 +1961,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a webhook a test
-         * @description A delivery of the type `webhook.test`, whatever the webhook listens to. 409 while it is disabled. How it went is in the delivery.
+         * Send a test event to a webhook
+         * @description Sends a delivery with the type `webhook.test`, regardless of the webhook’s event types. 409 while the webhook is disabled. The delivery shows the outcome.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}/test`.
          */
@@ -1985,10 +1985,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what a webhook was sent, or is to be sent
+         * List the deliveries of a webhook
          * @description Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}/deliveries`.
          */
@@ -2009,10 +2009,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get a delivery with what is sent
+         * Get a delivery with its body
          * @description Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}/deliveries/{deliveryId}`.
          */
@@ -2035,12 +2035,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a delivery once more
-         * @description With the same `webhook-id`, and all its attempts from the beginning. 409 while it is under way or the webhook is disabled.
+         * Send a delivery again
+         * @description Uses the same `webhook-id`, and starts over with all attempts. 409 while the delivery is in progress or the webhook is disabled.
          *
          *     Scope: `admin`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          *
          *     Also at `/v3/webhooks/{id}/deliveries/{deliveryId}/redeliver`.
          */
@@ -2060,7 +2060,7 @@ export interface paths {
         };
         /**
          * List plans with their limits
-         * @description All of them, by name. They are rows of the database, which the operator changes there.
+         * @description All plans, by name. They are rows of the database, where the operator changes them.
          *
          *     Scope: `instance:read`.
          */
@@ -2081,14 +2081,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the workspaces of the instance, and what each uses
+         * List the workspaces of the instance with their usage
          * @description Scope: `instance:read`.
          */
         get: operations["listAllWorkspaces"];
         put?: never;
         /**
          * Create a workspace
-         * @description With a gateway, a user who owns it, and a key of that user with `admin`. 409 for a name that another workspace has.
+         * @description Also creates a gateway, and a key with `admin` for the user who owns the workspace. 409 if another workspace has the name.
          *
          *     Scope: `instance:write`.
          */
@@ -2107,7 +2107,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get a workspace, and what it uses
+         * Get a workspace and its usage
          * @description Scope: `instance:read`.
          */
         get: operations["getAnyWorkspace"];
@@ -2118,7 +2118,7 @@ export interface paths {
         head?: never;
         /**
          * Put a workspace on another plan, or rename it
-         * @description What is left out stays as it is. A plan applies at once to all keys of the workspace. 409 for a name that another one has.
+         * @description Omitted fields stay unchanged. A new plan applies at once to all keys of the workspace. 409 if another workspace has the name.
          *
          *     Scope: `instance:write`.
          */
@@ -2133,8 +2133,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the instance keeps in all
-         * @description Content that two workspaces keep counts twice. At most two seconds old.
+         * Get the totals of the instance
+         * @description Content that two workspaces keep is counted twice. At most two seconds old.
          *
          *     Scope: `instance:read`.
          */
@@ -2155,8 +2155,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How each part of the instance is, and what to do about it
-         * @description The parts of `/readyz`, as this web process and all workers see them, with the cause and an advice where one is not well.
+         * Get the health of each component, with advice
+         * @description The components of `/readyz`, as this web process and all workers see them. Unhealthy components come with a cause and advice.
          *
          *     Scope: `instance:read`.
          */
@@ -2177,7 +2177,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the queues: what waits, what runs, and for how long
+         * List the queues with their waiting and running operations
          * @description At most two seconds old.
          *
          *     Scope: `instance:read`.
@@ -2200,7 +2200,7 @@ export interface paths {
         };
         /**
          * List workers with their versions, slots and last heartbeats
-         * @description One that ended by itself is not there any more; one that died, for an hour.
+         * @description A worker that exited normally is not listed; one that died stays listed for an hour.
          *
          *     Scope: `instance:read`.
          */
@@ -2222,11 +2222,11 @@ export interface paths {
         };
         /**
          * List who did what in the workspace
-         * @description Every request that is no read, and every sign-in. With `Accept: application/x-ndjson`: all that fit, a JSON object in each line, without pages.
+         * @description Every request except reads, and every sign-in. With `Accept: application/x-ndjson`: all matching entries without pages, one JSON object per line.
          *
          *     Scope: `org:read`.
          *
-         *     For owners of the workspace only.
+         *     Only for owners of the workspace.
          */
         get: operations["listAudit"];
         put?: never;
@@ -2246,7 +2246,7 @@ export interface paths {
         };
         /**
          * List who did what in the instance
-         * @description As `GET /v0/audit`, of all workspaces, with what is of none: refused sign-ins and commands. With `Accept: application/x-ndjson`: all that fit, a JSON object in each line, without pages.
+         * @description As `GET /v0/audit`, for all workspaces, including entries without a workspace: refused sign-ins and commands. With `Accept: application/x-ndjson`: all matching entries without pages, one JSON object per line.
          *
          *     Scope: `instance:read`.
          */
@@ -2268,11 +2268,11 @@ export interface paths {
         };
         /**
          * List operations
-         * @description Those that the key may read: on files with `org:files:read`, on agents with `org:agents:read`.
+         * @description The operations that the key may read: on files with `org:files:read`, on agents with `org:agents:read`.
          *
          *     Scope: `org:files:read` or `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listOperations"];
         put?: never;
@@ -2294,16 +2294,16 @@ export interface paths {
          * Get an operation, or wait for its end
          * @description Scope: `org:files:read` or `org:agents:read`.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getOperation"];
         put?: never;
         post?: never;
         /**
          * Cancel an operation
-         * @description What it was to make is withdrawn with it. A running operation ends within about a second. It takes the scope to change what it is about.
+         * @description What it was supposed to create is withdrawn. A running operation ends within about a second. Requires the scope to change its subject.
          *
          *     Scope: `org:files:write` or `org:agents:write`.
          */
@@ -2322,13 +2322,13 @@ export interface paths {
         };
         /**
          * Stream an operation as server-sent events
-         * @description An `operation` event now and after each change; the stream ends with the operation. The event id is a version: a client that comes back with `Last-Event-ID` hears only what is newer.
+         * @description Sends an `operation` event now and after each change; the stream ends with the operation. The event id is a version: a client that reconnects with `Last-Event-ID` receives only newer ones.
          *
          *     Scope: `org:files:read` or `org:agents:read`.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["streamOperation"];
         put?: never;
@@ -2349,8 +2349,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Restart an agent, also on another version of its engine
-         * @description Its gateway is started again with its secrets, channels and settings as they are now, and its `start` script after it. Where another `version` cannot run the agent (an older one may not read what a newer one wrote) the answer is 400 with the reason in `Error-Detail`, and the agent runs on the version that it had.
+         * Restart an agent, optionally on another version of its engine
+         * @description Restarts the gateway with its current secrets, channels and settings, then runs the `start` script. If another `version` cannot run the agent (an older one may not read a newer one’s files), the response is 400 with the reason in `Error-Detail`, and the agent continues on its old version.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2374,7 +2374,7 @@ export interface paths {
         put?: never;
         /**
          * Run the scripts of an agent again
-         * @description `build`, then `start`. The answer does not wait for their end: the status shows them.
+         * @description `build`, then `start`. The response does not wait for them; the agent’s status shows their results.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2395,12 +2395,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the versions on which an agent can be restarted
+         * List the versions that an agent can restart on
          * @description Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listAgentVersions"];
         put?: never;
@@ -2419,18 +2419,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask whether there is a newer version for an agent
+         * Check for a newer version of an agent’s engine
          * @description Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getAgentUpdate"];
         put?: never;
         /**
          * Restart an agent on the newest version
-         * @description The same as a restart with that `version`; another one where `tag` names it.
+         * @description The same as a restart with that `version`; `tag` can name another version.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2454,7 +2454,7 @@ export interface paths {
          * List the engines that agents can have
          * @description Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listEngines"];
         put?: never;
@@ -2476,7 +2476,7 @@ export interface paths {
          * List the versions of engines that agents can run
          * @description Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listEngineVersions"];
         put?: never;
@@ -2496,7 +2496,7 @@ export interface paths {
         };
         /**
          * List the models that a new agent can have without a key
-         * @description The operator’s, and those of Ollama (port 11434), LM Studio (1234) and llama.cpp (8080) on loopback, where agents are processes of the same machine. `localModel` of a new agent takes one of these.
+         * @description The operator’s model, and, if agents are processes of the same machine, the models of Ollama (port 11434), LM Studio (1234) and llama.cpp (8080) on loopback. `localModel` of a new agent takes one of these.
          *
          *     Scope: `org:agents:read`.
          */
@@ -2518,11 +2518,11 @@ export interface paths {
         };
         /**
          * List how much memory each agent uses now
-         * @description Of those that run and answer, in the order of the list of agents and with pages as there. A worker reads it every few seconds of agents that measure every 15 seconds.
+         * @description Only agents that run and respond, ordered and paged like the list of agents. Agents measure every 15 seconds; a worker reads them every few seconds.
          *
          *     Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listAgentUsage"];
         put?: never;
@@ -2542,7 +2542,7 @@ export interface paths {
         };
         /**
          * Read what an agent uses: memory, processor, disk
-         * @description As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.
+         * @description Measured in the sandbox every 15 seconds, for the last hour; a restart of the sandbox clears it.
          *
          *     Scope: `org:agents:read`.
          *
@@ -2566,27 +2566,27 @@ export interface paths {
         };
         /**
          * List agents
-         * @description The oldest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
+         * @description Oldest first. If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
          *
          *     Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listAgents"];
         put?: never;
         /**
          * Create an agent
-         * @description Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the answer is 500 with the agent, which is there, and can be restarted. An agent without a model is `running` as well: `statusReason` says how to give it one.
+         * @description Waits up to 60 seconds for the agent to start (`Prefer` changes that), and returns the agent in its current state: `running`, or still `starting`; the operation shows the steps. If its gateway does not start, the response is 500 with the agent, which exists and can be restarted. An agent without a model is also `running`: `statusReason` explains how to give it one.
          *
-         *     With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for a template or a skill that is not there.
+         *     With `templateId` its first files come from a template. What the template’s manifest asks for (skills, tasks, routes, a model) is set up once the gateway runs. Secrets named in the manifest are not attached. 404 if the template or a skill does not exist.
          *
-         *     Where agents could read the keys of Berth it is 403 `agents_not_walled`, unless the operator has accepted that.
+         *     403 `agents_not_walled` if agents could read Berth’s keys, unless the operator has accepted that.
          *
-         *     A name must not have control characters, line breaks, characters that turn the direction of text, or any of < > " ` \\.
+         *     A name must not have control characters, line breaks, characters that change the text direction, or any of < > " ` \\.
          *
          *     Scope: `org:agents:write`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         post: operations["createAgent"];
         delete?: never;
@@ -2604,24 +2604,24 @@ export interface paths {
         };
         /**
          * Get an agent
-         * @description What it is, what is attached to it, and how its gateway and its disk are now.
+         * @description Its description, what is attached to it, and the current state of its gateway and disk.
          *
          *     Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getAgent"];
         put?: never;
         post?: never;
         /**
          * Delete an agent with its container and files
-         * @description The agent is gone at once, and for good: its id is not given out again. The answer waits until its container and volume are removed; 202 when that takes longer than 25 seconds.
+         * @description The agent is gone at once and for good; its id is never reused. The response waits until its container and volume are removed; 202 if that takes longer than 25 seconds.
          *
          *     Scope: `org:agents:write`.
          *
-         *     Not with the agent’s own tokens.
+         *     Does not accept the agent’s own tokens.
          */
         delete: operations["deleteAgent"];
         options?: never;
@@ -2643,8 +2643,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change what an agent is called
-         * @description What is left out stays as it is, null removes it. The agent’s own environment has it after its next restart.
+         * Change how an agent is described
+         * @description Omitted fields stay unchanged; null removes a value. The agent’s environment changes at its next restart.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2661,14 +2661,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get how an agent is
-         * @description Its gateway, its scripts and its disk, as they are now, and skills that it lacks.
+         * Get the state of an agent
+         * @description The current state of its gateway, scripts and disk, and the skills that it lacks.
          *
          *     Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getAgentStatus"];
         put?: never;
@@ -2688,23 +2688,23 @@ export interface paths {
         };
         /**
          * List the secrets of the workspace
-         * @description Every one, the newest first, with the agents that have it.
+         * @description All secrets, newest first, with the agents that use them.
          *
          *     Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listSecrets"];
         put?: never;
         /**
          * Add a secret to the workspace
-         * @description It is stored encrypted, and is an environment variable of the agents that it is attached to. 400 for a name that the agents’ own programs need, 403 `Secret limit reached`, 409 `Duplicate secret name`, 503 `Secrets not configured` where the operator wants none to be stored.
+         * @description Stored encrypted, and passed as an environment variable to the agents that it is attached to. 400 for a name that the agents’ own programs need, 403 `Secret limit reached`, 409 `Duplicate secret name`, 503 `Secrets not configured` if the operator has not configured secrets.
          *
          *     **Reserved names** (`*` stands for any rest): `BASHOPTS`, `BASH_ENV`, `BASH_LOADABLES_PATH`, `ENV`, `FPATH`, `HOME`, `HOSTNAME`, `IFS`, `LOGNAME`, `OLDPWD`, `PATH`, `PROMPT_COMMAND`, `PS0`, `PS1`, `PS2`, `PS4`, `PWD`, `SHELL`, `SHELLOPTS`, `TMPDIR`, `USER`, `XDG_*`, `ZDOTDIR`, `GCONV_PATH`, `GLIBC_TUNABLES`, `LD_*`, `LOCPATH`, `MALLOC_ARENA_MAX`, `OPENSSL_CONF`, `OPENSSL_ENGINES`, `OPENSSL_MODULES`, `BUN_OPTIONS`, `NODE_COMPILE_CACHE`, `NODE_EXTRA_CA_CERTS`, `NODE_ICU_DATA`, `NODE_OPTIONS`, `NODE_PATH`, `NODE_REPL_EXTERNAL_MODULE`, `NODE_TLS_REJECT_UNAUTHORIZED`, `NODE_USE_ENV_PROXY`, `NODE_V8_COVERAGE`, `NPM_CONFIG_*`, `PNPM_CONFIG_*`, `YARN_PLUGINS`, `YARN_RC_FILENAME`, `YARN_YARN_PATH`, `BUNDLE_GEMFILE`, `CARGO_BUILD_*`, `CARGO_HOME`, `CARGO_TARGET_*`, `CC`, `CLASSPATH`, `CORECLR_*`, `CXX`, `DOTNET_ADDITIONAL_DEPS`, `DOTNET_STARTUP_HOOKS`, `ERL_AFLAGS`, `ERL_FLAGS`, `ERL_LIBS`, `ERL_ZFLAGS`, `GEM_HOME`, `GEM_PATH`, `GNUMAKEFLAGS`, `GOENV`, `GOFLAGS`, `GRADLE_OPTS`, `JAVA_OPTS`, `JAVA_TOOL_OPTIONS`, `JDK_JAVA_OPTIONS`, `JULIA_DEPOT_PATH`, `JULIA_LOAD_PATH`, `LUA_CPATH*`, `LUA_INIT*`, `LUA_PATH*`, `MAKEFILES`, `MAKEFLAGS`, `MAVEN_ARGS`, `MAVEN_OPTS`, `PERL5*`, `PERLLIB`, `PHPRC`, `PHP_INI_SCAN_DIR`, `PIP_*`, `PYTHONBREAKPOINT`, `PYTHONEXECUTABLE`, `PYTHONHOME`, `PYTHONINSPECT`, `PYTHONPATH`, `PYTHONPLATLIBDIR`, `PYTHONPYCACHEPREFIX`, `PYTHONSTARTUP`, `PYTHONUSERBASE`, `PYTHONWARNINGS`, `RUBYLIB`, `RUBYOPT`, `RUSTC`, `RUSTC_*`, `R_ENVIRON*`, `R_LIBS*`, `R_PROFILE*`, `UV_CONFIG_FILE`, `_JAVA_OPTIONS`, `BROWSER`, `CURL_HOME`, `CVS_RSH`, `EDITOR`, `EXINIT`, `HGEDITOR`, `HGRCPATH`, `LESSCLOSE`, `LESSOPEN`, `MANPAGER`, `PAGER`, `RSYNC_RSH`, `SSH_ASKPASS*`, `SUDO_ASKPASS`, `SVN_EDITOR`, `SVN_SSH`, `TAR_OPTIONS`, `VIMINIT`, `VISUAL`, `WGETRC`, `ALL_PROXY`, `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, `SSL_CERT_DIR`, `SSL_CERT_FILE`, `GIT_ALTERNATE_OBJECT_DIRECTORIES`, `GIT_ASKPASS`, `GIT_COMMON_DIR`, `GIT_CONFIG*`, `GIT_DIR`, `GIT_EDITOR`, `GIT_EXEC_PATH`, `GIT_EXTERNAL_DIFF`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY`, `GIT_PAGER`, `GIT_PROXY_COMMAND`, `GIT_SEQUENCE_EDITOR`, `GIT_SSH*`, `GIT_TEMPLATE_DIR`, `GIT_WORK_TREE`, `AGENTD_*`, `AGENTS_API_URL`, `AGENT_*`, `BERTH_*`, `OPENCLAW_*`, `USER_EMAIL`, `USER_NAME`.
          *
          *     Scope: `org:agents:write`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         post: operations["createSecret"];
         delete?: never;
@@ -2722,15 +2722,15 @@ export interface paths {
         };
         get?: never;
         /**
-         * Give a secret another value
-         * @description Agents get it with their next restart; until then it is not `synced` in them.
+         * Change the value of a secret
+         * @description Agents get the new value with their next restart; until then the secret is not `synced` in them.
          *
          *     Scope: `org:agents:write`.
          */
         put: operations["updateSecret"];
         post?: never;
         /**
-         * Delete a secret that no agent has
+         * Delete a secret that no agent uses
          * @description 409 while it is attached; `Error-Detail` names the agents.
          *
          *     Scope: `org:agents:write`.
@@ -2754,19 +2754,19 @@ export interface paths {
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listAgentSecrets"];
         put?: never;
         /**
          * Attach secrets to an agent
-         * @description All of them or none. The agent gets them with its next restart. The credential of a model provider of which it had none restarts it at once: then the answer has that `operation`, and its id is in `Operation-Id`.
+         * @description All of them or none. The agent gets them with its next restart. The first credential of a model provider restarts it at once: then the response contains that `operation`, and its id is in `Operation-Id`.
          *
-         *     **Conflicting secrets** (409): an agent can have one credential of a provider. *alibaba*: `DASHSCOPE_API_KEY`, `MODELSTUDIO_API_KEY`, `QWEN_API_KEY`; *anthropic*: `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN`, `ANTHROPIC_OAUTH_TOKEN`, `CLAUDE_CODE_OAUTH_TOKEN`; *chutes*: `CHUTES_API_KEY`, `CHUTES_OAUTH_TOKEN`; *comfy*: `COMFY_API_KEY`, `COMFY_CLOUD_API_KEY`; *elevenlabs*: `ELEVENLABS_API_KEY`, `XI_API_KEY`; *fal*: `FAL_API_KEY`, `FAL_KEY`; *fish-audio*: `FISH_API_KEY`, `FISH_AUDIO_API_KEY`; *google*: `GEMINI_API_KEY`, `GOOGLE_API_KEY`; *huggingface*: `HF_TOKEN`, `HUGGINGFACE_HUB_TOKEN`; *kimi*: `KIMICODE_API_KEY`, `KIMI_API_KEY`; *minimax*: `MINIMAX_API_KEY`, `MINIMAX_CODE_PLAN_KEY`, `MINIMAX_CODING_API_KEY`, `MINIMAX_OAUTH_TOKEN`; *openai*: `CODEX_ACCESS_TOKEN`, `CODEX_API_KEY`, `OPENAI_API_KEY`, `OPENAI_OAUTH_TOKEN`; *opencode*: `OPENCODE_API_KEY`, `OPENCODE_ZEN_API_KEY`; *runway*: `RUNWAYML_API_SECRET`, `RUNWAY_API_KEY`; *zai*: `ZAI_API_KEY`, `Z_AI_API_KEY`.
+         *     **Conflicting secrets** (409): an agent can have one credential per provider. *alibaba*: `DASHSCOPE_API_KEY`, `MODELSTUDIO_API_KEY`, `QWEN_API_KEY`; *anthropic*: `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN`, `ANTHROPIC_OAUTH_TOKEN`, `CLAUDE_CODE_OAUTH_TOKEN`; *chutes*: `CHUTES_API_KEY`, `CHUTES_OAUTH_TOKEN`; *comfy*: `COMFY_API_KEY`, `COMFY_CLOUD_API_KEY`; *elevenlabs*: `ELEVENLABS_API_KEY`, `XI_API_KEY`; *fal*: `FAL_API_KEY`, `FAL_KEY`; *fish-audio*: `FISH_API_KEY`, `FISH_AUDIO_API_KEY`; *google*: `GEMINI_API_KEY`, `GOOGLE_API_KEY`; *huggingface*: `HF_TOKEN`, `HUGGINGFACE_HUB_TOKEN`; *kimi*: `KIMICODE_API_KEY`, `KIMI_API_KEY`; *minimax*: `MINIMAX_API_KEY`, `MINIMAX_CODE_PLAN_KEY`, `MINIMAX_CODING_API_KEY`, `MINIMAX_OAUTH_TOKEN`; *openai*: `CODEX_ACCESS_TOKEN`, `CODEX_API_KEY`, `OPENAI_API_KEY`, `OPENAI_OAUTH_TOKEN`; *opencode*: `OPENCODE_API_KEY`, `OPENCODE_ZEN_API_KEY`; *runway*: `RUNWAYML_API_SECRET`, `RUNWAY_API_KEY`; *zai*: `ZAI_API_KEY`, `Z_AI_API_KEY`.
          *
          *     Scope: `org:agents:write`.
          *
-         *     With the agent’s own tokens only where `BERTH_PLATFORM_TOKEN_SCOPE` is `workspace`.
+         *     Accepts the agent’s own tokens only if `BERTH_PLATFORM_TOKEN_SCOPE` is `workspace`.
          */
         post: operations["attachSecrets"];
         delete?: never;
@@ -2808,19 +2808,19 @@ export interface paths {
         };
         /**
          * List the skills in the library
-         * @description The newest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
+         * @description Newest first. If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
          *
          *     Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listSkills"];
         put?: never;
         /**
          * Add a skill to the library
-         * @description The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 MiB, without links. It is found on the public network, or on the private one where it is a file of this workspace. What is not here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions (scope `org:files:write`): where that takes longer than 25 seconds the answer is 202 with the pin’s operation, and the request is to be repeated when it has ended. Berth keeps the content as long as the skill.
+         * @description The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 MiB, without links. It is read from the public network, or from the private one if it is a file of this workspace. Content that is not stored here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions (scope `org:files:write`). If that takes longer than 25 seconds, the response is 202 with the pin’s operation; repeat the request when it has ended. Berth keeps the content as long as the skill.
          *
-         *     A CID that is in the library finds that skill, as it is. 409 where another skill has the name: it gets a version instead.
+         *     For a CID that is already in the library, returns that skill unchanged. 409 if another skill has the name: add a version to it instead.
          *
          *     Scope: `org:agents:write`.
          */
@@ -2840,19 +2840,19 @@ export interface paths {
         };
         /**
          * List the versions of a skill
-         * @description The newest first: the one that agents get. The newest version is the highest release by Semantic Versioning: a lower one that is published later is not. Prereleases count if there is no release, and versions without a number if no version has one. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
+         * @description Newest first; agents get the first one. The newest version is the highest release by Semantic Versioning, even if a lower one is published later. Prereleases count if there is no release, and versions without a number if no version has one. If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.
          *
          *     Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listSkillVersions"];
         put?: never;
         /**
          * Add a version to a skill
-         * @description The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 MiB, without links. It is found on the public network, or on the private one where it is a file of this workspace. What is not here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions (scope `org:files:write`): where that takes longer than 25 seconds the answer is 202 with the pin’s operation, and the request is to be repeated when it has ended. Berth keeps the content as long as the skill.
+         * @description The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 MiB, without links. It is read from the public network, or from the private one if it is a file of this workspace. Content that is not stored here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions (scope `org:files:write`). If that takes longer than 25 seconds, the response is 202 with the pin’s operation; repeat the request when it has ended. Berth keeps the content as long as the skill.
          *
-         *     The newest version is the highest release by Semantic Versioning: a lower one that is published later is not. Prereleases count if there is no release, and versions without a number if no version has one. Agents that have the skill get the newest version by an update. A CID that the skill has finds that version. 409 where the version’s number is taken, or the content is another skill’s.
+         *     The newest version is the highest release by Semantic Versioning, even if a lower one is published later. Prereleases count if there is no release, and versions without a number if no version has one. Agents that use the skill get it through an update. For a CID that the skill already has, returns that version. 409 if the version’s number is taken, or the content is another skill’s.
          *
          *     Scope: `org:agents:write`.
          */
@@ -2875,7 +2875,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a skill from the library
-         * @description With all its versions; their content is released. 409 while an agent has it; `Error-Detail` names the agents. One that is not there is no error.
+         * @description Also deletes all its versions and releases their content. 409 while an agent uses it; `Error-Detail` names the agents. A skill that does not exist is not an error.
          *
          *     Scope: `org:agents:write`.
          */
@@ -2894,13 +2894,13 @@ export interface paths {
         };
         /**
          * List the skills of an agent
-         * @description By name. Beside these, every agent has `@berth/platform`, by which it speaks to Berth.
+         * @description By name. In addition, every agent has `@berth/platform`, which it uses to talk to Berth.
          *
          *     Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          *
          *     Also at `/v0/agents/{agentId}/platform/skills/attached`.
          */
@@ -2908,9 +2908,9 @@ export interface paths {
         put?: never;
         /**
          * Attach skills to an agent
-         * @description All of them or none. A slug of the hub that is not in the library is installed first, unless it is the agent that asks. The agent finds the folder below `skills`, and its engine sees it without a restart. An agent has at most 10: 400; what is not in the library: 404.
+         * @description All of them or none. Hub slugs that the library lacks are installed first, unless the agent itself asks. The folder appears below `skills`, and the engine sees it without a restart. 400 for more than 10 skills; 404 for a skill that is not in the library.
          *
-         *     **Skill version conflict** (409): another version of the skill is attached, or the agent has a folder of that name which it made or changed. In the latter case the skill is attached, the folder stays, and `POST …/skills/{skillId}/update` with a `resolution` says what becomes of it. Conflicts of other skills are in `skillProblems` of the agent’s status.
+         *     **Skill version conflict** (409): another version of the skill is attached, or the agent has created or changed a folder of that name. In the latter case the skill is attached, the folder stays, and `POST …/skills/{skillId}/update` with a `resolution` decides what happens to it. `skillProblems` in the agent’s status lists conflicts of other skills.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2935,7 +2935,7 @@ export interface paths {
         post?: never;
         /**
          * Detach a skill from an agent
-         * @description Its folder goes, with what the agent changed in it; the library keeps the skill.
+         * @description Deletes its folder, including the agent’s changes in it; the library keeps the skill.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2960,7 +2960,7 @@ export interface paths {
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listSkillUpdates"];
         put?: never;
@@ -2982,9 +2982,9 @@ export interface paths {
         put?: never;
         /**
          * Give an agent another version of a skill
-         * @description Without a body the agent gets the newest version in the library, and never a lower one than it has. To go back, name an older one.
+         * @description Without a body the agent gets the newest version in the library, but never a lower one than it has. To go back, name an older version.
          *
-         *     **Skill version conflict** (409): `expectedSkillCid` is not the version that is attached, or the agent has changed its folder, and `resolution` does not say what becomes of that. Nothing is changed then.
+         *     **Skill version conflict** (409): `expectedSkillCid` is not the attached version, or the agent has changed the folder and `resolution` does not say what to do with it. Nothing changes then.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3006,11 +3006,11 @@ export interface paths {
         };
         /**
          * List the skills of the hub
-         * @description First those that ship with Berth and those of its operator, then, on further pages and in its own order, those of the hub that the operator has set. `nextCursor` goes into `cursor`; it is null on the last page.
+         * @description First the skills that ship with Berth and its operator’s, then, on further pages, those of the hub in the settings, in its order. Pass `nextCursor` as `cursor`; it is null on the last page.
          *
          *     Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listHub"];
         put?: never;
@@ -3032,7 +3032,7 @@ export interface paths {
          * Get a skill of the hub
          * @description Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          *
          *     Also at `/v0/clawhub/{+slug}`.
          */
@@ -3056,11 +3056,11 @@ export interface paths {
         put?: never;
         /**
          * Install a skill of the hub into the library
-         * @description Its folder is put on the public network. A skill that is installed gets the hub’s version where it is a new one, and is answered as it is else; agents that have it get it by an update. 502 for one that is not safe to unpack.
+         * @description Stores its folder on the public network. An installed skill gets the hub’s version if that is new, and otherwise stays unchanged; agents get it through an update. 502 for a skill that is not safe to unpack.
          *
          *     Scope: `org:agents:write`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          *
          *     Also at `/v0/clawhub/{+slug}/install`.
          */
@@ -3080,11 +3080,11 @@ export interface paths {
         };
         /**
          * Get the gateway token of an agent
-         * @description Its holder may do with the agent what a key with the scope can, but for this, its rotation, deleting the agent and attaching secrets to it.
+         * @description Its holder may do with the agent whatever a key with the scope may, except this, its rotation, deleting the agent and attaching secrets to it.
          *
          *     Scope: `org:agents:write`.
          *
-         *     Not with the agent’s own tokens.
+         *     Does not accept the agent’s own tokens.
          */
         get: operations["getGatewayToken"];
         put?: never;
@@ -3106,11 +3106,11 @@ export interface paths {
         put?: never;
         /**
          * Replace the gateway token of an agent
-         * @description The old one, and platform tokens that the agent got by it, are 401 from now on, and what they had open is closed. The agent restarts; the answer does not wait for that, unless `Prefer` says so.
+         * @description The old token, and the agent’s platform tokens minted with it, return 401 from now on, and their connections are closed. The agent restarts; the response does not wait for that, unless `Prefer` says so.
          *
          *     Scope: `org:agents:write`.
          *
-         *     Not with the agent’s own tokens.
+         *     Does not accept the agent’s own tokens.
          */
         post: operations["rotateGatewayToken"];
         delete?: never;
@@ -3130,7 +3130,7 @@ export interface paths {
         put?: never;
         /**
          * Get a platform token
-         * @description For an hour it is a key for this agent; where the operator says so, it also sees the rest of the workspace. It ends with the gateway token.
+         * @description For an hour it works as a key for this agent; if the operator allows it, it can also see the rest of the workspace. It expires when the gateway token changes.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3151,12 +3151,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell which agent this is
+         * Identify the agent and the caller’s token
          * @description Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["whoami"];
         put?: never;
@@ -3176,7 +3176,7 @@ export interface paths {
         };
         /**
          * Read the end of an agent's log
-         * @description The last 100 lines of the gateway, of the scripts and of the supervisor. They outlive restarts of the gateway and the sandbox, but not a supervisor that is killed. On the agent's own host, a WebSocket at `/v0/logs` sends them and then each new one: `{"timestamp", "level", "source", "message"}`.
+         * @description The last 100 lines of the gateway, the scripts and the supervisor. They outlive restarts of the gateway and the sandbox, but not a supervisor that is killed. On the agent's own host, a WebSocket at `/v0/logs` sends them and then each new line: `{"timestamp", "level", "source", "message"}`.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3200,7 +3200,7 @@ export interface paths {
         };
         /**
          * Follow an agent's log, as server-sent events
-         * @description Events `line`: the last lines, then each new one. A reader that is too slow loses some, and is told how many. The stream ends when the sandbox does: open it again.
+         * @description Events `line`: the last lines, then each new one. A slow reader loses some lines, and learns how many. The stream ends with the sandbox; then read it again.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3224,7 +3224,7 @@ export interface paths {
         };
         /**
          * List conversations
-         * @description Those that were begun by these routes, the latest 200; the engine keeps them.
+         * @description The latest 200 conversations that were started through these routes; the engine stores them.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3248,7 +3248,7 @@ export interface paths {
         };
         /**
          * Read a conversation
-         * @description Empty where nothing was said yet.
+         * @description Empty if nothing has been said yet.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3259,7 +3259,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a conversation
-         * @description Ends its reply, if one is under way.
+         * @description Also stops a reply in progress.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3282,7 +3282,7 @@ export interface paths {
         put?: never;
         /**
          * Say something to an agent, and follow its reply
-         * @description The reply goes on when the client goes. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the words of the engine, or of the provider of its model). `error` (`{"error"}`, the reason) where the stream ends before the reply: read the messages, and follow it anew. The stream lasts as long as the reply; comments keep a silent one open.
+         * @description The reply continues if the client disconnects. Events: `text` (`{"item", "text", "replace"}`) adds to what the agent writes. `message` is a stored message, as in the list. `tool` (`{"call", "state"}`) says that a tool call is `running`, `done` or `failed`, before its result is stored. `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, from the engine or its model’s provider). `error` (`{"error"}`, the reason) means that the stream ended before the reply: read the messages, and follow it again. The stream lasts as long as the reply; comments keep it open.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3303,8 +3303,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow the reply that is under way
-         * @description Where the agent does not reply, `end` comes at once, with `state` `idle`. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `tool` (`{"call", "state"}`) says that a call of a tool is `running`, `done` or `failed`, before its result is kept; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the words of the engine, or of the provider of its model). `error` (`{"error"}`, the reason) where the stream ends before the reply: read the messages, and follow it anew. The stream lasts as long as the reply; comments keep a silent one open.
+         * Follow the reply in progress
+         * @description If the agent is not replying, `end` comes at once, with `state` `idle`. Events: `text` (`{"item", "text", "replace"}`) adds to what the agent writes. `message` is a stored message, as in the list. `tool` (`{"call", "state"}`) says that a tool call is `running`, `done` or `failed`, before its result is stored. `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, from the engine or its model’s provider). `error` (`{"error"}`, the reason) means that the stream ended before the reply: read the messages, and follow it again. The stream lasts as long as the reply; comments keep it open.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3329,7 +3329,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stop the reply that is under way
+         * Stop the reply in progress
          * @description Scope: `org:agents:write`.
          *
          *     The agent’s own gateway token will do as well.
@@ -3352,9 +3352,9 @@ export interface paths {
         put?: never;
         /**
          * Run a command in an agent
-         * @description A shell runs it as the agent, with its environment. An exit code other than 0 is a result like any other. It is killed when it runs for too long, and when the client goes before its end. What it leaves in the background is killed with it, `nohup … &` included; `setsid … &` goes on.
+         * @description A shell runs it as the agent, with the agent’s environment. An exit code other than 0 is a normal result. The command is killed when it runs too long, and when the client disconnects before it ends. Its background processes are killed with it, including `nohup … &`; `setsid … &` keeps running.
          *
-         *     With `Accept: text/event-stream` its output comes while it runs: events `stdout` and `stderr` (`{"text"}`), and at the end `exit` (`{"exitCode", "truncated", "timedOut", "timestamp"}`), or `error` where the end is not known.
+         *     With `Accept: text/event-stream` the output arrives while it runs: events `stdout` and `stderr` (`{"text"}`), then `exit` (`{"exitCode", "truncated", "timedOut", "timestamp"}`), or `error` if the outcome is unknown.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3376,7 +3376,7 @@ export interface paths {
         };
         /**
          * Read a file
-         * @description Its bytes as they are. The type is that of its name; a browser stores it, and would run nothing of it. `ETag` has its version. A folder is listed at `/files/list`.
+         * @description Returns its bytes verbatim, with the type that its name suggests. A browser downloads the file instead of running it. `ETag` contains its version. Use `/files/list` for folders.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3385,7 +3385,7 @@ export interface paths {
         get: operations["readAgentFile"];
         /**
          * Write a file
-         * @description The body is its content, of at most `BERTH_AGENT_UPLOAD_BYTES`. It takes the place of what is there, whole or not at all; missing folders are made. With `If-Match: <ETag>` only where that is still its version, with `If-None-Match: *` only where there is none: else 412.
+         * @description The body is the content, at most `BERTH_AGENT_UPLOAD_BYTES`. It replaces an existing file completely or not at all, and creates missing folders. With `If-Match: <ETag>`, writes only if that is still the version; with `If-None-Match: *`, only if there is no file; otherwise 412.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3395,7 +3395,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a file or a folder
-         * @description A folder with all that is in it. The snapshots that have it keep it.
+         * @description A folder is deleted with its contents. Existing snapshots keep them.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3440,7 +3440,7 @@ export interface paths {
         put?: never;
         /**
          * Upload a file
-         * @description It goes into `uploads` of the workspace, in place of one of the same name, whole or not at all.
+         * @description Stores it in `uploads` of the workspace, and replaces a file of that name completely or not at all.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3461,7 +3461,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What `git clone`, `git fetch` and `git push` ask first
+         * The first request of `git clone`, `git fetch` and `git push`
          * @description `git clone https://x:<gateway token>@<this host>/v0/agents/<agentId>.git`. A push also needs `org:agents:write`.
          *
          *     Scope: `org:agents:read`.
@@ -3489,7 +3489,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send what a clone or a fetch lacks
+         * Send the objects that a clone or a fetch needs
          * @description Used by git itself.
          *
          *     Scope: `org:agents:read`.
@@ -3515,8 +3515,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a push to `main`
-         * @description Used by git itself. What the agent has changed is committed first; a push that does not build on that is refused, and so is one with a `manifest.json` that is not valid. After it the manifest is applied, then `build` and `start` run: an operation `agent.push`.
+         * Receive a push to `main`
+         * @description Used by git itself. The agent’s own changes are committed first. A push is refused if it does not build on them, or if its `manifest.json` is invalid. Afterwards an operation `agent.push` applies the manifest and runs `build` and `start`.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3540,7 +3540,7 @@ export interface paths {
         };
         /**
          * The JSON Schema of manifest.json
-         * @description A push is held against it. Beside it, no two entries of a list may have one name, path or CID.
+         * @description Pushes are validated against it. In addition, no two entries of a list may share a name, path or CID.
          */
         get: operations["manifestSchema"];
         put?: never;
@@ -3560,7 +3560,7 @@ export interface paths {
         };
         /**
          * Read the engine's config
-         * @description As text. Secrets in it are redacted; written back, they stay what they were. `ETag` has its version.
+         * @description Returns text with its secrets redacted; writing it back keeps them. `ETag` contains its version.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3569,7 +3569,7 @@ export interface paths {
         get: operations["readConfig"];
         /**
          * Write the engine's config
-         * @description In place of what is there, once the engine finds it valid; it stays through restarts. Keys that belong to the operator are set again whatever it says. With `If-Match: <ETag>` only if that is still its version: else 412. Comments of JSON5 are not kept.
+         * @description Replaces the config once the engine finds it valid; it survives restarts. Keys that belong to the operator are set again whatever the config says. With `If-Match: <ETag>`, writes only if that is still the version; otherwise 412. JSON5 comments are not kept.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3592,7 +3592,7 @@ export interface paths {
         };
         /**
          * List the keys of the config that belong to the operator
-         * @description They are set again at each start, and writing the config with another value of one is refused.
+         * @description Each start sets these keys again. Writing a config that changes one of them is refused.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3615,8 +3615,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a place of the config's schema
-         * @description What the engine says of a key and of the keys right below it, with those of its plugins.
+         * Read one key of the config's schema
+         * @description The engine’s description of a key and of those directly below it, including those of plugins.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3642,7 +3642,7 @@ export interface paths {
         put?: never;
         /**
          * Ask the engine whether a config is valid
-         * @description Without a config: the one that is there.
+         * @description Checks the current config if the body has none.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3664,7 +3664,7 @@ export interface paths {
         };
         /**
          * List channels
-         * @description Null for one that is not configured. Tokens are never shown, but for the end of each.
+         * @description Unconfigured channels are null. Tokens are never shown, except for their last characters.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3690,7 +3690,7 @@ export interface paths {
         put?: never;
         /**
          * Configure a channel
-         * @description `telegram`, `slack`, `discord` or `whatsapp`. What is left out stays as it is, tokens included. The gateway is restarted with it; the channel stays configured where that fails. A token for Telegram is refused where Telegram can be asked and says no. 409 for a token that another agent has.
+         * @description `telegram`, `slack`, `discord` or `whatsapp`. Omitted fields stay unchanged, tokens included. The gateway restarts with the channel, which stays configured if that fails. A Telegram token is refused only if Telegram itself rejects it. 409 for a token that another agent uses.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3699,7 +3699,7 @@ export interface paths {
         post: operations["configureChannel"];
         /**
          * Remove a channel
-         * @description With its tokens. The gateway is restarted without it; it is gone also where that fails.
+         * @description Also removes its tokens. The gateway restarts; the channel is gone even if that fails.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3720,7 +3720,7 @@ export interface paths {
         };
         /**
          * List devices
-         * @description A client that shows a key of its own is a device, and waits to be approved. Who has only the gateway token is none.
+         * @description A client that presents its own key is a device, and has to be approved. A client that only has the gateway token is not a device.
          *
          *     Scope: `org:agents:read`.
          *
@@ -3745,7 +3745,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Approve every device that waits
+         * Approve all waiting devices
          * @description Scope: `org:agents:write`.
          *
          *     The agent’s own gateway token will do as well.
@@ -3792,7 +3792,7 @@ export interface paths {
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listTasks"];
         put?: never;
@@ -3824,12 +3824,12 @@ export interface paths {
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getTask"];
         /**
          * Change a task
-         * @description What is left out stays as it is.
+         * @description Omitted fields stay unchanged.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3860,7 +3860,7 @@ export interface paths {
         put?: never;
         /**
          * Run a task now
-         * @description In the background, whatever its schedule says; `/runs` has the result.
+         * @description Runs in the background, whatever its schedule; `/runs` has the result.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3884,7 +3884,7 @@ export interface paths {
         put?: never;
         /**
          * Switch a task on or off
-         * @description Without a body: the other way round.
+         * @description Without a body it is toggled.
          *
          *     Scope: `org:agents:write`.
          *
@@ -3928,25 +3928,25 @@ export interface paths {
         };
         /**
          * List templates
-         * @description Those that ship with Berth, then the workspace’s own, by slug; the templates of other workspaces are not seen. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page. `featured` are those that ship with Berth; `submittedBy=me` are those that the caller made.
+         * @description First those that ship with Berth, then the workspace’s own, by slug. Templates of other workspaces are not included. If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page. `featured` selects those that ship with Berth; `submittedBy=me` selects those that the caller created.
          *
          *     Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listTemplates"];
         put?: never;
         /**
-         * Make a template of an agent’s snapshot, or of a public repository
-         * @description Of a snapshot (`agentId`), or of the newest commit of a branch (`gitUrl`). It has `manifest.json`, `README.md` and `workspace/`; the manifest says what the body does not: its `template` has slug, category and tags, its `agent` name and description. Agents of this workspace can be made from the template at once. Its files are those of the snapshot, all of them: what nobody else in the workspace shall see is to be removed first.
+         * Create a template from an agent’s snapshot, or from a public repository
+         * @description From a snapshot (`agentId`), or from the newest commit of a branch (`gitUrl`). The source contains `manifest.json`, `README.md` and `workspace/`. The manifest supplies fields that the body omits: its `template` has slug, category and tags, its `agent` name and description. Agents of this workspace can use the template at once. It contains all files of the source: remove anything first that others in the workspace must not see.
          *
-         *     A repository is read while the client waits, for at most a minute: one commit, without its history, submodules and LFS; at most 1000 files and 32 MiB, and no link that leads out of it. It has to be public, on https, and on the internet; 400 says why one cannot be read, 502 and 504 that its server failed or was too slow, 429 that too many are being read.
+         *     Reading a repository takes at most a minute, during which the client waits. Only one commit is read, without its history, submodules and LFS; at most 1000 files and 32 MiB, and no link that leads out of it. The repository has to be public, on https and on the internet. 400 explains why it cannot be read; 502 and 504, that its server failed or was too slow; 429, that too many are being read.
          *
-         *     400 `Validation failed: …` has the first fault, and `Error-Detail` all of them. A slug is taken within the workspace: 409 where a template of its own, or one that ships with Berth, has it.
+         *     400 `Validation failed: …` names the first fault, and `Error-Detail` all of them. 409 if another template of the workspace, or one that ships with Berth, has the slug.
          *
          *     Scope: `org:agents:write`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         post: operations["createTemplate"];
         delete?: never;
@@ -3962,7 +3962,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what ships with Berth, without a key */
+        /** List the templates that ship with Berth, without a key */
         get: operations["listPublicTemplates"];
         put?: never;
         post?: never;
@@ -3983,12 +3983,12 @@ export interface paths {
          * Get a template by its slug
          * @description Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getTemplate"];
         /**
          * Change a template, or give it new files
-         * @description With `agentId` (and `snapshotCid`) its files become those of that snapshot, with `gitUrl`, `branch`, `ref` or `path` those of that repository, where what is not given stays as it was. An empty body reads the repository again that the template is of. `version` grows with each; agents that are there already stay as they are. 403 for templates that ship with Berth.
+         * @description With `agentId` (and `snapshotCid`) its files become those of that snapshot. With `gitUrl`, `branch`, `ref` or `path` they become those of that repository, and omitted fields keep their value. An empty body reads the template’s repository again. `version` grows with each change of files; existing agents stay unchanged. 403 for templates that ship with Berth.
          *
          *     Scope: `org:agents:write`.
          */
@@ -3996,7 +3996,7 @@ export interface paths {
         post?: never;
         /**
          * Archive a template
-         * @description It is found no more, and its slug is free; agents that were made from it go on. It may be submitted again. 403 for templates that ship with Berth.
+         * @description It is no longer found, and its slug is free; agents made from it keep running. It may be submitted again. 403 for templates that ship with Berth.
          *
          *     Scope: `org:agents:write`.
          */
@@ -4017,7 +4017,7 @@ export interface paths {
          * Get a template by its id
          * @description Scope: `org:agents:read`.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getTemplateById"];
         put?: never;
@@ -4039,7 +4039,7 @@ export interface paths {
         put?: never;
         /**
          * Check whether a snapshot or a public repository can be a template
-         * @description `errors` has all that keeps it from being one. A repository is read while the client waits, for at most a minute: one commit, without its history, submodules and LFS; at most 1000 files and 32 MiB, and no link that leads out of it. It has to be public, on https, and on the internet; 400 says why one cannot be read, 502 and 504 that its server failed or was too slow, 429 that too many are being read.
+         * @description `errors` lists every obstacle. Reading a repository takes at most a minute, during which the client waits. Only one commit is read, without its history, submodules and LFS; at most 1000 files and 32 MiB, and no link that leads out of it. The repository has to be public, on https and on the internet. 400 explains why it cannot be read; 502 and 504, that its server failed or was too slow; 429, that too many are being read.
          *
          *     Scope: `org:agents:read`.
          */
@@ -4099,13 +4099,13 @@ export interface paths {
         };
         /**
          * List the snapshots of an agent
-         * @description The newest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page. A reset adds the snapshot to which it went once more: the first one is how the workspace is.
+         * @description Newest first. If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page. A reset adds its target snapshot again, so the first entry shows the workspace.
          *
          *     Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listSnapshots"];
         put?: never;
@@ -4125,13 +4125,13 @@ export interface paths {
         };
         /**
          * Compare two snapshots of an agent
-         * @description What is other in `to` than in `from`, whichever is the older one. The agent compares them in its repository, so it has to run; 409 where that does not have one of them any more, as behind a restore.
+         * @description The changes from `from` to `to`, whichever is older. The agent compares them in its repository, so it has to run; 409 if the repository no longer has one of them, for example after a restore.
          *
          *     Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["compareSnapshots"];
         put?: never;
@@ -4150,18 +4150,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask whether snapshots are taken, and when the last one was
+         * Check whether snapshots are enabled, and when the last one was taken
          * @description Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["getSyncStatus"];
         put?: never;
         /**
          * Save the workspace of an agent as a snapshot now
-         * @description Commits what has changed, and pins the tree of the commit on IPFS. `leftOut` lists what is not in it: files that `.gitignore` excludes, that have the name or the content of a key or the value of a secret, or that git cannot keep. A line with the exact path of a file in `.gitignore`, such as `!/workspace/tests/key.pem`, lets in a file that only looks like a key. If nothing has changed there is no new snapshot. 503 if IPFS or the agent cannot be reached.
+         * @description Commits the changes, and pins the commit’s tree on IPFS. `leftOut` lists files that are not in it: files that `.gitignore` excludes, that have the name or content of a key or the value of a secret, or that git cannot store. A line with a file’s exact path in `.gitignore`, such as `!/workspace/tests/key.pem`, includes a file that only looks like a key. Without changes there is no new snapshot. 503 if IPFS or the agent cannot be reached.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4184,8 +4184,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Put a snapshot in the place of the workspace of an agent
-         * @description Only one of its own history. What the workspace is now is saved as a snapshot first; what is ignored stays. Then `build` and `start` run; the gateway goes on. 503 where IPFS or the agent cannot be reached.
+         * Reset the workspace of an agent to a snapshot
+         * @description Only to a snapshot of its own history. Saves the current workspace as a snapshot first; ignored files stay. Then `build` and `start` run; the gateway keeps running. 503 if IPFS or the agent is unreachable.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4211,12 +4211,12 @@ export interface paths {
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listPortForwarding"];
         /**
          * Replace all path routes
-         * @description At most 10. A path below `pathPrefix` of the agent’s own host goes to `port`, without the prefix, which is in `X-Forwarded-Prefix`; of several prefixes the longest counts. Since that host answers the API as well, what comes from a port runs in a sandbox there, and sets no cookies; a browser that opens a page is led to `<agentId>.<BERTH_APP_DOMAIN>`, which has the same routes and nothing else. `protected`: only with the gateway token, in a header, `?token=` or a cookie.
+         * @description At most 10. Paths below `pathPrefix` of the agent’s own host go to `port`, without the prefix, which is sent in `X-Forwarded-Prefix`; the longest matching prefix wins. Because that host also serves the API, a port’s responses run in a sandbox there and set no cookies. Browsers that open a page are redirected to `<agentId>.<BERTH_APP_DOMAIN>`, which has the same routes and nothing else. `protected` requires the gateway token, in a header, `?token=` or a cookie.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4243,15 +4243,15 @@ export interface paths {
          *
          *     The agent’s own gateway token will do as well.
          *
-         *     A platform token that is good for the workspace will do.
+         *     Accepts a platform token with workspace scope.
          */
         get: operations["listDomains"];
         put?: never;
         /**
          * Add a domain to an agent
-         * @description Exactly one of `subdomain` and `customDomain`, at most 5 for each agent. Whole paths go to `targetPort`, WebSockets as well.
+         * @description Exactly one of `subdomain` and `customDomain`, at most 5 per agent. All paths, and WebSockets, go to `targetPort`.
          *
-         *     A subdomain is there at once; 409 when it is taken, or was by another workspace. A custom domain is `pending_ownership` until its TXT record (`txtName`, `txtValue`) is seen: at once when it is there already, otherwise with `verifyDomain`, or by itself within a while, which gets longer, for two weeks. Who proves a name first has it: 409 for it from then on. A name must not contain or look like the names of the service, nor be one of its hosts. Custom domains are not part of the free plan.
+         *     A subdomain works at once; 409 if it is taken, or belonged to another workspace. A custom domain is `pending_ownership` until Berth sees its TXT record (`txtName`, `txtValue`): at once if it exists, through `verifyDomain`, or in automatic checks at growing intervals for two weeks. The first to prove a name gets it: 409 for others. A name must not contain or look like the service’s names, or be one of its hosts. The free plan has no custom domains.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4275,7 +4275,7 @@ export interface paths {
         put?: never;
         /**
          * Get the TXT record that proves a custom domain
-         * @description The same for all agents of the workspace, and at any time: it can be set before the domain is added.
+         * @description The same for all agents of the workspace, at any time: you can set it before you add the domain.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4298,7 +4298,7 @@ export interface paths {
         get?: never;
         /**
          * Change where a domain leads
-         * @description Its name stays: delete it and add another. What is open by the old way is closed.
+         * @description The name stays: delete the domain and add another. Connections to the old target are closed.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4308,7 +4308,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a domain
-         * @description What is open by it is closed. A subdomain stays the workspace’s, whose agents may take it again; a custom domain is free for others.
+         * @description Closes connections through it. A subdomain stays with the workspace, whose agents may use it again; a custom domain becomes available to others.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4330,8 +4330,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Look for the TXT record of a custom domain now
-         * @description 409 when another one has proven it before, 503 when no DNS server answers; then it stays pending.
+         * Check the TXT record of a custom domain now
+         * @description 409 if somebody else has proven it before; 503 if no DNS server responds, in which case it stays pending.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4353,44 +4353,44 @@ export interface paths {
         };
         /**
          * Closed beta
-         * @description Not open to any account: Berth has no issues.
+         * @description Not available to any account: Berth has no issues.
          *
-         *     Any key will do.
+         *     Accepts any key.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          *
          *     Also at `/v0/issues/{+issue}`.
          */
         get: operations["getIssues"];
         /**
          * Closed beta
-         * @description Not open to any account: Berth has no issues.
+         * @description Not available to any account: Berth has no issues.
          *
-         *     Any key will do.
+         *     Accepts any key.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          *
          *     Also at `/v0/issues/{+issue}`.
          */
         put: operations["putIssues"];
         /**
          * Closed beta
-         * @description Not open to any account: Berth has no issues.
+         * @description Not available to any account: Berth has no issues.
          *
-         *     Any key will do.
+         *     Accepts any key.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          *
          *     Also at `/v0/issues/{+issue}`.
          */
         post: operations["postIssues"];
         /**
          * Closed beta
-         * @description Not open to any account: Berth has no issues.
+         * @description Not available to any account: Berth has no issues.
          *
-         *     Any key will do.
+         *     Accepts any key.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          *
          *     Also at `/v0/issues/{+issue}`.
          */
@@ -4399,11 +4399,11 @@ export interface paths {
         head?: never;
         /**
          * Closed beta
-         * @description Not open to any account: Berth has no issues.
+         * @description Not available to any account: Berth has no issues.
          *
-         *     Any key will do.
+         *     Accepts any key.
          *
-         *     The agent’s own gateway token will do as well, for what is that agent’s.
+         *     The agent’s own gateway token will do as well, for that agent’s own resources.
          *
          *     Also at `/v0/issues/{+issue}`.
          */
@@ -4420,8 +4420,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Chat with an agent as OpenAI clients do
-         * @description The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key the gateway token of the agent or an API key of Berth. The engine’s own errors have OpenAI’s form: `{"error": {"message", "type"}}`.
+         * Chat with an agent through OpenAI’s Chat Completions API
+         * @description The base URL of a client is `…/v0/agents/{agentId}/openai/v1`, and its API key is the gateway token of the agent or an API key of Berth. The engine’s own errors have OpenAI’s format: `{"error": {"message", "type"}}`.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4444,7 +4444,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Chat with an agent by the Responses API of OpenAI
+         * Chat with an agent through OpenAI’s Responses API
          * @description Scope: `org:agents:write`.
          *
          *     The agent’s own gateway token will do as well.
@@ -4486,7 +4486,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a model of an agent
+         * Get a model of an agent
          * @description Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
@@ -4510,8 +4510,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who and where the IPFS node of the public network is
-         * @description Connect your own node to one of `addresses`, and Berth finds what you ask it to pin at once.
+         * Get the identity and addresses of the public IPFS node
+         * @description If your own node is connected to one of `addresses`, Berth immediately finds the content that you ask it to pin.
          *
          *     Scope: `org:files:read`.
          */
@@ -4531,7 +4531,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether this process is alive */
+        /** Check whether this process is alive */
         get: operations["live"];
         put?: never;
         post?: never;
@@ -4549,8 +4549,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether Berth can work, part by part
-         * @description 503 while `database`, `queue` or `schema` is down. Other parts that are away are shown as `down`, and delay work without losing it. What agents run in is `docker`, `kubernetes` or `processes`, as the workers that serve agents see it.
+         * Check whether Berth can work, by component
+         * @description 503 while `database`, `queue` or `schema` is down. Other unavailable components are shown as `down`; they delay work without losing it. The runtime of agents is shown as `docker`, `kubernetes` or `processes`, as seen by the workers that serve agents.
          */
         get: operations["ready"];
         put?: never;
@@ -4568,7 +4568,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This API as an OpenAPI 3.1 document */
+        /** Get this API as an OpenAPI 3.1 document */
         get: operations["openapi"];
         put?: never;
         post?: never;
@@ -4585,7 +4585,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This API as a page for people */
+        /** Get this API as a web page */
         get: operations["docs"];
         put?: never;
         post?: never;
@@ -4602,7 +4602,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Leads to the page */
+        /** Redirect to the page */
         get: operations["root"];
         put?: never;
         post?: never;
@@ -4642,7 +4642,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description No API key, or one that is unknown, expired, revoked or without a user. */
+        /** @description The API key is missing, unknown, expired, revoked or without a user. */
         401: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4655,7 +4655,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key lacks the scope, its user the role, or its workspace the plan. */
+        /** @description The key lacks the scope, its user lacks the role, or its workspace’s plan does not include it. */
         403: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4667,7 +4667,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description There is no such thing in this workspace. */
+        /** @description The workspace has no such resource. */
         404: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4679,7 +4679,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body did not come in time. */
+        /** @description The body did not arrive in time. */
         408: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4691,7 +4691,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description It is in a state that does not allow this, or the name is taken. */
+        /** @description The resource is in a state that does not allow this, or the name is taken. */
         409: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4703,7 +4703,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description It was there, and is not any more. */
+        /** @description The resource existed, but no longer does. */
         410: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4739,7 +4739,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is of a type, or in an encoding or a charset, that Berth does not read here. */
+        /** @description The body has a type, encoding or charset that this route does not accept. */
         415: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4763,7 +4763,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Something else is at work on it. */
+        /** @description Another request is working on the resource. */
         423: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4776,7 +4776,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Too many requests in a minute, or too much work under way at a time. */
+        /** @description Too many requests in a minute, or too much work at a time. */
         429: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4792,14 +4792,14 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The address or the headers are larger than 16 KiB. There is no body. */
+        /** @description The URL or the headers are larger than 16 KiB. The response has no body. */
         431: {
             headers: {
                 [name: string]: unknown;
             };
             content?: never;
         };
-        /** @description A fault of Berth; the log has the cause. */
+        /** @description An internal error; the log has the cause. */
         500: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4811,7 +4811,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description An agent, or a server elsewhere, sent what is no answer. */
+        /** @description An agent or a remote server sent an invalid response. */
         502: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4823,7 +4823,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A part that the answer needs is away, or has no room on its disk. Nothing that was accepted is lost. */
+        /** @description A required component is unavailable, or has no room on its disk. Nothing that was accepted is lost. */
         503: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4836,7 +4836,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description An agent, or a server elsewhere, did not answer in time. */
+        /** @description An agent or a remote server did not respond in time. */
         504: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4848,7 +4848,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A disk is down to its reserve: nothing new is taken until there is room; what is there is served, and can be deleted. */
+        /** @description A disk is down to its reserve: nothing new is accepted until there is room. Existing content is served and can be deleted. */
         507: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4861,7 +4861,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Any failure under `/psa`: `reason` is the `Error-Code` in capitals. */
+        /** @description Any error under `/psa`: `reason` is the `Error-Code` in upper case. */
         PinningService: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4885,12 +4885,12 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description The error in a word, for machines.
+         * @description A machine-readable error code.
          * @example bad_request
          */
         "Error-Code": string;
         /**
-         * @description What is wrong in particular, where the message itself is fixed.
+         * @description Details of the error, if the message itself is fixed.
          * @example exit code 78
          */
         "Error-Detail": string;
@@ -4900,27 +4900,27 @@ export interface components {
          */
         Location: string;
         /**
-         * @description The operation that this request started, or found.
+         * @description The operation that this request started or found.
          * @example 0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41
          */
         "Operation-Id": string;
         /**
-         * @description Requests a minute that the plan allows the key, or its workspace where that is nearer to its limit; absent where the plan has none.
+         * @description Requests per minute that the plan allows the key, or its workspace if that is nearer to its limit; absent if the plan has no limit.
          * @example 250
          */
         "RateLimit-Limit": number;
         /**
-         * @description Requests that are left in this minute.
+         * @description Requests left in this minute.
          * @example 249
          */
         "RateLimit-Remaining": number;
         /**
-         * @description Seconds until the count starts again.
+         * @description Seconds until the count resets.
          * @example 60
          */
         "RateLimit-Reset": number;
         /**
-         * @description Seconds after which to try again.
+         * @description Seconds after which to retry.
          * @example 5
          */
         "Retry-After": number;
@@ -4930,7 +4930,7 @@ export interface components {
          */
         "WWW-Authenticate": string;
         /**
-         * @description Finds this request in the log.
+         * @description The id of this request in the log.
          * @example f2c9b1d04a6e47d38a55c0e19b7d6a01
          */
         "X-Request-Id": string;
@@ -4942,13 +4942,13 @@ export interface operations {
     streamEvents: {
         parameters: {
             query?: {
-                /** @description Only events of these types, comma separated; `file.*` is all of files. */
+                /** @description Only events of these types, comma separated; `file.*` matches all file events. */
                 type?: string[];
-                /** @description Only events of this resource; `agent:<id>` has those of what belongs to the agent as well. */
+                /** @description Only events of this resource; `agent:<id>` includes events of everything that belongs to the agent. */
                 resource?: string;
-                /** @description As `Last-Event-ID`, for clients that cannot send it. */
+                /** @description Same as `Last-Event-ID`, for clients that cannot send the header. */
                 after?: number;
-                /** @description First what was published from this time on, as far as it is kept. `Last-Event-ID` and `after` win over it. */
+                /** @description Begin with events published at or after this time, as far as they are kept. `Last-Event-ID` and `after` take precedence. */
                 from?: string;
             };
             header?: never;
@@ -4957,7 +4957,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events, each under the name of its type. */
+            /** @description Events, each named after its type. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4990,19 +4990,19 @@ export interface operations {
     listPinByCid: {
         parameters: {
             query?: {
-                /** @description Only requests in this status. */
+                /** @description Only requests with this status. */
                 status?: "prechecking" | "backfilled" | "searching" | "retrieving" | "expired" | "over_free_limit" | "over_max_size" | "invalid_object" | "bad_host_node";
-                /** @description Only this CID, however it is spelled. */
+                /** @description Only this CID, in any spelling. */
                 cid?: string;
-                /** @description `ASC` or `DESC` by age; newest first unless told. */
+                /** @description `ASC` or `DESC` by age; default: newest first. */
                 order?: "ASC" | "DESC";
                 /** @description The same as `order`. */
                 sort?: "ASC" | "DESC";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
-                /** @description Adds `count`, the number of all that match. */
+                /** @description Adds `count`, the number of all matches. */
                 includesCount?: "true" | "false";
             };
             header?: never;
@@ -5080,12 +5080,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -5118,7 +5118,7 @@ export interface operations {
                     keyvalues?: {
                         [key: string]: string;
                     } | null;
-                    /** @description Where the content can be had: peer ids, or multiaddrs that end in /p2p/<peer id>. */
+                    /** @description Nodes that have the content: peer ids, or multiaddrs that end in /p2p/<peer id>. */
                     host_nodes?: string[] | null;
                 };
             };
@@ -5191,18 +5191,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -5247,18 +5247,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -5327,19 +5327,19 @@ export interface operations {
     psaListPins: {
         parameters: {
             query?: {
-                /** @description Only these CIDs, at most 10, separated by commas, however they are spelled. */
+                /** @description Only these CIDs, at most 10, separated by commas, in any spelling. */
                 cid?: string;
-                /** @description Only pins of this name. */
+                /** @description Only pins with this name. */
                 name?: string;
-                /** @description How `name` is compared: as a whole or as a part, with or without (`i`) regard to case. */
+                /** @description How `name` is compared: whole or partial, case-sensitive or (`i`) case-insensitive. */
                 match?: "exact" | "iexact" | "partial" | "ipartial";
-                /** @description Only pins in these statuses, separated by commas. Unless told, only `pinned` ones; with `name`, also those that are queued or being pinned. */
+                /** @description Only pins in these statuses, separated by commas. Default: only `pinned` ones; with `name`, also those that are queued or being pinned. */
                 status?: string;
-                /** @description Only pins created before this; `created` of the last one leads to the next page. */
+                /** @description Only pins created before this; use `created` of the last pin to get the next page. */
                 before?: string;
                 /** @description Only pins created after this. */
                 after?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
                 /** @description Metadata as a JSON object; all pairs must match. */
                 meta?: string;
@@ -5389,14 +5389,14 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description How many match in all, on this page and behind it. */
+                        /** @description How many pins match in total, on this page and the following ones. */
                         count: number;
                         results: {
                             /** @description The id of the file. */
                             requestid: string;
                             /** @enum {string} */
                             status: "queued" | "pinning" | "pinned" | "failed";
-                            /** @description When it was asked for, in milliseconds. Lists are ordered and continued by it. */
+                            /** @description When it was requested, with milliseconds. Lists are ordered and paginated by it. */
                             created: string;
                             pin: {
                                 cid: string;
@@ -5406,7 +5406,7 @@ export interface operations {
                                     [key: string]: string;
                                 };
                             };
-                            /** @description Addresses of the IPFS node, to connect to; none while it cannot be dialled. */
+                            /** @description Addresses of the IPFS node to connect to; none while it cannot be dialled. */
                             delegates: string[];
                             /** @description `status_details` until it is pinned, then `raw_size`, the bytes of the content, and `pinned_until`. */
                             info: {
@@ -5452,9 +5452,9 @@ export interface operations {
                      * @description The CID to pin: any version, any multibase.
                      */
                     cid: string;
-                    /** @description A name, to find it by. */
+                    /** @description A name to find it by. */
                     name?: string | null;
-                    /** @description Multiaddrs of nodes that have the content. The first 20 that can be dialled are kept, the others passed over. */
+                    /** @description Multiaddrs of nodes that have the content. The first 20 that can be dialled are kept; the others are ignored. */
                     origins?: string[] | null;
                     /** @description Metadata: at most 10 pairs of strings. */
                     meta?: {
@@ -5502,7 +5502,7 @@ export interface operations {
                         requestid: string;
                         /** @enum {string} */
                         status: "queued" | "pinning" | "pinned" | "failed";
-                        /** @description When it was asked for, in milliseconds. Lists are ordered and continued by it. */
+                        /** @description When it was requested, with milliseconds. Lists are ordered and paginated by it. */
                         created: string;
                         pin: {
                             cid: string;
@@ -5512,7 +5512,7 @@ export interface operations {
                                 [key: string]: string;
                             };
                         };
-                        /** @description Addresses of the IPFS node, to connect to; none while it cannot be dialled. */
+                        /** @description Addresses of the IPFS node to connect to; none while it cannot be dialled. */
                         delegates: string[];
                         /** @description `status_details` until it is pinned, then `raw_size`, the bytes of the content, and `pinned_until`. */
                         info: {
@@ -5585,7 +5585,7 @@ export interface operations {
                         requestid: string;
                         /** @enum {string} */
                         status: "queued" | "pinning" | "pinned" | "failed";
-                        /** @description When it was asked for, in milliseconds. Lists are ordered and continued by it. */
+                        /** @description When it was requested, with milliseconds. Lists are ordered and paginated by it. */
                         created: string;
                         pin: {
                             cid: string;
@@ -5595,7 +5595,7 @@ export interface operations {
                                 [key: string]: string;
                             };
                         };
-                        /** @description Addresses of the IPFS node, to connect to; none while it cannot be dialled. */
+                        /** @description Addresses of the IPFS node to connect to; none while it cannot be dialled. */
                         delegates: string[];
                         /** @description `status_details` until it is pinned, then `raw_size`, the bytes of the content, and `pinned_until`. */
                         info: {
@@ -5644,9 +5644,9 @@ export interface operations {
                      * @description The CID to pin: any version, any multibase.
                      */
                     cid: string;
-                    /** @description A name, to find it by. */
+                    /** @description A name to find it by. */
                     name?: string | null;
-                    /** @description Multiaddrs of nodes that have the content. The first 20 that can be dialled are kept, the others passed over. */
+                    /** @description Multiaddrs of nodes that have the content. The first 20 that can be dialled are kept; the others are ignored. */
                     origins?: string[] | null;
                     /** @description Metadata: at most 10 pairs of strings. */
                     meta?: {
@@ -5694,7 +5694,7 @@ export interface operations {
                         requestid: string;
                         /** @enum {string} */
                         status: "queued" | "pinning" | "pinned" | "failed";
-                        /** @description When it was asked for, in milliseconds. Lists are ordered and continued by it. */
+                        /** @description When it was requested, with milliseconds. Lists are ordered and paginated by it. */
                         created: string;
                         pin: {
                             cid: string;
@@ -5704,7 +5704,7 @@ export interface operations {
                                 [key: string]: string;
                             };
                         };
-                        /** @description Addresses of the IPFS node, to connect to; none while it cannot be dialled. */
+                        /** @description Addresses of the IPFS node to connect to; none while it cannot be dialled. */
                         delegates: string[];
                         /** @description `status_details` until it is pinned, then `raw_size`, the bytes of the content, and `pinned_until`. */
                         info: {
@@ -5778,15 +5778,15 @@ export interface operations {
                  *     }
                  */
                 "multipart/form-data": {
-                    /** @description The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder. */
+                    /** @description The file, or several files with paths as file names, which form a folder. If all of them are in one folder, the upload is that folder. */
                     file: string | string[];
                     /**
-                     * @description `private` if left out.
+                     * @description Default: `private`.
                      * @default private
                      * @enum {string}
                      */
                     network?: "public" | "private";
-                    /** @description If left out, the name of the file or the folder. */
+                    /** @description Default: the name of the file or folder. */
                     name?: string;
                     /** Format: uuid */
                     group_id?: string;
@@ -5801,22 +5801,22 @@ export interface operations {
                      */
                     keyvalues?: string;
                     /**
-                     * @description `true`: the file is a CAR, and the upload is the DAG of its one root.
+                     * @description `true`: the file is a CAR, and the upload is the DAG of its single root.
                      * @enum {string}
                      */
                     car?: "true" | "false";
                     /**
-                     * @description `v1` if left out.
+                     * @description Default: `v1`.
                      * @enum {string}
                      */
                     cid_version?: "0" | "1" | "v0" | "v1";
                     /**
                      * Format: unix-time
-                     * @description Unix time in seconds, when the file is to be deleted; never, if left out.
+                     * @description When to delete the file, as Unix time in seconds. Default: never.
                      */
                     expires_at?: string;
                     /**
-                     * @description Accepted; every file can be streamed.
+                     * @description Accepted, without effect: every file can be streamed.
                      * @enum {string}
                      */
                     streamable?: "true" | "false";
@@ -5870,20 +5870,20 @@ export interface operations {
                             };
                             group_id: string | null;
                             created_at: string;
-                            /** @description When it is to be deleted, a Unix time in seconds; null for never. */
+                            /** @description When it will be deleted, as Unix time in seconds; null for never. */
                             expires_at: number | null;
                             /** @constant */
                             vectorized: false;
                             /** @enum {string} */
                             network: "public" | "private";
-                            /** @description Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had. Only its `mime_type` changes, if this upload declares a better one. */
+                            /** @description Whether the workspace already had this content, until `expires_at` or longer. If so, this is the existing file, of which only `mime_type` changes if this upload declares a better type. */
                             is_duplicate: boolean;
                             user_id: string;
                         };
                     };
                 };
             };
-            /** @description `Location` is where to send the bytes. */
+            /** @description Send the bytes to `Location`. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5918,7 +5918,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description `Tus-Version`, `Tus-Extension`, and the headers of CORS. */
+            /** @description `Tus-Version`, `Tus-Extension`, and the CORS headers. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5935,7 +5935,7 @@ export interface operations {
     pinFileToIPFS: {
         parameters: {
             query?: {
-                /** @description `public` if left out, and the form has none. */
+                /** @description Default: the network in the form, or else `public`. */
                 network?: "public" | "private";
             };
             header?: never;
@@ -5955,10 +5955,10 @@ export interface operations {
                  *     }
                  */
                 "multipart/form-data": {
-                    /** @description The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder. */
+                    /** @description The file, or several files with paths as file names, which form a folder. If all of them are in one folder, the upload is that folder. */
                     file: string | string[];
                     /**
-                     * @description `public` if left out.
+                     * @description Default: `public`.
                      * @enum {string}
                      */
                     network?: "public" | "private";
@@ -6071,7 +6071,7 @@ export interface operations {
                     pinataOptions?: {
                         groupId?: string | null;
                         cidVersion?: ((0 | 1) | ("0" | "1")) | null;
-                        /** @description The upload becomes the entry of a directory, and `IpfsHash` is that of the directory. */
+                        /** @description The upload becomes the entry of a directory, and `IpfsHash` is the directory’s. */
                         wrapWithDirectory?: boolean | null;
                         /** @description Accepted, without effect: Berth keeps one copy. */
                         customPinPolicy?: unknown;
@@ -6159,39 +6159,39 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description From when it is good, in seconds of Unix time; now, if left out. */
+                    /** @description Start of validity, as Unix time in seconds. Default: now. */
                     date?: number;
-                    /** @description For how many seconds from `date` it is good. */
+                    /** @description For how many seconds after `date` it is valid. */
                     expires: number;
                     /**
                      * Format: private-file
-                     * @description A private file's address: `https://<gateway>/files/<cid>`, and what a gateway takes after it.
+                     * @description A private file's URL: `https://<gateway>/files/<cid>`, optionally with a path or query that gateways support.
                      */
                     url?: string;
                     /**
-                     * @description What the link is good for.
+                     * @description The HTTP method that the link allows.
                      * @constant
                      */
                     method?: "GET";
                     /**
-                     * @description The network of every file that is uploaded by the URL.
+                     * @description The network of every file that is uploaded through the URL.
                      * @default private
                      * @enum {string}
                      */
                     network?: "public" | "private";
-                    /** @description Most bytes of an upload. */
+                    /** @description Maximum bytes of an upload. */
                     max_file_size?: number | null;
-                    /** @description The types that may be uploaded, wildcards included; `directory` for folders. */
+                    /** @description The types that may be uploaded, with optional wildcards; `directory` for folders. */
                     allow_mime_types?: string[] | null;
-                    /** @description The group of what is uploaded; if left out, the upload may name one. */
+                    /** @description The group of the uploaded files. If omitted, the upload may name one. */
                     group_id?: string | null;
-                    /** @description The name of what is uploaded, whatever the upload says. */
+                    /** @description The name of the uploaded file; overrides the upload’s. */
                     filename?: string | null;
-                    /** @description Metadata of what is uploaded, whatever the upload says. */
+                    /** @description Metadata of the uploaded file; overrides the upload’s. */
                     keyvalues?: {
                         [key: string]: string;
                     } | null;
-                    /** @description Accepted; every file can be streamed. */
+                    /** @description Accepted, without effect: every file can be streamed. */
                     streamable?: boolean;
                 };
             };
@@ -6250,15 +6250,15 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: private-file
-                     * @description A private file's address: `https://<gateway>/files/<cid>`, and what a gateway takes after it.
+                     * @description A private file's URL: `https://<gateway>/files/<cid>`, optionally with a path or query that gateways support.
                      */
                     url: string;
-                    /** @description From when it is good, in seconds of Unix time; now, if left out. */
+                    /** @description Start of validity, as Unix time in seconds. Default: now. */
                     date?: number;
-                    /** @description For how many seconds from `date` it is good. */
+                    /** @description For how many seconds after `date` it is valid. */
                     expires: number;
                     /**
-                     * @description What the link is good for.
+                     * @description The HTTP method that the link allows.
                      * @constant
                      */
                     method: "GET";
@@ -6305,7 +6305,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -6346,7 +6346,7 @@ export interface operations {
     listFiles: {
         parameters: {
             query?: {
-                /** @description Part of the name, in any case. One without three letters or digits in a row finds names that begin with it. */
+                /** @description Part of the name, case-insensitive. Without three letters or digits in a row, it matches only the beginning of names. */
                 name?: string;
                 /** @description A group id, or `null` for files in no group. */
                 group?: "null" | string;
@@ -6355,7 +6355,7 @@ export interface operations {
                  * @example image/png
                  */
                 mimeType?: string;
-                /** @description Only this CID, however it is spelled. */
+                /** @description Only this CID, in any spelling. */
                 cid?: string;
                 /** @description `true`: only files that still wait for a CID; there are none. */
                 cidPending?: "true" | "false";
@@ -6379,9 +6379,9 @@ export interface operations {
                 };
                 /** @description `ASC` or `DESC` by age. */
                 order?: "ASC" | "DESC";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -6441,7 +6441,7 @@ export interface operations {
                                 };
                                 group_id: string | null;
                                 created_at: string;
-                                /** @description When it is to be deleted, a Unix time in seconds; null for never. */
+                                /** @description When it will be deleted, as Unix time in seconds; null for never. */
                                 expires_at: number | null;
                             }[];
                             /** @description Empty on the last page. */
@@ -6477,15 +6477,15 @@ export interface operations {
                  *     }
                  */
                 "multipart/form-data": {
-                    /** @description The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder. */
+                    /** @description The file, or several files with paths as file names, which form a folder. If all of them are in one folder, the upload is that folder. */
                     file: string | string[];
                     /**
-                     * @description `private` if left out.
+                     * @description Default: `private`.
                      * @default private
                      * @enum {string}
                      */
                     network?: "public" | "private";
-                    /** @description If left out, the name of the file or the folder. */
+                    /** @description Default: the name of the file or folder. */
                     name?: string;
                     /** Format: uuid */
                     group_id?: string;
@@ -6500,22 +6500,22 @@ export interface operations {
                      */
                     keyvalues?: string;
                     /**
-                     * @description `true`: the file is a CAR, and the upload is the DAG of its one root.
+                     * @description `true`: the file is a CAR, and the upload is the DAG of its single root.
                      * @enum {string}
                      */
                     car?: "true" | "false";
                     /**
-                     * @description `v1` if left out.
+                     * @description Default: `v1`.
                      * @enum {string}
                      */
                     cid_version?: "0" | "1" | "v0" | "v1";
                     /**
                      * Format: unix-time
-                     * @description Unix time in seconds, when the file is to be deleted; never, if left out.
+                     * @description When to delete the file, as Unix time in seconds. Default: never.
                      */
                     expires_at?: string;
                     /**
-                     * @description Accepted; every file can be streamed.
+                     * @description Accepted, without effect: every file can be streamed.
                      * @enum {string}
                      */
                     streamable?: "true" | "false";
@@ -6566,20 +6566,20 @@ export interface operations {
                             };
                             group_id: string | null;
                             created_at: string;
-                            /** @description When it is to be deleted, a Unix time in seconds; null for never. */
+                            /** @description When it will be deleted, as Unix time in seconds; null for never. */
                             expires_at: number | null;
                             /** @constant */
                             vectorized: false;
                             /** @enum {string} */
                             network: "public" | "private";
-                            /** @description Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had. Only its `mime_type` changes, if this upload declares a better one. */
+                            /** @description Whether the workspace already had this content, until `expires_at` or longer. If so, this is the existing file, of which only `mime_type` changes if this upload declares a better type. */
                             is_duplicate: boolean;
                             user_id: string;
                         };
                     };
                 };
             };
-            /** @description `Location` is where to send the bytes. */
+            /** @description Send the bytes to `Location`. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6607,16 +6607,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
-                /** @description What `Location` has at its end: whoever knows it may send bytes. */
+                /** @description The token at the end of `Location`: anyone who knows it may send bytes. */
                 token: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Its bytes are gone. */
+            /** @description Its bytes are deleted. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6642,16 +6642,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
-                /** @description What `Location` has at its end: whoever knows it may send bytes. */
+                /** @description The token at the end of `Location`: anyone who knows it may send bytes. */
                 token: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description How many bytes have arrived, of how many. */
+            /** @description How many bytes have arrived, and the total. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6677,9 +6677,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
-                /** @description What `Location` has at its end: whoever knows it may send bytes. */
+                /** @description The token at the end of `Location`: anyone who knows it may send bytes. */
                 token: string;
             };
             cookie?: never;
@@ -6691,7 +6691,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The bytes are here; `Upload-Offset` says how many. */
+            /** @description The bytes are stored; `Upload-Offset` is their number. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6723,7 +6723,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -6772,7 +6772,7 @@ export interface operations {
                             };
                             group_id: string | null;
                             created_at: string;
-                            /** @description When it is to be deleted, a Unix time in seconds; null for never. */
+                            /** @description When it will be deleted, as Unix time in seconds; null for never. */
                             expires_at: number | null;
                         };
                     };
@@ -6795,7 +6795,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -6813,17 +6813,17 @@ export interface operations {
                 "application/json": {
                     /** @description `null` or empty: no name. */
                     name?: string | null;
-                    /** @description Merged by key into the pairs that are there, of which there are 10 at most; `null` removes one. */
+                    /** @description Merged by key into the existing pairs, 10 at most; `null` removes a pair. */
                     keyvalues?: {
                         [key: string]: string | null;
                     };
-                    /** @description When it is to be deleted, within minutes: a Unix time in seconds. `null`: never. */
+                    /** @description When to delete it, to within minutes: a Unix time in seconds. `null`: never. */
                     expires_at?: number | null;
                 } | Record<string, never> | Record<string, never> | Record<string, never>;
             };
         };
         responses: {
-            /** @description The file as it is now. */
+            /** @description The updated file. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6865,7 +6865,7 @@ export interface operations {
                             };
                             group_id: string | null;
                             created_at: string;
-                            /** @description When it is to be deleted, a Unix time in seconds; null for never. */
+                            /** @description When it will be deleted, as Unix time in seconds; null for never. */
                             expires_at: number | null;
                         };
                     };
@@ -6889,12 +6889,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -6902,7 +6902,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -7029,7 +7029,7 @@ export interface operations {
     pinList: {
         parameters: {
             query?: {
-                /** @description `public` if left out. */
+                /** @description Default: `public`. */
                 network?: "public" | "private";
                 /** @description Part of the CID. */
                 hashContains?: string;
@@ -7039,11 +7039,11 @@ export interface operations {
                 pinStart?: string;
                 /** @description Pinned at this time or earlier. */
                 pinEnd?: string;
-                /** @description Files of so many bytes or more. */
+                /** @description Files of at least this many bytes. */
                 pinSizeMin?: number;
-                /** @description Files of so many bytes or fewer. */
+                /** @description Files of at most this many bytes. */
                 pinSizeMax?: number;
-                /** @description Only requests in this status. */
+                /** @description Only requests with this status. */
                 status?: "all" | "pinned" | "unpinned";
                 /**
                  * @description `metadata[name]`: part of the name. `metadata[keyvalues]`: JSON, `{"<key>": {"value": …, "op": "eq"}}`.
@@ -7058,7 +7058,7 @@ export interface operations {
                 };
                 /** @description Adds `count`. */
                 includeCount?: "true" | "false";
-                /** @description How many files a page has. */
+                /** @description The number of files per page. */
                 pageLimit?: number;
                 /** @description How many files to skip. */
                 pageOffset?: number;
@@ -7104,7 +7104,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description All that match; left out with `includeCount=false`. */
+                        /** @description The number of all matches; omitted with `includeCount=false`. */
                         count?: number;
                         rows: {
                             id: string;
@@ -7139,7 +7139,7 @@ export interface operations {
     unpin: {
         parameters: {
             query?: {
-                /** @description `public` if left out. */
+                /** @description Default: `public`. */
                 network?: "public" | "private";
             };
             header?: never;
@@ -7178,18 +7178,18 @@ export interface operations {
     listEntries: {
         parameters: {
             query?: {
-                /** @description A folder within it, as `images/small`. */
+                /** @description A folder inside it, such as `images/small`. */
                 path?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -7234,11 +7234,11 @@ export interface operations {
                                 name: string;
                                 cid: string;
                                 /**
-                                 * @description `other`: a link, or what is no file of UnixFS.
+                                 * @description `other`: a link, or content that is not a UnixFS file.
                                  * @enum {string}
                                  */
                                 type: "file" | "directory" | "other";
-                                /** @description Bytes of a file; of all else what its folder says, with the overhead of its DAG. */
+                                /** @description The size of a file in bytes. For other entries, the size stated by the folder, including the overhead of the DAG. */
                                 size: number;
                             }[];
                             next_page_token: string;
@@ -7263,7 +7263,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -7301,15 +7301,15 @@ export interface operations {
                         data: {
                             /** @description Null if the content is not signed. */
                             signature: {
-                                /** @description As it was asked for. */
+                                /** @description The CID as requested. */
                                 cid: string;
                                 signature: string;
-                                /** @description The wallet that signed, as its owner says. */
+                                /** @description The wallet that signed, according to its owner. */
                                 address: string;
                             } | null;
                             /** @description Newest first, up to 1000. Empty if the CID was never swapped, or no gateway of the workspace has the hot swaps plugin. */
                             swaps: {
-                                /** @description What the CID was swapped to; null where the swap was removed. */
+                                /** @description The CID that it was swapped to; null if the swap was removed. */
                                 mapped_cid: string | null;
                                 /** @description UTC, with microseconds. */
                                 created_at: string;
@@ -7331,13 +7331,13 @@ export interface operations {
     listGroups: {
         parameters: {
             query?: {
-                /** @description Part of the name, in any case. */
+                /** @description Part of the name, case-insensitive. */
                 name?: string;
-                /** @description Only groups that are public, or only those that are not. */
+                /** @description Only public groups, or only others. */
                 isPublic?: "true" | "false";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -7470,7 +7470,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -7524,7 +7524,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -7543,7 +7543,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The group as it is now. */
+            /** @description The updated group. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7593,7 +7593,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -7637,7 +7637,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the file, a UUID. */
                 fileId: string;
@@ -7646,7 +7646,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is in the group. */
+            /** @description The file is in the group. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7683,7 +7683,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the file, a UUID. */
                 fileId: string;
@@ -7692,7 +7692,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is not in the group. */
+            /** @description The file is not in the group. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7735,7 +7735,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The original CID, however it is spelled. */
+                /** @description The original CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -7768,7 +7768,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description What the CID was swapped to; null where the swap was removed. */
+                            /** @description The CID that it was swapped to; null if the swap was removed. */
                             mapped_cid: string | null;
                             /** @description UTC, with microseconds. */
                             created_at: string;
@@ -7793,7 +7793,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The original CID, however it is spelled. */
+                /** @description The original CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -7840,7 +7840,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description What the CID was swapped to; null where the swap was removed. */
+                            /** @description The CID that it was swapped to; null if the swap was removed. */
                             mapped_cid: string | null;
                             /** @description UTC, with microseconds. */
                             created_at: string;
@@ -7868,7 +7868,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description The original CID, however it is spelled. */
+                /** @description The original CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -7916,7 +7916,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The original CID, however it is spelled. */
+                /** @description The original CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -7966,7 +7966,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The original CID, however it is spelled. */
+                /** @description The original CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -8037,7 +8037,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The original CID, however it is spelled. */
+                /** @description The original CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -8081,7 +8081,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description However it is spelled. */
+                /** @description The CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -8109,10 +8109,10 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description As it was asked for. */
+                            /** @description The CID as requested. */
                             cid: string;
                             signature: string;
-                            /** @description The wallet that signed, as its owner says. */
+                            /** @description The wallet that signed, according to its owner. */
                             address: string;
                         };
                     };
@@ -8135,7 +8135,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description However it is spelled. */
+                /** @description The CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -8176,10 +8176,10 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description As it was asked for. */
+                            /** @description The CID as requested. */
                             cid: string;
                             signature: string;
-                            /** @description The wallet that signed, as its owner says. */
+                            /** @description The wallet that signed, according to its owner. */
                             address: string;
                         };
                     };
@@ -8206,7 +8206,7 @@ export interface operations {
             path: {
                 /** @description The IPFS network. */
                 network: "public" | "private";
-                /** @description However it is spelled. */
+                /** @description The CID, in any spelling. */
                 cid: string;
             };
             cookie?: never;
@@ -8469,7 +8469,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The gateway has it, or had it already. */
+            /** @description The gateway has the plugin, now or already before. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8599,28 +8599,28 @@ export interface operations {
                                 created_at: string;
                                 /** @description The left label of its host. */
                                 domain: string;
-                                /** @description Its host; scheme and port are those of the API. */
+                                /** @description Its host; the scheme and port are the API’s. */
                                 host: string;
-                                /** @description Whether it has access tokens, and public content is read with one of them only. */
+                                /** @description Whether it has access tokens, so that reading public content requires one of them. */
                                 restrict: boolean;
                                 custom_domains: {
                                     domain: string;
                                     /**
-                                     * @description `active` once its TXT record was seen; from then on the gateway is there.
+                                     * @description `active` once its TXT record was seen; from then on it serves the gateway.
                                      * @enum {string}
                                      */
                                     domain_validation_status: "pending" | "active";
                                     custom_domain_id: string;
                                     /**
-                                     * @description The same: certificates are the TLS proxy’s, which may get one for an active domain.
+                                     * @description Same value: the TLS proxy manages certificates, and may get one for an active domain.
                                      * @enum {string}
                                      */
                                     ssl_validation_status: "initializing" | "active";
-                                    /** @description Name of the TXT record that is still to be seen; null when it is active. */
+                                    /** @description Name of the TXT record that is still missing; null once the domain is active. */
                                     txt_name: string | null;
                                     /** @description Its value. */
                                     txt_value: string | null;
-                                    /** @description Where a CNAME record of the domain is to point. */
+                                    /** @description Target for a CNAME record of the domain. */
                                     cname_target: string;
                                 }[];
                             }[];
@@ -8694,39 +8694,39 @@ export interface operations {
                             created_at: string;
                             /** @description The left label of its host. */
                             domain: string;
-                            /** @description Its host; scheme and port are those of the API. */
+                            /** @description Its host; the scheme and port are the API’s. */
                             host: string;
-                            /** @description Whether it has access tokens, and public content is read with one of them only. */
+                            /** @description Whether it has access tokens, so that reading public content requires one of them. */
                             restrict: boolean;
                             custom_domains: {
                                 domain: string;
                                 /**
-                                 * @description `active` once its TXT record was seen; from then on the gateway is there.
+                                 * @description `active` once its TXT record was seen; from then on it serves the gateway.
                                  * @enum {string}
                                  */
                                 domain_validation_status: "pending" | "active";
                                 custom_domain_id: string;
                                 /**
-                                 * @description The same: certificates are the TLS proxy’s, which may get one for an active domain.
+                                 * @description Same value: the TLS proxy manages certificates, and may get one for an active domain.
                                  * @enum {string}
                                  */
                                 ssl_validation_status: "initializing" | "active";
-                                /** @description Name of the TXT record that is still to be seen; null when it is active. */
+                                /** @description Name of the TXT record that is still missing; null once the domain is active. */
                                 txt_name: string | null;
                                 /** @description Its value. */
                                 txt_value: string | null;
-                                /** @description Where a CNAME record of the domain is to point. */
+                                /** @description Target for a CNAME record of the domain. */
                                 cname_target: string;
                             }[];
-                            /** @description Serves what is within the public files of the workspace by its own CID as well. */
+                            /** @description Also serves content inside the workspace’s public files by its own CID. */
                             inner_cids: boolean;
-                            /** @description Redirects public content from its path to the host of its CID, which is an origin of its own. */
+                            /** @description Redirects public content from its path to the CID’s own host, which is a separate origin. */
                             cid_hosts: boolean;
                             settings: {
                                 restriction_policies: {
                                     accessTokens: {
                                         id: string;
-                                        /** @description The token. It is shown this once: empty in every other answer. */
+                                        /** @description The token. It is shown only once, and empty in all other responses. */
                                         value: string;
                                         createdAt: string;
                                     }[];
@@ -8768,7 +8768,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Whether any workspace has a gateway of this name. */
+            /** @description Whether any workspace has a gateway with this name. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8806,7 +8806,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -8850,39 +8850,39 @@ export interface operations {
                             created_at: string;
                             /** @description The left label of its host. */
                             domain: string;
-                            /** @description Its host; scheme and port are those of the API. */
+                            /** @description Its host; the scheme and port are the API’s. */
                             host: string;
-                            /** @description Whether it has access tokens, and public content is read with one of them only. */
+                            /** @description Whether it has access tokens, so that reading public content requires one of them. */
                             restrict: boolean;
                             custom_domains: {
                                 domain: string;
                                 /**
-                                 * @description `active` once its TXT record was seen; from then on the gateway is there.
+                                 * @description `active` once its TXT record was seen; from then on it serves the gateway.
                                  * @enum {string}
                                  */
                                 domain_validation_status: "pending" | "active";
                                 custom_domain_id: string;
                                 /**
-                                 * @description The same: certificates are the TLS proxy’s, which may get one for an active domain.
+                                 * @description Same value: the TLS proxy manages certificates, and may get one for an active domain.
                                  * @enum {string}
                                  */
                                 ssl_validation_status: "initializing" | "active";
-                                /** @description Name of the TXT record that is still to be seen; null when it is active. */
+                                /** @description Name of the TXT record that is still missing; null once the domain is active. */
                                 txt_name: string | null;
                                 /** @description Its value. */
                                 txt_value: string | null;
-                                /** @description Where a CNAME record of the domain is to point. */
+                                /** @description Target for a CNAME record of the domain. */
                                 cname_target: string;
                             }[];
-                            /** @description Serves what is within the public files of the workspace by its own CID as well. */
+                            /** @description Also serves content inside the workspace’s public files by its own CID. */
                             inner_cids: boolean;
-                            /** @description Redirects public content from its path to the host of its CID, which is an origin of its own. */
+                            /** @description Redirects public content from its path to the CID’s own host, which is a separate origin. */
                             cid_hosts: boolean;
                             settings: {
                                 restriction_policies: {
                                     accessTokens: {
                                         id: string;
-                                        /** @description The token. It is shown this once: empty in every other answer. */
+                                        /** @description The token. It is shown only once, and empty in all other responses. */
                                         value: string;
                                         createdAt: string;
                                     }[];
@@ -8911,7 +8911,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -8953,7 +8953,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -8966,9 +8966,9 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description Serves what is within the public files of the workspace by its own CID as well. */
+                    /** @description Also serves content inside the workspace’s public files by its own CID. */
                     inner_cids?: boolean;
-                    /** @description Redirects public content from its path to the host of its CID, which is an origin of its own. */
+                    /** @description Redirects public content from its path to the CID’s own host, which is a separate origin. */
                     cid_hosts?: boolean;
                 } | Record<string, never> | Record<string, never>;
             };
@@ -8994,9 +8994,9 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description Serves what is within the public files of the workspace by its own CID as well. */
+                            /** @description Also serves content inside the workspace’s public files by its own CID. */
                             inner_cids: boolean;
-                            /** @description Redirects public content from its path to the host of its CID, which is an origin of its own. */
+                            /** @description Redirects public content from its path to the CID’s own host, which is a separate origin. */
                             cid_hosts: boolean;
                         };
                     };
@@ -9020,14 +9020,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The token. It is shown this once. */
+            /** @description The token. It is shown only once. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9049,7 +9049,7 @@ export interface operations {
                     "application/json": {
                         data: {
                             id: string;
-                            /** @description The token. It is shown this once: empty in every other answer. */
+                            /** @description The token. It is shown only once, and empty in all other responses. */
                             value: string;
                             createdAt: string;
                         };
@@ -9071,7 +9071,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the access token, a UUID. */
                 item_id: string;
@@ -9115,7 +9115,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -9130,7 +9130,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: domain-name
-                     * @description A domain of one’s own, such as `files.example.com`.
+                     * @description Your own domain, such as `files.example.com`.
                      */
                     domain?: string;
                     /**
@@ -9169,21 +9169,21 @@ export interface operations {
                         data: {
                             domain: string;
                             /**
-                             * @description `active` once its TXT record was seen; from then on the gateway is there.
+                             * @description `active` once its TXT record was seen; from then on it serves the gateway.
                              * @enum {string}
                              */
                             domain_validation_status: "pending" | "active";
                             custom_domain_id: string;
                             /**
-                             * @description The same: certificates are the TLS proxy’s, which may get one for an active domain.
+                             * @description Same value: the TLS proxy manages certificates, and may get one for an active domain.
                              * @enum {string}
                              */
                             ssl_validation_status: "initializing" | "active";
-                            /** @description Name of the TXT record that is still to be seen; null when it is active. */
+                            /** @description Name of the TXT record that is still missing; null once the domain is active. */
                             txt_name: string | null;
                             /** @description Its value. */
                             txt_value: string | null;
-                            /** @description Where a CNAME record of the domain is to point. */
+                            /** @description Target for a CNAME record of the domain. */
                             cname_target: string;
                         };
                     };
@@ -9208,7 +9208,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the domain, a UUID. */
                 custom_domain_id: string;
@@ -9244,21 +9244,21 @@ export interface operations {
                         data: {
                             domain: string;
                             /**
-                             * @description `active` once its TXT record was seen; from then on the gateway is there.
+                             * @description `active` once its TXT record was seen; from then on it serves the gateway.
                              * @enum {string}
                              */
                             domain_validation_status: "pending" | "active";
                             custom_domain_id: string;
                             /**
-                             * @description The same: certificates are the TLS proxy’s, which may get one for an active domain.
+                             * @description Same value: the TLS proxy manages certificates, and may get one for an active domain.
                              * @enum {string}
                              */
                             ssl_validation_status: "initializing" | "active";
-                            /** @description Name of the TXT record that is still to be seen; null when it is active. */
+                            /** @description Name of the TXT record that is still missing; null once the domain is active. */
                             txt_name: string | null;
                             /** @description Its value. */
                             txt_value: string | null;
-                            /** @description Where a CNAME record of the domain is to point. */
+                            /** @description Target for a CNAME record of the domain. */
                             cname_target: string;
                         };
                     };
@@ -9279,7 +9279,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the domain, a UUID. */
                 custom_domain_id: string;
@@ -9323,7 +9323,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the domain, a UUID. */
                 custom_domain_id: string;
@@ -9359,21 +9359,21 @@ export interface operations {
                         data: {
                             domain: string;
                             /**
-                             * @description `active` once its TXT record was seen; from then on the gateway is there.
+                             * @description `active` once its TXT record was seen; from then on it serves the gateway.
                              * @enum {string}
                              */
                             domain_validation_status: "pending" | "active";
                             custom_domain_id: string;
                             /**
-                             * @description The same: certificates are the TLS proxy’s, which may get one for an active domain.
+                             * @description Same value: the TLS proxy manages certificates, and may get one for an active domain.
                              * @enum {string}
                              */
                             ssl_validation_status: "initializing" | "active";
-                            /** @description Name of the TXT record that is still to be seen; null when it is active. */
+                            /** @description Name of the TXT record that is still missing; null once the domain is active. */
                             txt_name: string | null;
                             /** @description Its value. */
                             txt_value: string | null;
-                            /** @description Where a CNAME record of the domain is to point. */
+                            /** @description Target for a CNAME record of the domain. */
                             cname_target: string;
                         };
                     };
@@ -9395,33 +9395,33 @@ export interface operations {
             query: {
                 /** @description A gateway of the workspace: its host, or its left label. */
                 gateway_domain: string;
-                /** @description The first day, in UTC. Without it: from the first that is kept. */
+                /** @description The first day, in UTC. Default: the first day that is kept. */
                 start_date?: string;
-                /** @description The last day. Without it: today. */
+                /** @description The last day. Default: today. */
                 end_date?: string;
                 /** @description Only requests for this CID, however it is spelled. */
                 cid?: string;
-                /** @description Only those for files of this name. */
+                /** @description Only requests for files with this name. */
                 file_name?: string;
-                /** @description Only those of this program. */
+                /** @description Only requests from this user agent. */
                 user_agent?: string;
-                /** @description Only those that pages of this origin led to. */
+                /** @description Only requests referred by pages of this origin. */
                 referer?: string;
                 /** @description The same as `referer`. */
                 referrer?: string;
-                /** @description Nothing is counted by country: the answer is empty. */
+                /** @description Requests are not counted by country: the result is empty. */
                 country?: string;
-                /** @description Nor by region. */
+                /** @description Requests are not counted by region: the result is empty. */
                 region?: string;
-                /** @description Only those that were answered with this status; 499 for answers that were cut short. */
+                /** @description Only requests with this response status; 499 means that the response was cut short. */
                 http_status_code?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description Whether the least or the most, the first or the last, comes first. */
+                /** @description Sort order: `asc` lists the smallest or earliest first, `desc` the largest or latest. */
                 sort_order?: "asc" | "desc";
-                /** @description What is counted together. */
+                /** @description The value to group by. */
                 by: "cid" | "file_name" | "user_agent" | "referer" | "referrer" | "country" | "region";
-                /** @description What the values are sorted by. */
+                /** @description The number to sort by. */
                 sort_by?: "requests" | "bandwidth";
             };
             header?: never;
@@ -9430,7 +9430,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Totals of the days, the greatest first. */
+            /** @description Totals of the days, greatest first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9476,35 +9476,35 @@ export interface operations {
             query: {
                 /** @description A gateway of the workspace: its host, or its left label. */
                 gateway_domain: string;
-                /** @description The first day, in UTC. Without it: from the first that is kept. */
+                /** @description The first day, in UTC. Default: the first day that is kept. */
                 start_date?: string;
-                /** @description The last day. Without it: today. */
+                /** @description The last day. Default: today. */
                 end_date?: string;
                 /** @description Only requests for this CID, however it is spelled. */
                 cid?: string;
-                /** @description Only those for files of this name. */
+                /** @description Only requests for files with this name. */
                 file_name?: string;
-                /** @description Only those of this program. */
+                /** @description Only requests from this user agent. */
                 user_agent?: string;
-                /** @description Only those that pages of this origin led to. */
+                /** @description Only requests referred by pages of this origin. */
                 referer?: string;
                 /** @description The same as `referer`. */
                 referrer?: string;
-                /** @description Nothing is counted by country: the answer is empty. */
+                /** @description Requests are not counted by country: the result is empty. */
                 country?: string;
-                /** @description Nor by region. */
+                /** @description Requests are not counted by region: the result is empty. */
                 region?: string;
-                /** @description Only those that were answered with this status; 499 for answers that were cut short. */
+                /** @description Only requests with this response status; 499 means that the response was cut short. */
                 http_status_code?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description Whether the least or the most, the first or the last, comes first. */
+                /** @description Sort order: `asc` lists the smallest or earliest first, `desc` the largest or latest. */
                 sort_order?: "asc" | "desc";
-                /** @description `day`, where nothing is said. */
+                /** @description Default: `day`. */
                 date_interval?: "day" | "week";
                 /** @description The same as `date_interval`. */
                 by?: "day" | "week";
-                /** @description Without it: by time, the newest first. */
+                /** @description Default: by time, newest first. */
                 sort_by?: "requests" | "bandwidth";
             };
             header?: never;
@@ -9513,7 +9513,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The periods, and the totals of all of them, also of those beyond `limit`. */
+            /** @description The periods, and the totals of all periods, including those beyond `limit`. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9577,7 +9577,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The key is good, whatever its scopes. */
+            /** @description The key is valid, regardless of its scopes. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9636,7 +9636,7 @@ export interface operations {
                         pin_count: number;
                         /** @description Bytes of content. */
                         pin_size_total: number;
-                        /** @description The same: Berth keeps one copy. */
+                        /** @description Same value: Berth keeps one copy. */
                         pin_size_with_replications_total: number;
                     };
                 };
@@ -9684,9 +9684,9 @@ export interface operations {
                             plan: string;
                             files: number;
                             bytes: number;
-                            /** @description What the plan stores in all; null for no limit. */
+                            /** @description The plan’s total storage; null for no limit. */
                             limit_bytes: number | null;
-                            /** @description What it allows for one file; null for no limit. */
+                            /** @description The plan’s limit for one file; null for no limit. */
                             max_file_bytes: number | null;
                         };
                     };
@@ -9703,13 +9703,13 @@ export interface operations {
     listKeys: {
         parameters: {
             query?: {
-                /** @description Only keys that are revoked, or only those that are not. */
+                /** @description Only revoked keys, or only others. */
                 revoked?: "true" | "false";
                 /** @description Only keys with a limited number of uses, or only those without. */
                 limitedUse?: "true" | "false";
                 /** @description Only keys with no uses left, or only those with some. */
                 exhausted?: "true" | "false";
-                /** @description Part of the name, in any case. */
+                /** @description Part of the name, case-insensitive. */
                 name?: string;
                 /** @description How many items to skip. */
                 offset?: number;
@@ -9777,12 +9777,12 @@ export interface operations {
                             id: string;
                             name: string;
                             key: string;
-                            /** @description Always empty: a secret is shown once, when its key is made. */
+                            /** @description Always empty: a secret is shown once, when its key is created. */
                             secret: string;
                             max_uses: number | null;
                             uses: number;
                             user_id: string | null;
-                            /** @description As `permissions` of a new key. */
+                            /** @description Same format as `permissions` of a new key. */
                             scopes: {
                                 admin: boolean;
                                 resources: string[];
@@ -9848,13 +9848,13 @@ export interface operations {
                         };
                     };
                     maxUses?: number;
-                    /** @description Without it: as long as the key that creates it. */
+                    /** @description Default: the key expires with the key that creates it. */
                     expiresInHours?: number;
                 };
             };
         };
         responses: {
-            /** @description The key. It is shown this once. */
+            /** @description The key. It is shown only once. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9902,7 +9902,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Revoked, from this moment on. */
+            /** @description The key is revoked, effective immediately. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9938,7 +9938,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Revoked, from this moment on. */
+            /** @description The key is revoked, effective immediately. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10019,7 +10019,7 @@ export interface operations {
                                 id: string;
                                 name: string;
                                 createdAt: string;
-                                /** @description What the plan allows; `null` is no limit. */
+                                /** @description What the plan allows; `null` means no limit. */
                                 plan: {
                                     name: string;
                                     agentLimit: number | null;
@@ -10031,15 +10031,15 @@ export interface operations {
                                     maxFileBytes: number | null;
                                     storageBytes: number | null;
                                     requestsPerMinute: number | null;
-                                    /** @description `null` is the setting `BERTH_AGENT_DISK_MB`. */
+                                    /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
                                     agentDiskMb: number | null;
                                 };
                                 /**
-                                 * @description Of the user of the key.
+                                 * @description The role of the key’s user.
                                  * @enum {string}
                                  */
                                 role: "owner" | "member" | "viewer";
-                                /** @description What both networks keep of it. */
+                                /** @description Its files on both networks. */
                                 usage: {
                                     files: number;
                                     bytes: number;
@@ -10063,7 +10063,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
             };
             cookie?: never;
@@ -10112,7 +10112,7 @@ export interface operations {
                             id: string;
                             name: string;
                             createdAt: string;
-                            /** @description What the plan allows; `null` is no limit. */
+                            /** @description What the plan allows; `null` means no limit. */
                             plan: {
                                 name: string;
                                 agentLimit: number | null;
@@ -10124,15 +10124,15 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` is the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
                                 agentDiskMb: number | null;
                             };
                             /**
-                             * @description Of the user of the key.
+                             * @description The role of the key’s user.
                              * @enum {string}
                              */
                             role: "owner" | "member" | "viewer";
-                            /** @description What both networks keep of it. */
+                            /** @description Its files on both networks. */
                             usage: {
                                 files: number;
                                 bytes: number;
@@ -10156,7 +10156,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
             };
             cookie?: never;
@@ -10174,7 +10174,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The workspace as it is now. */
+            /** @description The updated workspace. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10216,7 +10216,7 @@ export interface operations {
                             id: string;
                             name: string;
                             createdAt: string;
-                            /** @description What the plan allows; `null` is no limit. */
+                            /** @description What the plan allows; `null` means no limit. */
                             plan: {
                                 name: string;
                                 agentLimit: number | null;
@@ -10228,15 +10228,15 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` is the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
                                 agentDiskMb: number | null;
                             };
                             /**
-                             * @description Of the user of the key.
+                             * @description The role of the key’s user.
                              * @enum {string}
                              */
                             role: "owner" | "member" | "viewer";
-                            /** @description What both networks keep of it. */
+                            /** @description Its files on both networks. */
                             usage: {
                                 files: number;
                                 bytes: number;
@@ -10263,21 +10263,21 @@ export interface operations {
             query?: {
                 /** @description Only members with this role. */
                 role?: "owner" | "member" | "viewer";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A page of members, those who have been users the longest first. */
+            /** @description A page of members, the longest-standing users first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10329,7 +10329,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
                 /** @description The id of the user, a UUID. */
                 userId: string;
@@ -10374,7 +10374,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
                 /** @description The id of the user, a UUID. */
                 userId: string;
@@ -10443,14 +10443,14 @@ export interface operations {
             query?: {
                 /** @description Only invitations in this state. */
                 state?: "pending" | "accepted" | "revoked" | "expired";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
             };
             cookie?: never;
@@ -10497,7 +10497,7 @@ export interface operations {
                                 state: "pending" | "accepted" | "revoked" | "expired";
                                 /** @description The id of the user. */
                                 invitedBy: string;
-                                /** @description The id of the user who became a member by it. */
+                                /** @description The id of the user who accepted it. */
                                 acceptedBy: string | null;
                                 createdAt: string;
                                 expiresAt: string;
@@ -10522,7 +10522,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
             };
             cookie?: never;
@@ -10538,7 +10538,7 @@ export interface operations {
                 "application/json": {
                     /** @enum {string} */
                     role: "owner" | "member" | "viewer";
-                    /** @description A note for whom it is. No mail is sent: hand the token over yourself. */
+                    /** @description A note of the recipient. Berth sends no mail: pass the token on yourself. */
                     email?: string;
                     /** @default 168 */
                     expiresInHours?: number;
@@ -10546,7 +10546,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The invitation, with its token. It is shown this once. */
+            /** @description The invitation, with its token. It is shown only once. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10581,7 +10581,7 @@ export interface operations {
                             state: "pending" | "accepted" | "revoked" | "expired";
                             /** @description The id of the user. */
                             invitedBy: string;
-                            /** @description The id of the user who became a member by it. */
+                            /** @description The id of the user who accepted it. */
                             acceptedBy: string | null;
                             createdAt: string;
                             expiresAt: string;
@@ -10608,7 +10608,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
                 /** @description The id of the invitation, a UUID. */
                 invitationId: string;
@@ -10617,7 +10617,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Nobody can accept it any more. */
+            /** @description The invitation can no longer be accepted. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10705,7 +10705,7 @@ export interface operations {
                             };
                             /** @enum {string} */
                             role: "owner" | "member" | "viewer";
-                            /** @description An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown this once. */
+                            /** @description An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown only once. */
                             token: string;
                         };
                     };
@@ -10724,20 +10724,20 @@ export interface operations {
     listWorkspaceKeys: {
         parameters: {
             query?: {
-                /** @description Part of the name, in any case. */
+                /** @description Part of the name, case-insensitive. */
                 name?: string;
-                /** @description Only keys that are revoked, or only those that are not. */
+                /** @description Only revoked keys, or only others. */
                 revoked?: "true" | "false";
                 /** @description Only keys of this user. */
                 userId?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
             };
             cookie?: never;
@@ -10788,19 +10788,19 @@ export interface operations {
                                 id: string;
                                 name: string;
                                 publicKey: string;
-                                /** @description For whom it acts; null for a key that acts for nobody. */
+                                /** @description The user it acts for; null if it acts for no user. */
                                 user: {
                                     id: string;
                                     name: string;
                                 } | null;
                                 scopes: string[];
                                 maxUses: number | null;
-                                /** @description Counted where they are limited. */
+                                /** @description Counted only if uses are limited. */
                                 uses: number;
                                 createdAt: string;
                                 expiresAt: string | null;
                                 revokedAt: string | null;
-                                /** @description To the minute; null for a key that was not used. */
+                                /** @description To the minute; null if the key was never used. */
                                 lastUsedAt: string | null;
                             }[];
                             next_page_token: string;
@@ -10823,7 +10823,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the workspace of the key, a UUID. Any other one answers 404. */
+                /** @description The id of the key’s workspace, a UUID. Any other id returns 404. */
                 workspaceId: string;
                 /** @description The id of the key, a UUID. */
                 keyId: string;
@@ -10832,7 +10832,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Revoked, from this moment on. */
+            /** @description The key is revoked, effective immediately. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10892,7 +10892,7 @@ export interface operations {
                         data: {
                             /** @description Whether browsers can use passkeys at this address. */
                             passkey: boolean;
-                            /** @description The OpenID provider, where one is set. */
+                            /** @description The OpenID provider, if one is set. */
                             oidc: {
                                 name: string;
                             } | null;
@@ -11134,7 +11134,7 @@ export interface operations {
                             role: "owner" | "member" | "viewer";
                             scopes: string[];
                             isInstanceAdmin: boolean;
-                            /** @description What the plan allows; `null` is no limit. */
+                            /** @description What the plan allows; `null` means no limit. */
                             plan: {
                                 name: string;
                                 agentLimit: number | null;
@@ -11146,7 +11146,7 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` is the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
                                 agentDiskMb: number | null;
                             };
                             /** @description Null for a key. */
@@ -11154,7 +11154,7 @@ export interface operations {
                                 id: string;
                                 expiresAt: string;
                             } | null;
-                            /** @description Those in which the user is a member, by name, 1000 at most. Null for a key, which is of one. */
+                            /** @description The workspaces in which the user is a member, by name, 1000 at most. Null for a key, which belongs to one workspace. */
                             workspaces: {
                                 id: string;
                                 name: string;
@@ -11212,9 +11212,9 @@ export interface operations {
                         data: {
                             sessions: {
                                 id: string;
-                                /** @description What the browser called itself at the sign-in. */
+                                /** @description The browser’s user agent at the sign-in. */
                                 userAgent: string | null;
-                                /** @description Whether it is the one that asks. */
+                                /** @description Whether this is the session of the request. */
                                 current: boolean;
                                 createdAt: string;
                                 /** @description To the minute. */
@@ -11479,7 +11479,7 @@ export interface operations {
                     };
                     /**
                      * Format: uuid
-                     * @description Where to sign in, for a user of several workspaces. Not given: the one that they used last in a session, or else joined first.
+                     * @description Where to sign in, for a user of several workspaces. Default: the workspace of their newest session, or else the one they joined first.
                      */
                     workspaceId?: string;
                 };
@@ -11560,7 +11560,7 @@ export interface operations {
                             passkeys: {
                                 id: string;
                                 name: string;
-                                /** @description Whether its device shares it with others of its owner. */
+                                /** @description Whether the device syncs it to the owner’s other devices. */
                                 synced: boolean;
                                 createdAt: string;
                                 lastUsedAt: string | null;
@@ -11645,7 +11645,7 @@ export interface operations {
                         data: {
                             id: string;
                             name: string;
-                            /** @description Whether its device shares it with others of its owner. */
+                            /** @description Whether the device syncs it to the owner’s other devices. */
                             synced: boolean;
                             createdAt: string;
                             lastUsedAt: string | null;
@@ -11795,7 +11795,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The passkey as it is now. */
+            /** @description The renamed passkey. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11820,7 +11820,7 @@ export interface operations {
                         data: {
                             id: string;
                             name: string;
-                            /** @description Whether its device shares it with others of its owner. */
+                            /** @description Whether the device syncs it to the owner’s other devices. */
                             synced: boolean;
                             createdAt: string;
                             lastUsedAt: string | null;
@@ -11858,10 +11858,10 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: uuid
-                     * @description Where to sign in, for a user of several workspaces. Not given: the one that they used last in a session, or else joined first.
+                     * @description Where to sign in, for a user of several workspaces. Default: the workspace of their newest session, or else the one they joined first.
                      */
                     workspaceId?: string;
-                    /** @description The token of an invitation: it is accepted by the sign-in. */
+                    /** @description The token of an invitation, which the sign-in accepts. */
                     invitation?: string;
                 };
             };
@@ -11883,7 +11883,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description The provider’s page to sign in at. */
+                            /** @description The provider’s sign-in page. */
                             url: string;
                         };
                     };
@@ -11916,7 +11916,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description What stands behind the `?` of the address to which the provider sent the browser. */
+                    /** @description The query string of the URL to which the provider sent the browser, without the `?`. */
                     query: string;
                 };
             };
@@ -11999,7 +11999,7 @@ export interface operations {
                                 id: string;
                                 /** @description The provider. */
                                 issuer: string;
-                                /** @description As the provider said when it was linked. */
+                                /** @description As the provider reported it when the identity was linked. */
                                 email: string | null;
                                 createdAt: string;
                                 lastUsedAt: string | null;
@@ -12031,7 +12031,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description What stands behind the `?` of the address to which the provider sent the browser. */
+                    /** @description The query string of the URL to which the provider sent the browser, without the `?`. */
                     query: string;
                 };
             };
@@ -12063,7 +12063,7 @@ export interface operations {
                             id: string;
                             /** @description The provider. */
                             issuer: string;
-                            /** @description As the provider said when it was linked. */
+                            /** @description As the provider reported it when the identity was linked. */
                             email: string | null;
                             createdAt: string;
                             lastUsedAt: string | null;
@@ -12113,7 +12113,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description The provider’s page to sign in at. */
+                            /** @description The provider’s sign-in page. */
                             url: string;
                         };
                     };
@@ -12226,9 +12226,9 @@ export interface operations {
     listWebhooks: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -12280,9 +12280,9 @@ export interface operations {
                                 agentId: string | null;
                                 groupId: string | null;
                                 enabled: boolean;
-                                /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
+                                /** @description `client`: by a request. `failing`: no delivery was accepted for five days. `gone`: the target returned 410. `behind`: 100,000 deliveries were waiting. */
                                 disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                                /** @description When the first attempt failed since the last one that did not. */
+                                /** @description When the first of the failed attempts since the last success failed. */
                                 failingSince: string | null;
                                 createdAt: string;
                                 updatedAt: string;
@@ -12375,13 +12375,13 @@ export interface operations {
                             agentId: string | null;
                             groupId: string | null;
                             enabled: boolean;
-                            /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
+                            /** @description `client`: by a request. `failing`: no delivery was accepted for five days. `gone`: the target returned 410. `behind`: 100,000 deliveries were waiting. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first attempt failed since the last one that did not. */
+                            /** @description When the first of the failed attempts since the last success failed. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
-                            /** @description Shown this once. */
+                            /** @description Shown only once. */
                             secret: string;
                         };
                     };
@@ -12404,7 +12404,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -12448,9 +12448,9 @@ export interface operations {
                             agentId: string | null;
                             groupId: string | null;
                             enabled: boolean;
-                            /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
+                            /** @description `client`: by a request. `failing`: no delivery was accepted for five days. `gone`: the target returned 410. `behind`: 100,000 deliveries were waiting. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first attempt failed since the last one that did not. */
+                            /** @description When the first of the failed attempts since the last success failed. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -12473,7 +12473,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -12515,7 +12515,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -12576,9 +12576,9 @@ export interface operations {
                             agentId: string | null;
                             groupId: string | null;
                             enabled: boolean;
-                            /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
+                            /** @description `client`: by a request. `failing`: no delivery was accepted for five days. `gone`: the target returned 410. `behind`: 100,000 deliveries were waiting. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first attempt failed since the last one that did not. */
+                            /** @description When the first of the failed attempts since the last success failed. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -12604,7 +12604,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -12649,13 +12649,13 @@ export interface operations {
                             agentId: string | null;
                             groupId: string | null;
                             enabled: boolean;
-                            /** @description `client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited. */
+                            /** @description `client`: by a request. `failing`: no delivery was accepted for five days. `gone`: the target returned 410. `behind`: 100,000 deliveries were waiting. */
                             disabledReason: ("client" | "failing" | "gone" | "behind") | null;
-                            /** @description When the first attempt failed since the last one that did not. */
+                            /** @description When the first of the failed attempts since the last success failed. */
                             failingSince: string | null;
                             createdAt: string;
                             updatedAt: string;
-                            /** @description Shown this once. */
+                            /** @description Shown only once. */
                             secret: string;
                         };
                     };
@@ -12676,7 +12676,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -12713,7 +12713,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description `webhook-id` is this behind `msg_`, in each attempt. */
+                            /** @description `webhook-id` is `msg_` plus this id, in every attempt. */
                             id: string;
                             type: string;
                             /** @enum {string} */
@@ -12723,9 +12723,9 @@ export interface operations {
                             lastAttemptAt: string | null;
                             nextAttemptAt: string | null;
                             endedAt: string | null;
-                            /** @description Of the last answer; null where there was none. */
+                            /** @description The HTTP status of the last response; null if there was none. */
                             status: number | null;
-                            /** @description The beginning of the last answer. */
+                            /** @description The beginning of the last response. */
                             response: string | null;
                             /** @description Why the last attempt failed. */
                             error: string | null;
@@ -12751,14 +12751,14 @@ export interface operations {
             query?: {
                 /** @description Only operations in this state. */
                 state?: "pending" | "delivered" | "failed";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -12800,7 +12800,7 @@ export interface operations {
                     "application/json": {
                         data: {
                             deliveries: {
-                                /** @description `webhook-id` is this behind `msg_`, in each attempt. */
+                                /** @description `webhook-id` is `msg_` plus this id, in every attempt. */
                                 id: string;
                                 type: string;
                                 /** @enum {string} */
@@ -12810,9 +12810,9 @@ export interface operations {
                                 lastAttemptAt: string | null;
                                 nextAttemptAt: string | null;
                                 endedAt: string | null;
-                                /** @description Of the last answer; null where there was none. */
+                                /** @description The HTTP status of the last response; null if there was none. */
                                 status: number | null;
-                                /** @description The beginning of the last answer. */
+                                /** @description The beginning of the last response. */
                                 response: string | null;
                                 /** @description Why the last attempt failed. */
                                 error: string | null;
@@ -12837,7 +12837,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the delivery, a UUID. */
                 deliveryId: string;
@@ -12876,7 +12876,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description `webhook-id` is this behind `msg_`, in each attempt. */
+                            /** @description `webhook-id` is `msg_` plus this id, in every attempt. */
                             id: string;
                             type: string;
                             /** @enum {string} */
@@ -12886,9 +12886,9 @@ export interface operations {
                             lastAttemptAt: string | null;
                             nextAttemptAt: string | null;
                             endedAt: string | null;
-                            /** @description Of the last answer; null where there was none. */
+                            /** @description The HTTP status of the last response; null if there was none. */
                             status: number | null;
-                            /** @description The beginning of the last answer. */
+                            /** @description The beginning of the last response. */
                             response: string | null;
                             /** @description Why the last attempt failed. */
                             error: string | null;
@@ -12913,7 +12913,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
                 /** @description The id of the delivery, a UUID. */
                 deliveryId: string;
@@ -12952,7 +12952,7 @@ export interface operations {
                      */
                     "application/json": {
                         data: {
-                            /** @description `webhook-id` is this behind `msg_`, in each attempt. */
+                            /** @description `webhook-id` is `msg_` plus this id, in every attempt. */
                             id: string;
                             type: string;
                             /** @enum {string} */
@@ -12962,9 +12962,9 @@ export interface operations {
                             lastAttemptAt: string | null;
                             nextAttemptAt: string | null;
                             endedAt: string | null;
-                            /** @description Of the last answer; null where there was none. */
+                            /** @description The HTTP status of the last response; null if there was none. */
                             status: number | null;
-                            /** @description The beginning of the last answer. */
+                            /** @description The beginning of the last response. */
                             response: string | null;
                             /** @description Why the last attempt failed. */
                             error: string | null;
@@ -13039,7 +13039,7 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` is the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
                                 agentDiskMb: number | null;
                             }[];
                             next_page_token: string;
@@ -13058,13 +13058,13 @@ export interface operations {
     listAllWorkspaces: {
         parameters: {
             query?: {
-                /** @description Only the workspace of this name. */
+                /** @description Only the workspace with this name. */
                 name?: string;
                 /** @description Only workspaces on this plan. */
                 plan?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -13112,9 +13112,9 @@ export interface operations {
                                 createdAt: string;
                                 usage: {
                                     files: number;
-                                    /** @description Of content, on both networks. */
+                                    /** @description Total size of the content on both networks. */
                                     bytes: number;
-                                    /** @description 1000 stands for that many or more. */
+                                    /** @description 1000 means that many or more. */
                                     agents: number;
                                 };
                             }[];
@@ -13152,13 +13152,13 @@ export interface operations {
                     name: string;
                     /** @default free */
                     plan?: string;
-                    /** @description The name of a user; made where there is none. */
+                    /** @description The name of a user, who is created if no user has that name. */
                     owner: string;
                 };
             };
         };
         responses: {
-            /** @description The workspace, with the token of the key. It is shown this once. */
+            /** @description The workspace, with the token of the key. It is shown only once. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13192,9 +13192,9 @@ export interface operations {
                             createdAt: string;
                             usage: {
                                 files: number;
-                                /** @description Of content, on both networks. */
+                                /** @description Total size of the content on both networks. */
                                 bytes: number;
-                                /** @description 1000 stands for that many or more. */
+                                /** @description 1000 means that many or more. */
                                 agents: number;
                             };
                             token: string;
@@ -13220,7 +13220,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -13260,9 +13260,9 @@ export interface operations {
                             createdAt: string;
                             usage: {
                                 files: number;
-                                /** @description Of content, on both networks. */
+                                /** @description Total size of the content on both networks. */
                                 bytes: number;
-                                /** @description 1000 stands for that many or more. */
+                                /** @description 1000 means that many or more. */
                                 agents: number;
                             };
                         };
@@ -13284,7 +13284,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -13303,7 +13303,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The workspace as it is now. */
+            /** @description The updated workspace. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13336,9 +13336,9 @@ export interface operations {
                             createdAt: string;
                             usage: {
                                 files: number;
-                                /** @description Of content, on both networks. */
+                                /** @description Total size of the content on both networks. */
                                 bytes: number;
-                                /** @description 1000 stands for that many or more. */
+                                /** @description 1000 means that many or more. */
                                 agents: number;
                             };
                         };
@@ -13411,7 +13411,7 @@ export interface operations {
                                     bytes: number;
                                 };
                             };
-                            /** @description 10000 stands for that many or more. */
+                            /** @description 10000 means that many or more. */
                             agents: {
                                 starting: number;
                                 running: number;
@@ -13476,7 +13476,7 @@ export interface operations {
                                 status: "ok" | "degraded" | "down";
                                 detail?: string;
                                 name: string;
-                                /** @description What the part said itself. */
+                                /** @description The component’s own message. */
                                 cause?: string;
                                 /** @description What to do. */
                                 advice?: string;
@@ -13533,12 +13533,12 @@ export interface operations {
                             queues: {
                                 /** @enum {string} */
                                 name: "pins" | "repairs" | "storage" | "agents" | "workspaces" | "webhooks";
-                                /** @description 10000 of a kind stand for that many or more. */
+                                /** @description 10000 of a kind means that many or more. */
                                 queued: number;
                                 running: number;
-                                /** @description Age of the oldest one that waits for its first attempt; null where none does. */
+                                /** @description Age of the oldest operation that waits for its first attempt; null if none waits. */
                                 oldestSeconds: number | null;
-                                /** @description How many the live workers run side by side; 0 where none serves it. */
+                                /** @description How many operations the live workers run at a time; 0 if no worker serves the queue. */
                                 slots: number;
                             }[];
                             next_page_token: string;
@@ -13557,9 +13557,9 @@ export interface operations {
     listWorkers: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -13611,17 +13611,17 @@ export interface operations {
                         data: {
                             workers: {
                                 id: string;
-                                /** @description Of Berth; null where it is older than this field. */
+                                /** @description The version of Berth; null if the worker is older than this field. */
                                 version: string | null;
-                                /** @description Whether it was heard of within 15 seconds. */
+                                /** @description Whether it sent a heartbeat within the last 15 seconds. */
                                 isAlive: boolean;
                                 startedAt: string;
                                 seenAt: string;
-                                /** @description Operations of each queue that it runs side by side. */
+                                /** @description How many operations of each queue it runs at a time. */
                                 slots: {
                                     [key: string]: number;
                                 };
-                                /** @description As its own `/readyz` has them. */
+                                /** @description As reported by its own `/readyz`. */
                                 parts: {
                                     [key: string]: {
                                         /** @enum {string} */
@@ -13647,28 +13647,28 @@ export interface operations {
     listAudit: {
         parameters: {
             query?: {
-                /** @description Only what this user did. */
+                /** @description Only actions of this user. */
                 userId?: string;
-                /** @description Only what was done with this API key. */
+                /** @description Only actions with this API key. */
                 keyId?: string;
                 /**
-                 * @description Only what this agent did with a token of its own.
+                 * @description Only actions of this agent with its own tokens.
                  * @example x7f3k2ab
                  */
                 agentId?: string;
-                /** @description Only this action: the id of a route in this document, `signIn`, or `refusals`: all of a minute that have no entry of their own. */
+                /** @description Only this action: the id of a route in this document, `signIn`, or `refusals`: all refusals of a minute that have no entry of their own. */
                 action?: string;
                 /** @description Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`. */
                 resource?: string;
-                /** @description Only what was done, or only what was refused or failed, or only that of which it is not known. */
+                /** @description Only actions that succeeded, only those that were refused or failed, or only those with an unknown outcome. */
                 result?: "done" | "refused" | "unknown";
                 /** @description Only entries from this time on. */
                 from?: string;
                 /** @description Only entries before this time. */
                 to?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -13722,10 +13722,10 @@ export interface operations {
                             entries: {
                                 id: string;
                                 createdAt: string;
-                                /** @description Null for what is of no workspace. */
+                                /** @description Null if the action belongs to no workspace. */
                                 workspaceId: string | null;
                                 /**
-                                 * @description The credential: an API key, a session of the dashboard, a token of an agent, a signed address, a login link or an invitation, none, or `npx berth`.
+                                 * @description The credential: an API key, a dashboard session, a token of an agent, a link (signed URL, login link or invitation), none, or `npx berth`.
                                  * @enum {string}
                                  */
                                 via: "key" | "session" | "gateway" | "platform" | "link" | "nobody" | "terminal";
@@ -13734,16 +13734,16 @@ export interface operations {
                                     name: string | null;
                                 } | null;
                                 keyId: string | null;
-                                /** @description The agent whose token it was. */
+                                /** @description The agent that the token belongs to. */
                                 agentId: string | null;
                                 action: string;
                                 method: string | null;
                                 /** @description The pattern of the path. */
                                 route: string | null;
                                 resource: string;
-                                /** @description Of HTTP; 499 where the client had gone; null for a command. */
+                                /** @description The HTTP status; 499 if the client had disconnected; null for a command. */
                                 status: number | null;
-                                /** @description Null where it was done; `unknown` while a request is under way, and for good where its process died meanwhile. */
+                                /** @description Null if the action succeeded. `unknown` while a request is in progress, and forever if its process died during the request. */
                                 errorCode: string | null;
                                 requestId: string | null;
                                 address: string | null;
@@ -13768,30 +13768,30 @@ export interface operations {
     listInstanceAudit: {
         parameters: {
             query?: {
-                /** @description Only what this user did. */
+                /** @description Only actions of this user. */
                 userId?: string;
-                /** @description Only what was done with this API key. */
+                /** @description Only actions with this API key. */
                 keyId?: string;
                 /**
-                 * @description Only what this agent did with a token of its own.
+                 * @description Only actions of this agent with its own tokens.
                  * @example x7f3k2ab
                  */
                 agentId?: string;
-                /** @description Only this action: the id of a route in this document, `signIn`, or `refusals`: all of a minute that have no entry of their own. */
+                /** @description Only this action: the id of a route in this document, `signIn`, or `refusals`: all refusals of a minute that have no entry of their own. */
                 action?: string;
                 /** @description Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`. */
                 resource?: string;
-                /** @description Only what was done, or only what was refused or failed, or only that of which it is not known. */
+                /** @description Only actions that succeeded, only those that were refused or failed, or only those with an unknown outcome. */
                 result?: "done" | "refused" | "unknown";
                 /** @description Only entries from this time on. */
                 from?: string;
                 /** @description Only entries before this time. */
                 to?: string;
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
-                /** @description Only of this workspace. */
+                /** @description Only entries of this workspace. */
                 workspaceId?: string;
             };
             header?: never;
@@ -13845,10 +13845,10 @@ export interface operations {
                             entries: {
                                 id: string;
                                 createdAt: string;
-                                /** @description Null for what is of no workspace. */
+                                /** @description Null if the action belongs to no workspace. */
                                 workspaceId: string | null;
                                 /**
-                                 * @description The credential: an API key, a session of the dashboard, a token of an agent, a signed address, a login link or an invitation, none, or `npx berth`.
+                                 * @description The credential: an API key, a dashboard session, a token of an agent, a link (signed URL, login link or invitation), none, or `npx berth`.
                                  * @enum {string}
                                  */
                                 via: "key" | "session" | "gateway" | "platform" | "link" | "nobody" | "terminal";
@@ -13857,16 +13857,16 @@ export interface operations {
                                     name: string | null;
                                 } | null;
                                 keyId: string | null;
-                                /** @description The agent whose token it was. */
+                                /** @description The agent that the token belongs to. */
                                 agentId: string | null;
                                 action: string;
                                 method: string | null;
                                 /** @description The pattern of the path. */
                                 route: string | null;
                                 resource: string;
-                                /** @description Of HTTP; 499 where the client had gone; null for a command. */
+                                /** @description The HTTP status; 499 if the client had disconnected; null for a command. */
                                 status: number | null;
-                                /** @description Null where it was done; `unknown` while a request is under way, and for good where its process died meanwhile. */
+                                /** @description Null if the action succeeded. `unknown` while a request is in progress, and forever if its process died during the request. */
                                 errorCode: string | null;
                                 requestId: string | null;
                                 address: string | null;
@@ -13899,9 +13899,9 @@ export interface operations {
                 target?: string | unknown;
                 /** @description By age: `ASC` oldest first, `DESC` newest first. */
                 order?: "ASC" | "DESC";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -13955,20 +13955,20 @@ export interface operations {
                                 id: string;
                                 /** @enum {string} */
                                 kind: "pin.add" | "pin.repair" | "pin.remove" | "content.release" | "agent.provision" | "agent.restart" | "agent.scripts" | "agent.sync" | "agent.reset" | "agent.push" | "agent.skills" | "agent.delete" | "webhook.deliver";
-                                /** @description The id of what it works on: a file or an agent. */
+                                /** @description The id of its subject: a file or an agent. */
                                 target: string;
-                                /** @description The name of that file or agent; of a file without a name, its CID. Null if it is gone. */
+                                /** @description The name of that file or agent; for a file without a name, its CID. Null if it no longer exists. */
                                 target_name: string | null;
                                 /** @enum {string} */
                                 state: "queued" | "running" | "succeeded" | "failed" | "canceled";
-                                /** @description What it is doing, or was doing when it ended. */
+                                /** @description Its current step, or its last step if it has ended. */
                                 step: string | null;
                                 progress: {
                                     [key: string]: unknown;
                                 } | null;
                                 attempts: number;
                                 error: string | null;
-                                /** @description Why it failed, or why its last attempt did. */
+                                /** @description Why it or its last attempt failed. */
                                 error_code: string | null;
                                 created_at: string;
                                 started_at: string | null;
@@ -13993,12 +13993,12 @@ export interface operations {
     getOperation: {
         parameters: {
             query?: {
-                /** @description Answers when the operation has ended, or after this many seconds (at most 300). */
+                /** @description Waits until the operation has ended, at most this many seconds (at most 300). */
                 wait?: number;
             };
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -14044,20 +14044,20 @@ export interface operations {
                             id: string;
                             /** @enum {string} */
                             kind: "pin.add" | "pin.repair" | "pin.remove" | "content.release" | "agent.provision" | "agent.restart" | "agent.scripts" | "agent.sync" | "agent.reset" | "agent.push" | "agent.skills" | "agent.delete" | "webhook.deliver";
-                            /** @description The id of what it works on: a file or an agent. */
+                            /** @description The id of its subject: a file or an agent. */
                             target: string;
-                            /** @description The name of that file or agent; of a file without a name, its CID. Null if it is gone. */
+                            /** @description The name of that file or agent; for a file without a name, its CID. Null if it no longer exists. */
                             target_name: string | null;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
-                            /** @description What it is doing, or was doing when it ended. */
+                            /** @description Its current step, or its last step if it has ended. */
                             step: string | null;
                             progress: {
                                 [key: string]: unknown;
                             } | null;
                             attempts: number;
                             error: string | null;
-                            /** @description Why it failed, or why its last attempt did. */
+                            /** @description Why it or its last attempt failed. */
                             error_code: string | null;
                             created_at: string;
                             started_at: string | null;
@@ -14083,14 +14083,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The operation, cancelled or about to be. */
+            /** @description The operation, which is cancelled or about to be. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14129,20 +14129,20 @@ export interface operations {
                             id: string;
                             /** @enum {string} */
                             kind: "pin.add" | "pin.repair" | "pin.remove" | "content.release" | "agent.provision" | "agent.restart" | "agent.scripts" | "agent.sync" | "agent.reset" | "agent.push" | "agent.skills" | "agent.delete" | "webhook.deliver";
-                            /** @description The id of what it works on: a file or an agent. */
+                            /** @description The id of its subject: a file or an agent. */
                             target: string;
-                            /** @description The name of that file or agent; of a file without a name, its CID. Null if it is gone. */
+                            /** @description The name of that file or agent; for a file without a name, its CID. Null if it no longer exists. */
                             target_name: string | null;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
-                            /** @description What it is doing, or was doing when it ended. */
+                            /** @description Its current step, or its last step if it has ended. */
                             step: string | null;
                             progress: {
                                 [key: string]: unknown;
                             } | null;
                             attempts: number;
                             error: string | null;
-                            /** @description Why it failed, or why its last attempt did. */
+                            /** @description Why it or its last attempt failed. */
                             error_code: string | null;
                             created_at: string;
                             started_at: string | null;
@@ -14169,7 +14169,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -14213,12 +14213,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -14245,7 +14245,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It runs again. */
+            /** @description The agent runs again. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14268,12 +14268,12 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description Of the gateway, as its system numbers it. */
+                        /** @description The gateway’s process id in its system. */
                         previousProcessId: string | null;
                     };
                 };
             };
-            /** @description It is being restarted. */
+            /** @description The agent is restarting. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14326,12 +14326,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -14347,7 +14347,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They run. */
+            /** @description The scripts are running. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14372,7 +14372,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description They wait for what is under way. */
+            /** @description The scripts wait for work in progress. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14459,7 +14459,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description The newest first. */
+                        /** @description Newest first. */
                         availableVersions: string[];
                         availableVersionsPerEngine: {
                             [key: string]: string[];
@@ -14533,12 +14533,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -14566,7 +14566,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It runs on that version. */
+            /** @description The agent runs on that version. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14595,7 +14595,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It is being restarted. */
+            /** @description The agent is restarting. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14726,7 +14726,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description The newest first. */
+                        /** @description Newest first. */
                         availableVersions: string[];
                         availableVersionsPerEngine: {
                             [key: string]: string[];
@@ -14804,9 +14804,9 @@ export interface operations {
     listAgentUsage: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -14815,7 +14815,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the agents of the workspace use. */
+            /** @description The usage of the workspace’s agents. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14843,7 +14843,7 @@ export interface operations {
                             /** @description When it was read. */
                             at: string;
                             memoryBytes: number;
-                            /** @description Null where the agent has no limit of its own: as a process. */
+                            /** @description Null if the agent has no limit of its own because it runs as a process. */
                             memoryLimitBytes: number | null;
                         }[];
                     };
@@ -14873,7 +14873,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What it uses. */
+            /** @description Its usage. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14902,7 +14902,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description Null where the agent has no limit of its own: as a process. */
+                        /** @description Null if the agent has no limit of its own because it runs as a process. */
                         memoryLimitBytes: number | null;
                         disk: {
                             usedBytes: number;
@@ -14913,7 +14913,7 @@ export interface operations {
                             at: string;
                             /** @description Resident memory of all its processes. */
                             memoryBytes: number;
-                            /** @description Processors used on average since the sample before. */
+                            /** @description Average number of processors used since the previous sample. */
                             cpus: number;
                             diskBytes: number;
                             processes: number;
@@ -14935,9 +14935,9 @@ export interface operations {
     listAgents: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -14989,33 +14989,33 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
-                            /** @description Opens the agent’s own host, and its git. Null for who may only read, and for platform tokens. */
+                            /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
+                            /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
-                            /** @description When its workspace was last found the same as its newest snapshot, or became it. */
+                            /** @description When its workspace was last saved as its newest snapshot, or found unchanged since. */
                             lastSync: string | null;
                             /** @description Its newest snapshot. */
                             snapshotCid: string | null;
-                            /** @description The files of its newest snapshot, a line `<size> <path>` each; at most 64 KiB, and a last line that begins with `…` where there are more. Null but where one agent is read. */
+                            /** @description The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are more, the last line begins with `…`. Null except in responses for a single agent. */
                             fileManifest: string | null;
-                            /** @description Of its newest snapshot. */
+                            /** @description When its newest snapshot was taken. */
                             snapshotsUpdatedAt: string | null;
                             engine: string;
                             /** @description Version of the engine. */
                             agentVersion: string;
                         }[];
-                        /** @description Agents that the plan allows; null where it has no limit. */
+                        /** @description Agents that the plan allows; null for no limit. */
                         agentLimit: number | null;
                         timeCredits: null;
                     };
@@ -15035,12 +15035,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -15063,7 +15063,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: agent-name
-                     * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
+                     * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
                      */
                     name: string;
                     description?: string | null;
@@ -15075,16 +15075,16 @@ export interface operations {
                      */
                     engine?: "openclaw";
                     /**
-                     * @description Secrets of the workspace that the agent gets from its first start.
+                     * @description Secrets of the workspace for the agent, from its first start.
                      * @default []
                      */
                     secretIds?: string[];
-                    /** @description The owner as the agent knows them. */
+                    /** @description The owner’s name, as the agent knows it. */
                     userName?: string | null;
                     userEmail?: string | null;
-                    /** @description Skills that the agent has from its first start: CIDs of the library, or slugs. */
+                    /** @description Skills for the agent from its first start: CIDs in the library, or slugs. */
                     skillCids?: string[] | null;
-                    /** @description A template, by its id or slug: its files are what the agent begins with. What it says of description, vibe and emoji holds where the body does not name them. */
+                    /** @description A template, by its id or slug, whose files the agent starts with. Its description, vibe and emoji apply unless the body sets them. */
                     templateId?: string | null;
                     /** @description A model of a server on the agent’s own machine, as `findModels` has them. Its config begins with it, whatever the operator’s model is. Only where agents are processes. */
                     localModel?: {
@@ -15092,19 +15092,19 @@ export interface operations {
                         server: "ollama" | "lm-studio" | "llama.cpp";
                         model: string;
                     } | null;
-                    /** @description As the bodies of `configureChannel`, by channel. */
+                    /** @description Bodies of `configureChannel`, by channel. */
                     channels?: {
                         telegram?: {
                             botToken?: string & (unknown & unknown);
                             enabled?: boolean;
                             /**
-                             * @description Who may write to the agent; `closed` is an older name of `allowlist`.
+                             * @description Who may write to the agent; `closed` is an older name for `allowlist`.
                              * @enum {string}
                              */
                             dmPolicy?: "open" | "pairing" | "allowlist" | "disabled" | "closed";
-                            /** @description Senders, in the way of the channel: for Telegram their numeric ids. */
+                            /** @description Allowed senders, in the channel’s own format: numeric ids for Telegram. */
                             allowFrom?: (string | number)[];
-                            /** @description Leaves the gateway as it runs, without the change. */
+                            /** @description Saves the change without restarting the gateway. */
                             skipRestart?: boolean;
                         };
                         slack?: {
@@ -15112,38 +15112,38 @@ export interface operations {
                             appToken?: string & (unknown & unknown);
                             enabled?: boolean;
                             /**
-                             * @description Who may write to the agent; `closed` is an older name of `allowlist`.
+                             * @description Who may write to the agent; `closed` is an older name for `allowlist`.
                              * @enum {string}
                              */
                             dmPolicy?: "open" | "pairing" | "allowlist" | "disabled" | "closed";
-                            /** @description Senders, in the way of the channel: for Telegram their numeric ids. */
+                            /** @description Allowed senders, in the channel’s own format: numeric ids for Telegram. */
                             allowFrom?: (string | number)[];
-                            /** @description Leaves the gateway as it runs, without the change. */
+                            /** @description Saves the change without restarting the gateway. */
                             skipRestart?: boolean;
                         };
                         discord?: {
                             botToken?: string;
                             enabled?: boolean;
                             /**
-                             * @description Who may write to the agent; `closed` is an older name of `allowlist`.
+                             * @description Who may write to the agent; `closed` is an older name for `allowlist`.
                              * @enum {string}
                              */
                             dmPolicy?: "open" | "pairing" | "allowlist" | "disabled" | "closed";
-                            /** @description Senders, in the way of the channel: for Telegram their numeric ids. */
+                            /** @description Allowed senders, in the channel’s own format: numeric ids for Telegram. */
                             allowFrom?: (string | number)[];
-                            /** @description Leaves the gateway as it runs, without the change. */
+                            /** @description Saves the change without restarting the gateway. */
                             skipRestart?: boolean;
                         };
                         whatsapp?: {
                             enabled?: boolean;
                             /**
-                             * @description Who may write to the agent; `closed` is an older name of `allowlist`.
+                             * @description Who may write to the agent; `closed` is an older name for `allowlist`.
                              * @enum {string}
                              */
                             dmPolicy?: "open" | "pairing" | "allowlist" | "disabled" | "closed";
-                            /** @description Senders, in the way of the channel: for Telegram their numeric ids. */
+                            /** @description Allowed senders, in the channel’s own format: numeric ids for Telegram. */
                             allowFrom?: (string | number)[];
-                            /** @description Leaves the gateway as it runs, without the change. */
+                            /** @description Saves the change without restarting the gateway. */
                             skipRestart?: boolean;
                         };
                     };
@@ -15195,27 +15195,27 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
-                            /** @description Opens the agent’s own host, and its git. Null for who may only read, and for platform tokens. */
+                            /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
+                            /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
-                            /** @description When its workspace was last found the same as its newest snapshot, or became it. */
+                            /** @description When its workspace was last saved as its newest snapshot, or found unchanged since. */
                             lastSync: string | null;
                             /** @description Its newest snapshot. */
                             snapshotCid: string | null;
-                            /** @description The files of its newest snapshot, a line `<size> <path>` each; at most 64 KiB, and a last line that begins with `…` where there are more. Null but where one agent is read. */
+                            /** @description The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are more, the last line begins with `…`. Null except in responses for a single agent. */
                             fileManifest: string | null;
-                            /** @description Of its newest snapshot. */
+                            /** @description When its newest snapshot was taken. */
                             snapshotsUpdatedAt: string | null;
                             engine: string;
                             /** @description Version of the engine. */
@@ -15235,7 +15235,7 @@ export interface operations {
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
-            /** @description A fault of Berth; the log has the cause. */
+            /** @description An internal error; the log has the cause. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15273,27 +15273,27 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
-                            /** @description Opens the agent’s own host, and its git. Null for who may only read, and for platform tokens. */
+                            /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
+                            /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
-                            /** @description When its workspace was last found the same as its newest snapshot, or became it. */
+                            /** @description When its workspace was last saved as its newest snapshot, or found unchanged since. */
                             lastSync: string | null;
                             /** @description Its newest snapshot. */
                             snapshotCid: string | null;
-                            /** @description The files of its newest snapshot, a line `<size> <path>` each; at most 64 KiB, and a last line that begins with `…` where there are more. Null but where one agent is read. */
+                            /** @description The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are more, the last line begins with `…`. Null except in responses for a single agent. */
                             fileManifest: string | null;
-                            /** @description Of its newest snapshot. */
+                            /** @description When its newest snapshot was taken. */
                             snapshotsUpdatedAt: string | null;
                             engine: string;
                             /** @description Version of the engine. */
@@ -15407,58 +15407,58 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
-                            /** @description Opens the agent’s own host, and its git. Null for who may only read, and for platform tokens. */
+                            /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
+                            /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
-                            /** @description When its workspace was last found the same as its newest snapshot, or became it. */
+                            /** @description When its workspace was last saved as its newest snapshot, or found unchanged since. */
                             lastSync: string | null;
                             /** @description Its newest snapshot. */
                             snapshotCid: string | null;
-                            /** @description The files of its newest snapshot, a line `<size> <path>` each; at most 64 KiB, and a last line that begins with `…` where there are more. Null but where one agent is read. */
+                            /** @description The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are more, the last line begins with `…`. Null except in responses for a single agent. */
                             fileManifest: string | null;
-                            /** @description Of its newest snapshot. */
+                            /** @description When its newest snapshot was taken. */
                             snapshotsUpdatedAt: string | null;
                             engine: string;
                             /** @description Version of the engine. */
                             agentVersion: string;
                         };
                         /**
-                         * @description Of the gateway, as it is now.
+                         * @description Current state of the gateway.
                          * @enum {string}
                          */
                         processStatus: "starting" | "running" | "not_running";
-                        /** @description Of the gateway, as its system numbers it. */
+                        /** @description The gateway’s process id in its system. */
                         processId: string | null;
-                        /** @description Its workspace, the state of its engine and its home together. Null while it cannot be reached. */
+                        /** @description Its workspace, engine state and home together. Null while the agent cannot be reached. */
                         disk: {
                             usedBytes: number;
                             limitBytes: number;
-                            /** @description Whether the file system refuses what goes over the limit. Otherwise it is counted every ten seconds or so, and an agent that goes over it is stopped. */
+                            /** @description Whether the file system enforces the limit. If not, Berth measures about every ten seconds, and stops an agent that exceeds the limit. */
                             hardLimit: boolean;
                         } | null;
                         skills: {
                             agentId: string;
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
-                            /** @description The version that is attached. */
+                            /** @description The attached version. */
                             skillCid: string;
                             attachedAt: string;
                             name: string;
                             description: string | null;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
-                            /** @description `@owner/name` where it came from the hub. */
+                            /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
                         }[];
                         secrets: {
@@ -15466,10 +15466,10 @@ export interface operations {
                             name: string;
                             createdAt: string;
                             updatedAt: string;
-                            /** @description Whether the running gateway has the value as it is now. */
+                            /** @description Whether the running gateway has the current value. */
                             synced: boolean;
                         }[];
-                        /** @description The newest 10, the newest first. */
+                        /** @description The newest 10 snapshots, newest first. */
                         snapshots: {
                             agentId: string;
                             /** @description A folder on IPFS: the tree of the commit. */
@@ -15477,9 +15477,9 @@ export interface operations {
                             userId: string;
                             /** @description The commit in the agent’s git repository. */
                             commitSha: string | null;
-                            /** @description What is other than in the one before, for people. */
+                            /** @description A readable summary of the changes since the previous snapshot. */
                             changeSummary: string | null;
-                            /** @description Unified, against the one before; at most 64 KiB. */
+                            /** @description Unified diff against the previous snapshot, at most 64 KiB. */
                             contentDiff: string | null;
                             createdAt: string;
                         }[];
@@ -15506,12 +15506,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -15527,7 +15527,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description The agent is deleted. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15556,7 +15556,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It is gone; its container is being removed. */
+            /** @description The agent is deleted; its container is being removed. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15629,7 +15629,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: agent-name
-                     * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
+                     * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
                      */
                     name?: string;
                     description?: string | null;
@@ -15639,7 +15639,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The agent as it is now. */
+            /** @description The changed agent. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15681,27 +15681,27 @@ export interface operations {
                             userId: string;
                             /**
                              * Format: agent-name
-                             * @description At most 100 characters, without control characters, line breaks, characters that turn the direction of text, and < > " ` \.
+                             * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
                              */
                             name: string;
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
-                            /** @description Opens the agent’s own host, and its git. Null for who may only read, and for platform tokens. */
+                            /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
                             updatedAt: string;
                             /** @enum {string} */
                             status: "starting" | "running" | "not_running";
-                            /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
+                            /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
                             statusReason: string | null;
-                            /** @description When its workspace was last found the same as its newest snapshot, or became it. */
+                            /** @description When its workspace was last saved as its newest snapshot, or found unchanged since. */
                             lastSync: string | null;
                             /** @description Its newest snapshot. */
                             snapshotCid: string | null;
-                            /** @description The files of its newest snapshot, a line `<size> <path>` each; at most 64 KiB, and a last line that begins with `…` where there are more. Null but where one agent is read. */
+                            /** @description The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are more, the last line begins with `…`. Null except in responses for a single agent. */
                             fileManifest: string | null;
-                            /** @description Of its newest snapshot. */
+                            /** @description When its newest snapshot was taken. */
                             snapshotsUpdatedAt: string | null;
                             engine: string;
                             /** @description Version of the engine. */
@@ -15738,7 +15738,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How it is. */
+            /** @description Its state. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15797,13 +15797,13 @@ export interface operations {
                         agentId: string;
                         /** @enum {string} */
                         status: "starting" | "running" | "not_running";
-                        /** @description Why it does not run or was restarted by itself, or what a running agent lacks, such as a model. */
+                        /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
                         statusReason: string | null;
                         engine: string;
                         agentVersion: string;
-                        /** @description Whether the agent’s supervisor answered. */
+                        /** @description Whether the agent’s supervisor responded. */
                         reachable: boolean;
-                        /** @description Since when the supervisor runs. */
+                        /** @description When the supervisor started. */
                         startedAt: string | null;
                         gateway: {
                             /** @enum {string} */
@@ -15813,13 +15813,13 @@ export interface operations {
                             exitCode: number | null;
                             reason: string | null;
                             /**
-                             * @description When and why it was restarted by itself, if the kernel killed it for memory.
+                             * @description When and why it restarted by itself, if the kernel killed it for memory.
                              * @default null
                              */
                             outOfMemory: string | null;
                             lastLines: string[];
                         } | null;
-                        /** @description Null until the agent was up once. */
+                        /** @description Null until the agent has started once. */
                         scripts: {
                             build: {
                                 /** @enum {string} */
@@ -15827,7 +15827,7 @@ export interface operations {
                                 exitCode: number | null;
                                 startedAt: string | null;
                                 finishedAt: string | null;
-                                /** @description Why it failed, if the kernel killed a process for memory while it ran. */
+                                /** @description Why it failed, if the kernel killed one of its processes for memory. */
                                 reason?: string;
                             };
                             start: {
@@ -15836,20 +15836,20 @@ export interface operations {
                                 exitCode: number | null;
                                 startedAt: string | null;
                                 finishedAt: string | null;
-                                /** @description Why it failed, if the kernel killed a process for memory while it ran. */
+                                /** @description Why it failed, if the kernel killed one of its processes for memory. */
                                 reason?: string;
                             };
                         } | null;
-                        /** @description Skills that the agent does not have as they are attached, when they were last written to it. */
+                        /** @description Attached skills that the agent did not have correctly when they were last written to it. */
                         skillProblems: {
                             name: string;
                             message: string;
                         }[];
-                        /** @description Its workspace, the state of its engine and its home together. Null while it cannot be reached. */
+                        /** @description Its workspace, engine state and home together. Null while the agent cannot be reached. */
                         disk: {
                             usedBytes: number;
                             limitBytes: number;
-                            /** @description Whether the file system refuses what goes over the limit. Otherwise it is counted every ten seconds or so, and an agent that goes over it is stopped. */
+                            /** @description Whether the file system enforces the limit. If not, Berth measures about every ten seconds, and stops an agent that exceeds the limit. */
                             hardLimit: boolean;
                         } | null;
                     };
@@ -15911,11 +15911,11 @@ export interface operations {
                             userId: string;
                             name: string;
                             /**
-                             * @description The value of a variable is shown, that of a secret never.
+                             * @description The value of a variable is shown; the value of a secret is never shown.
                              * @enum {string}
                              */
                             type: "secret" | "variable";
-                            /** @description Of variables only; null where it was encrypted with another SECRETS_KEY. */
+                            /** @description Only for variables; null if it was encrypted with another SECRETS_KEY. */
                             value?: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -15925,7 +15925,7 @@ export interface operations {
                                 name: string;
                             }[];
                         }[];
-                        /** @description Secrets that the plan allows; null where it has no limit. */
+                        /** @description Secrets that the plan allows; null for no limit. */
                         secretLimit: number | null;
                     };
                 };
@@ -15954,11 +15954,11 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description The environment variable that it becomes in agents. */
+                    /** @description The name of the environment variable in agents. */
                     name: string;
                     value: string;
                     /**
-                     * @description The value of a variable is shown, that of a secret never.
+                     * @description The value of a variable is shown; the value of a secret is never shown.
                      * @default secret
                      * @enum {string}
                      */
@@ -15998,11 +15998,11 @@ export interface operations {
                             userId: string;
                             name: string;
                             /**
-                             * @description The value of a variable is shown, that of a secret never.
+                             * @description The value of a variable is shown; the value of a secret is never shown.
                              * @enum {string}
                              */
                             type: "secret" | "variable";
-                            /** @description Of variables only; null where it was encrypted with another SECRETS_KEY. */
+                            /** @description Only for variables; null if it was encrypted with another SECRETS_KEY. */
                             value?: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -16028,7 +16028,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -16077,11 +16077,11 @@ export interface operations {
                             userId: string;
                             name: string;
                             /**
-                             * @description The value of a variable is shown, that of a secret never.
+                             * @description The value of a variable is shown; the value of a secret is never shown.
                              * @enum {string}
                              */
                             type: "secret" | "variable";
-                            /** @description Of variables only; null where it was encrypted with another SECRETS_KEY. */
+                            /** @description Only for variables; null if it was encrypted with another SECRETS_KEY. */
                             value?: string | null;
                             createdAt: string;
                             updatedAt: string;
@@ -16107,7 +16107,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, a UUID. One that is malformed is nobody’s, and answers 404. */
+                /** @description The id, a UUID. A malformed id returns 404. */
                 id: string;
             };
             cookie?: never;
@@ -16161,7 +16161,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The secrets that are attached to it, by name. */
+            /** @description The attached secrets, by name. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16190,7 +16190,7 @@ export interface operations {
                             name: string;
                             createdAt: string;
                             updatedAt: string;
-                            /** @description Whether the running gateway has the value as it is now. */
+                            /** @description Whether the running gateway has the current value. */
                             synced: boolean;
                         }[];
                     };
@@ -16235,7 +16235,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How many of the given secrets are attached now: all. */
+            /** @description How many of the given secrets are attached now, which is all of them. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16334,9 +16334,9 @@ export interface operations {
     listSkills: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -16383,15 +16383,15 @@ export interface operations {
                      */
                     "application/json": {
                         skills: {
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
                             /** @description Its folder on IPFS, as CIDv1. */
                             skillCid: string;
                             name: string;
                             description: string | null;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
-                            /** @description `@owner/name` where it came from the hub. */
+                            /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
                             /** @enum {string} */
                             network: "public" | "private";
@@ -16424,12 +16424,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -16459,7 +16459,7 @@ export interface operations {
                     skillCid: string;
                     /** @description Its folder in agents. */
                     name: string;
-                    /** @description That of SKILL.md where it is not given. */
+                    /** @description Taken from SKILL.md if not given. */
                     description?: string;
                     /** @default [] */
                     envVars?: {
@@ -16515,15 +16515,15 @@ export interface operations {
                         /** @constant */
                         success: true;
                         skill: {
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
                             /** @description Its folder on IPFS, as CIDv1. */
                             skillCid: string;
                             name: string;
                             description: string | null;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
-                            /** @description `@owner/name` where it came from the hub. */
+                            /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
                             /** @enum {string} */
                             network: "public" | "private";
@@ -16592,9 +16592,9 @@ export interface operations {
     listSkillVersions: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -16634,11 +16634,11 @@ export interface operations {
                     "application/json": {
                         skillId: string;
                         versions: {
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
                             /** @description Its folder on IPFS, as CIDv1. */
                             skillCid: string;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
                             /** @enum {string} */
                             network: "public" | "private";
@@ -16663,12 +16663,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -16690,7 +16690,7 @@ export interface operations {
                 "application/json": {
                     /** Format: cid */
                     skillCid: string;
-                    /** @description That of SKILL.md where it is not given. */
+                    /** @description Taken from SKILL.md if not given. */
                     version?: string;
                     /** Format: uuid */
                     fileId?: string;
@@ -16727,11 +16727,11 @@ export interface operations {
                         /** @constant */
                         success: true;
                         version: {
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
                             /** @description Its folder on IPFS, as CIDv1. */
                             skillCid: string;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
                             /** @enum {string} */
                             network: "public" | "private";
@@ -16802,7 +16802,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is not in the library. */
+            /** @description The skill is not in the library. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16881,16 +16881,16 @@ export interface operations {
                     "application/json": {
                         skills: {
                             agentId: string;
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
-                            /** @description The version that is attached. */
+                            /** @description The attached version. */
                             skillCid: string;
                             attachedAt: string;
                             name: string;
                             description: string | null;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
-                            /** @description `@owner/name` where it came from the hub. */
+                            /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
                         }[];
                     };
@@ -16911,12 +16911,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -16947,7 +16947,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description They are attached. */
+            /** @description The skills are attached. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16970,18 +16970,18 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, where the answer did not wait for its end. */
+                        /** @description The operation, if the response did not wait for its end. */
                         operation?: {
                             id: string;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
                         };
-                        /** @description How many of the given skills are attached now: all. */
+                        /** @description How many of the given skills are attached now, which is all of them. */
                         attached: number;
                     };
                 };
             };
-            /** @description It is done for Berth; the agent gets it when what it does now has ended. */
+            /** @description Berth has recorded the change; the agent gets it when its current work has ended. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17008,13 +17008,13 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, where the answer did not wait for its end. */
+                        /** @description The operation, if the response did not wait for its end. */
                         operation?: {
                             id: string;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
                         };
-                        /** @description How many of the given skills are attached now: all. */
+                        /** @description How many of the given skills are attached now, which is all of them. */
                         attached: number;
                     };
                 };
@@ -17040,12 +17040,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -17063,7 +17063,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is detached. */
+            /** @description The skill is detached. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17085,7 +17085,7 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, where the answer did not wait for its end. */
+                        /** @description The operation, if the response did not wait for its end. */
                         operation?: {
                             id: string;
                             /** @enum {string} */
@@ -17094,7 +17094,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It is done for Berth; the agent gets it when what it does now has ended. */
+            /** @description Berth has recorded the change; the agent gets it when its current work has ended. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17120,7 +17120,7 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, where the answer did not wait for its end. */
+                        /** @description The operation, if the response did not wait for its end. */
                         operation?: {
                             id: string;
                             /** @enum {string} */
@@ -17185,18 +17185,18 @@ export interface operations {
                     "application/json": {
                         agentId: string;
                         updates: {
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
                             name: string;
-                            /** @description The version that is attached. */
+                            /** @description The attached version. */
                             skillCid: string;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
                             latestSkillCid: string;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             latestVersion: string | null;
                             updateAvailable: boolean;
-                            /** @description How its folder in the agent is: `modified`, the agent has changed it; `other`, it is another version or of another origin, in conflict; `missing`. Null while the agent does not answer. */
+                            /** @description State of its folder in the agent: `modified`, the agent has changed it; `other`, it is another version or has another origin, in conflict; `missing`. Null while the agent does not respond. */
                             folder: ("same" | "modified" | "other" | "missing") | null;
                         }[];
                     };
@@ -17217,12 +17217,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -17247,20 +17247,20 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description The version to have; the newest where neither is given. */
+                    /** @description The wanted version; the newest if neither is given. */
                     version?: string;
                     /**
                      * Format: cid
-                     * @description The same by its CID.
+                     * @description The wanted version by its CID.
                      */
                     skillCid?: string;
                     /**
                      * Format: cid
-                     * @description The version that the caller thinks is attached: 409 where it is another one.
+                     * @description The version that the caller believes is attached: 409 if another one is.
                      */
                     expectedSkillCid?: string;
                     /**
-                     * @description `replace`: what the agent changed in the folder is lost. `keep`: the folder stays as the agent has it, and counts as this version.
+                     * @description `replace`: the agent’s changes in the folder are lost. `keep`: the folder stays as the agent has it, and counts as this version.
                      * @enum {string}
                      */
                     resolution?: "replace" | "keep";
@@ -17268,7 +17268,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The skill as it is attached now. */
+            /** @description The skill as attached now. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17300,7 +17300,7 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, where the answer did not wait for its end. */
+                        /** @description The operation, if the response did not wait for its end. */
                         operation?: {
                             id: string;
                             /** @enum {string} */
@@ -17308,22 +17308,22 @@ export interface operations {
                         };
                         skill: {
                             agentId: string;
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
-                            /** @description The version that is attached. */
+                            /** @description The attached version. */
                             skillCid: string;
                             attachedAt: string;
                             name: string;
                             description: string | null;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
-                            /** @description `@owner/name` where it came from the hub. */
+                            /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
                         };
                     };
                 };
             };
-            /** @description It is done for Berth; the agent gets it when what it does now has ended. */
+            /** @description Berth has recorded the change; the agent gets it when its current work has ended. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17359,7 +17359,7 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, where the answer did not wait for its end. */
+                        /** @description The operation, if the response did not wait for its end. */
                         operation?: {
                             id: string;
                             /** @enum {string} */
@@ -17367,16 +17367,16 @@ export interface operations {
                         };
                         skill: {
                             agentId: string;
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
-                            /** @description The version that is attached. */
+                            /** @description The attached version. */
                             skillCid: string;
                             attachedAt: string;
                             name: string;
                             description: string | null;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
-                            /** @description `@owner/name` where it came from the hub. */
+                            /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
                         };
                     };
@@ -17400,18 +17400,18 @@ export interface operations {
     listHub: {
         parameters: {
             query?: {
-                /** @description Words that its name, description or tags have. */
+                /** @description Words in its name, description or tags. */
                 q?: string;
                 /**
                  * @description Only this category.
                  * @example productivity
                  */
                 category?: string;
-                /** @description By how often they were installed, by age, or by name. */
+                /** @description Order: by number of installations, by age, or by name. */
                 sort?: "popular" | "newest" | "name";
-                /** @description Only those that are featured, or only those that are not. */
+                /** @description Only featured templates, or only others. */
                 featured?: "true" | "false";
-                /** @description `nextCursor` of the page before. */
+                /** @description `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -17463,7 +17463,7 @@ export interface operations {
                     "application/json": {
                         skills: {
                             hubSkillId: string;
-                            /** @description Its folder on IPFS; null where that shows when it is installed. */
+                            /** @description Its folder on IPFS; null if it is known only after the installation. */
                             skillCid: string | null;
                             name: string;
                             /** @description `@owner/name`. */
@@ -17484,7 +17484,7 @@ export interface operations {
                             }[];
                             readmeUrl: string | null;
                             featured: boolean;
-                            /** @description Libraries of this Berth that have it. */
+                            /** @description Number of libraries in this Berth that have it. */
                             installCount: number;
                             version: string | null;
                             createdAt: string;
@@ -17509,7 +17509,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its slug, as it is or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.
+                 * @description Its slug, plain or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.
                  * @example assistant
                  */
                 slug: string;
@@ -17558,7 +17558,7 @@ export interface operations {
                     "application/json": {
                         skill: {
                             hubSkillId: string;
-                            /** @description Its folder on IPFS; null where that shows when it is installed. */
+                            /** @description Its folder on IPFS; null if it is known only after the installation. */
                             skillCid: string | null;
                             name: string;
                             /** @description `@owner/name`. */
@@ -17579,7 +17579,7 @@ export interface operations {
                             }[];
                             readmeUrl: string | null;
                             featured: boolean;
-                            /** @description Libraries of this Berth that have it. */
+                            /** @description Number of libraries in this Berth that have it. */
                             installCount: number;
                             version: string | null;
                             createdAt: string;
@@ -17604,7 +17604,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its slug, as it is or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.
+                 * @description Its slug, plain or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.
                  * @example assistant
                  */
                 slug: string;
@@ -17646,15 +17646,15 @@ export interface operations {
                         /** @constant */
                         success: true;
                         skill: {
-                            /** @description Of the skill in the library; stays the same with all its versions. */
+                            /** @description The skill’s id in the library, the same for all its versions. */
                             skillId: string;
                             /** @description Its folder on IPFS, as CIDv1. */
                             skillCid: string;
                             name: string;
                             description: string | null;
-                            /** @description Semantic version, where the skill names one. */
+                            /** @description Semantic version, if the skill names one. */
                             version: string | null;
-                            /** @description `@owner/name` where it came from the hub. */
+                            /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
                             /** @enum {string} */
                             network: "public" | "private";
@@ -17700,7 +17700,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The token, and where it is good. */
+            /** @description The token, and the URLs that accept it. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17741,12 +17741,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -17832,7 +17832,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description A JWT, for one hour. */
+                        /** @description A JWT, valid for one hour. */
                         token: string;
                     };
                 };
@@ -17955,7 +17955,7 @@ export interface operations {
     followAgentLogs: {
         parameters: {
             query?: {
-                /** @description How many of the last lines come first. */
+                /** @description How many of the last lines to send first. */
                 lines?: number;
             };
             header?: never;
@@ -17970,7 +17970,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The lines as they come. */
+            /** @description The lines, streamed. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18012,7 +18012,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The conversations, the latest first. */
+            /** @description The conversations, latest first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18037,7 +18037,7 @@ export interface operations {
                     "application/json": {
                         conversations: {
                             conversationId: string;
-                            /** @description The first words of it. */
+                            /** @description The first words of the conversation. */
                             title: string | null;
                             updatedAt: string | null;
                             isReplying: boolean;
@@ -18058,9 +18058,9 @@ export interface operations {
     readConversation: {
         parameters: {
             query?: {
-                /** @description Most messages. */
+                /** @description Maximum number of messages. */
                 limit?: number;
-                /** @description How many of the newest ones to leave out: `nextOffset` of the page before. */
+                /** @description How many of the newest messages to skip: `nextOffset` of the previous page. */
                 offset?: number;
             };
             header?: never;
@@ -18070,7 +18070,7 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId: string;
-                /** @description A UUID of the client’s own: the first message begins it. */
+                /** @description A UUID chosen by the client; the first message starts the conversation. */
                 conversationId: string;
             };
             cookie?: never;
@@ -18118,7 +18118,7 @@ export interface operations {
                         messages: {
                             id: string;
                             /**
-                             * @description `tool`: the result of a call.
+                             * @description `tool` is the result of a tool call.
                              * @enum {string}
                              */
                             role: "user" | "assistant" | "tool";
@@ -18133,11 +18133,11 @@ export interface operations {
                             }[];
                             /** @description The call whose result this is. */
                             toolCallId: string | null;
-                            /** @description Whether the call, or the reply, has failed. */
+                            /** @description True if the call, or the reply, failed. */
                             isError: boolean;
                         }[];
                         isReplying: boolean;
-                        /** @description Where older messages begin; null where there are none. */
+                        /** @description Where older messages begin; null if there are none. */
                         nextOffset: number | null;
                     };
                 };
@@ -18162,7 +18162,7 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId: string;
-                /** @description A UUID of the client’s own: the first message begins it. */
+                /** @description A UUID chosen by the client; the first message starts the conversation. */
                 conversationId: string;
             };
             cookie?: never;
@@ -18209,7 +18209,7 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId: string;
-                /** @description A UUID of the client’s own: the first message begins it. */
+                /** @description A UUID chosen by the client; the first message starts the conversation. */
                 conversationId: string;
             };
             cookie?: never;
@@ -18222,13 +18222,13 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description What is said to the agent. */
+                    /** @description The message to the agent. */
                     text: string;
                 };
             };
         };
         responses: {
-            /** @description The reply as it comes. */
+            /** @description The reply, streamed. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18276,14 +18276,14 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId: string;
-                /** @description A UUID of the client’s own: the first message begins it. */
+                /** @description A UUID chosen by the client; the first message starts the conversation. */
                 conversationId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The reply as it comes. */
+            /** @description The reply, streamed. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18328,14 +18328,14 @@ export interface operations {
                  * @example x7f3k2ab
                  */
                 agentId: string;
-                /** @description A UUID of the client’s own: the first message begins it. */
+                /** @description A UUID chosen by the client; the first message starts the conversation. */
                 conversationId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Whether there was one. */
+            /** @description Whether there was a reply to stop. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18387,15 +18387,15 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description What a shell runs. */
+                    /** @description The shell command. */
                     command: string;
-                    /** @description Folder to run it in, absolute or below `/home/node/clawd`, which it is without. */
+                    /** @description Working directory, absolute or below `/home/node/clawd`, which is the default. */
                     cwd?: string;
                 };
             };
         };
         responses: {
-            /** @description How it ended. */
+            /** @description How the command ended. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18419,11 +18419,11 @@ export interface operations {
                     "application/json": {
                         stdout: string;
                         stderr: string;
-                        /** @description 128 + the number of the signal, where one ended it. */
+                        /** @description 128 + the signal’s number if a signal ended it. */
                         exitCode: number;
-                        /** @description There was more output than is kept. */
+                        /** @description True if there was more output than is kept. */
                         truncated: boolean;
-                        /** @description It ran for too long and was killed. */
+                        /** @description True if it ran too long and was killed. */
                         timedOut: boolean;
                         /** @description Why it failed, if the kernel killed a process for memory; also the last line of `stderr`. */
                         reason?: string;
@@ -18511,7 +18511,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is written. */
+            /** @description The file is written. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18568,7 +18568,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description The file or folder is deleted. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18604,7 +18604,7 @@ export interface operations {
     listAgentFiles: {
         parameters: {
             query?: {
-                /** @description Absolute, or below `/home/node/clawd`, which it is without. */
+                /** @description Absolute, or below `/home/node/clawd`, which is the default. */
                 path?: string;
             };
             header?: never;
@@ -18699,7 +18699,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where it is. */
+            /** @description The file’s path. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18739,7 +18739,7 @@ export interface operations {
     gitRefs: {
         parameters: {
             query: {
-                /** @description To read, or to push. */
+                /** @description To fetch, or to push. */
                 service: "git-upload-pack" | "git-receive-pack";
             };
             header?: never;
@@ -18754,7 +18754,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The branches, as git speaks it. */
+            /** @description The branches, in git’s own format. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18806,7 +18806,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description As git speaks it. */
+            /** @description In git’s own format. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18858,7 +18858,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description As git speaks it. */
+            /** @description In git’s own format. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18994,7 +18994,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is written, and `ETag` has its new version. */
+            /** @description The config is written; `ETag` contains its new version. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19065,7 +19065,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description Paths of keys, such as `gateway.mode`. Empty until the gateway was started once. */
+                        /** @description Paths of keys, such as `gateway.mode`. Empty until the gateway has started once. */
                         keys: string[];
                     };
                 };
@@ -19083,7 +19083,7 @@ export interface operations {
     readConfigSchema: {
         parameters: {
             query?: {
-                /** @description Keys with dots between them, such as `agents.defaults`; `*` is any key. All of the config unless given. */
+                /** @description Keys joined by dots, such as `agents.defaults`; `*` matches any key. The whole config by default. */
                 path?: string;
             };
             header?: never;
@@ -19098,7 +19098,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The place. */
+            /** @description The key. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19137,11 +19137,11 @@ export interface operations {
                         };
                         label?: string;
                         help?: string;
-                        /** @description The value is a secret. */
+                        /** @description True if the value is a secret. */
                         sensitive?: boolean;
                         /** @description The keys below it. */
                         children: {
-                            /** @description `*` stands for any key, or for any place of a list. */
+                            /** @description `*` stands for any key, or any position in a list. */
                             key: string;
                             path: string;
                             type?: string | string[];
@@ -19149,7 +19149,7 @@ export interface operations {
                             hasChildren: boolean;
                             label?: string;
                             help?: string;
-                            /** @description The value is a secret. */
+                            /** @description True if the value is a secret. */
                             sensitive?: boolean;
                         }[];
                     };
@@ -19194,7 +19194,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the engine thinks of it. */
+            /** @description The engine’s verdict. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19212,7 +19212,7 @@ export interface operations {
                      */
                     "application/json": {
                         valid: boolean;
-                        /** @description What the engine said. */
+                        /** @description The engine’s output. */
                         output: string;
                     };
                 };
@@ -19328,12 +19328,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -19361,19 +19361,19 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description Telegram, Slack (`xoxb-`), Discord. Kept where it is left out. */
+                    /** @description Telegram, Slack (`xoxb-`), Discord. Unchanged if omitted. */
                     botToken?: unknown;
-                    /** @description Slack (`xapp-`). Kept where it is left out. */
+                    /** @description Slack (`xapp-`). Unchanged if omitted. */
                     appToken?: unknown;
                     enabled?: boolean;
                     /**
-                     * @description Who may write to the agent; `closed` is an older name of `allowlist`.
+                     * @description Who may write to the agent; `closed` is an older name for `allowlist`.
                      * @enum {string}
                      */
                     dmPolicy?: "open" | "pairing" | "allowlist" | "disabled" | "closed";
-                    /** @description Senders, in the way of the channel: for Telegram their numeric ids. */
+                    /** @description Allowed senders, in the channel’s own format: numeric ids for Telegram. */
                     allowFrom?: (string | number)[];
-                    /** @description Leaves the gateway as it runs, without the change. */
+                    /** @description Saves the change without restarting the gateway. */
                     skipRestart?: boolean;
                 } & {
                     [key: string]: unknown;
@@ -19381,7 +19381,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is configured. */
+            /** @description The channel is configured. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19458,12 +19458,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -19481,7 +19481,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is removed. */
+            /** @description The channel is removed. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19564,7 +19564,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The devices that wait, and those that are paired. */
+            /** @description The devices waiting for approval, and the paired ones. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19657,7 +19657,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Which were approved, and which were not. */
+            /** @description The approved devices, and the others. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19751,7 +19751,7 @@ export interface operations {
     listTasks: {
         parameters: {
             query?: {
-                /** @description Whether tasks that are switched off are listed as well. */
+                /** @description Whether to include disabled tasks. */
                 includeDisabled?: "true" | "false";
             };
             header?: never;
@@ -19867,7 +19867,7 @@ export interface operations {
                     schedule: {
                         /** @constant */
                         kind: "at";
-                        /** @description Once, at this time; UTC where it does not say. */
+                        /** @description Once, at this time; UTC unless it has an offset. */
                         at: string;
                     } | {
                         /** @constant */
@@ -19898,7 +19898,7 @@ export interface operations {
                         message?: string;
                     } | Record<string, never> | Record<string, never>);
                     /**
-                     * @description `main` takes system events, `isolated` turns of the agent; unless told, what the payload needs.
+                     * @description `main` accepts system events, `isolated` turns of the agent; by default the one that the payload needs.
                      * @enum {string}
                      */
                     sessionTarget?: "main" | "isolated";
@@ -19908,7 +19908,7 @@ export interface operations {
                      */
                     wakeMode?: "now" | "next-heartbeat";
                     /**
-                     * @description Where the result goes: nowhere unless told.
+                     * @description Where the result is sent; nowhere by default.
                      * @default {
                      *       "mode": "none"
                      *     }
@@ -20092,7 +20092,7 @@ export interface operations {
                     schedule?: {
                         /** @constant */
                         kind: "at";
-                        /** @description Once, at this time; UTC where it does not say. */
+                        /** @description Once, at this time; UTC unless it has an offset. */
                         at: string;
                     } | {
                         /** @constant */
@@ -20123,13 +20123,13 @@ export interface operations {
                         message?: string;
                     } | Record<string, never> | Record<string, never>);
                     /**
-                     * @description `main` takes system events, `isolated` turns of the agent; unless told, what the payload needs.
+                     * @description `main` accepts system events, `isolated` turns of the agent; by default the one that the payload needs.
                      * @enum {string}
                      */
                     sessionTarget?: "main" | "isolated";
                     /** @enum {string} */
                     wakeMode?: "now" | "next-heartbeat";
-                    /** @description Where the result goes: nowhere unless told. */
+                    /** @description Where the result is sent; nowhere by default. */
                     delivery?: {
                         /** @enum {string} */
                         mode: "none" | "announce" | "webhook";
@@ -20141,7 +20141,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task as it is now. */
+            /** @description The changed task. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20329,7 +20329,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task as it is now. */
+            /** @description The changed task. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20393,7 +20393,7 @@ export interface operations {
     listTaskRuns: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
             };
             header?: never;
@@ -20470,13 +20470,13 @@ export interface operations {
                  * @example productivity
                  */
                 category?: string;
-                /** @description Only those that are featured, or only those that are not. */
+                /** @description Only featured templates, or only others. */
                 featured?: "true" | "false";
-                /** @description `me`: only those that this user made. */
+                /** @description `me`: only templates that this user created. */
                 submittedBy?: "me";
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -20617,7 +20617,7 @@ export interface operations {
                             partnerUrl: string | null;
                             partnerLogoUrl: string | null;
                             snapshotCid: string;
-                            /** @description Those that ship with Berth are. */
+                            /** @description True for those that ship with Berth. */
                             featured: boolean;
                             sortOrder: number;
                             /** @constant */
@@ -20633,11 +20633,11 @@ export interface operations {
                             createdAt: string | null;
                             updatedAt: string | null;
                             submittedBy: string | null;
-                            /** @description The repository that it was made of. */
+                            /** @description The repository that it was created from. */
                             gitUrl: string | null;
                             gitCommitSha: string | null;
                         }[];
-                        /** @description Of all templates that the caller sees, not of this page only. */
+                        /** @description Of all templates that the caller can see, not only of this page. */
                         categories: string[];
                     };
                 };
@@ -20671,23 +20671,23 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description An agent of the workspace, of whose snapshot the template is made. */
+                    /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
-                    /** @description Of the agent’s history. Not given: the newest one. */
+                    /** @description A snapshot of the agent’s history. Default: the newest one. */
                     snapshotCid?: string;
-                    /** @description In place of `agentId`: the https address of a public repository, as `git clone` takes it. */
+                    /** @description Instead of `agentId`: the https address of a public repository, as for `git clone`. */
                     gitUrl?: string | null;
-                    /** @description Not given: the repository’s default branch. */
+                    /** @description Default: the repository’s default branch. */
                     branch?: string | null;
-                    /** @description In place of `branch`: `refs/heads/main`, a tag, or a commit. */
+                    /** @description Instead of `branch`: `refs/heads/main`, a tag, or a commit. */
                     ref?: string | null;
-                    /** @description The folder of the repository that is the template. Not given: all of it. */
+                    /** @description The folder of the repository that contains the template. Default: the whole repository. */
                     path?: string | null;
                     name?: string;
-                    /** @description As `name`. */
+                    /** @description The same as `name`. */
                     nameOverride?: string;
                     slug?: string;
-                    /** @description As `slug`. */
+                    /** @description The same as `slug`. */
                     slugOverride?: string;
                     description?: string;
                     longDescription?: string | null;
@@ -20789,7 +20789,7 @@ export interface operations {
                             partnerUrl: string | null;
                             partnerLogoUrl: string | null;
                             snapshotCid: string;
-                            /** @description Those that ship with Berth are. */
+                            /** @description True for those that ship with Berth. */
                             featured: boolean;
                             sortOrder: number;
                             /** @constant */
@@ -20805,7 +20805,7 @@ export interface operations {
                             createdAt: string | null;
                             updatedAt: string | null;
                             submittedBy: string | null;
-                            /** @description The repository that it was made of. */
+                            /** @description The repository that it was created from. */
                             gitUrl: string | null;
                             gitCommitSha: string | null;
                         };
@@ -20922,7 +20922,7 @@ export interface operations {
                             partnerUrl: string | null;
                             partnerLogoUrl: string | null;
                             snapshotCid: string;
-                            /** @description Those that ship with Berth are. */
+                            /** @description True for those that ship with Berth. */
                             featured: boolean;
                             sortOrder: number;
                             /** @constant */
@@ -20938,11 +20938,11 @@ export interface operations {
                             createdAt: string | null;
                             updatedAt: string | null;
                             submittedBy: string | null;
-                            /** @description The repository that it was made of. */
+                            /** @description The repository that it was created from. */
                             gitUrl: string | null;
                             gitCommitSha: string | null;
                         }[];
-                        /** @description Of all templates that the caller sees, not of this page only. */
+                        /** @description Of all templates that the caller can see, not only of this page. */
                         categories: string[];
                     };
                 };
@@ -21049,7 +21049,7 @@ export interface operations {
                             partnerUrl: string | null;
                             partnerLogoUrl: string | null;
                             snapshotCid: string;
-                            /** @description Those that ship with Berth are. */
+                            /** @description True for those that ship with Berth. */
                             featured: boolean;
                             sortOrder: number;
                             /** @constant */
@@ -21065,7 +21065,7 @@ export interface operations {
                             createdAt: string | null;
                             updatedAt: string | null;
                             submittedBy: string | null;
-                            /** @description The repository that it was made of. */
+                            /** @description The repository that it was created from. */
                             gitUrl: string | null;
                             gitCommitSha: string | null;
                         };
@@ -21104,23 +21104,23 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description An agent of the workspace, of whose snapshot the template is made. */
+                    /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
-                    /** @description Of the agent’s history. Not given: the newest one. */
+                    /** @description A snapshot of the agent’s history. Default: the newest one. */
                     snapshotCid?: string;
-                    /** @description In place of `agentId`: the https address of a public repository, as `git clone` takes it. */
+                    /** @description Instead of `agentId`: the https address of a public repository, as for `git clone`. */
                     gitUrl?: string | null;
-                    /** @description Not given: the repository’s default branch. */
+                    /** @description Default: the repository’s default branch. */
                     branch?: string | null;
-                    /** @description In place of `branch`: `refs/heads/main`, a tag, or a commit. */
+                    /** @description Instead of `branch`: `refs/heads/main`, a tag, or a commit. */
                     ref?: string | null;
-                    /** @description The folder of the repository that is the template. Not given: all of it. */
+                    /** @description The folder of the repository that contains the template. Default: the whole repository. */
                     path?: string | null;
                     name?: string;
-                    /** @description As `name`. */
+                    /** @description The same as `name`. */
                     nameOverride?: string;
                     slug?: string;
-                    /** @description As `slug`. */
+                    /** @description The same as `slug`. */
                     slugOverride?: string;
                     description?: string;
                     longDescription?: string | null;
@@ -21222,7 +21222,7 @@ export interface operations {
                             partnerUrl: string | null;
                             partnerLogoUrl: string | null;
                             snapshotCid: string;
-                            /** @description Those that ship with Berth are. */
+                            /** @description True for those that ship with Berth. */
                             featured: boolean;
                             sortOrder: number;
                             /** @constant */
@@ -21238,7 +21238,7 @@ export interface operations {
                             createdAt: string | null;
                             updatedAt: string | null;
                             submittedBy: string | null;
-                            /** @description The repository that it was made of. */
+                            /** @description The repository that it was created from. */
                             gitUrl: string | null;
                             gitCommitSha: string | null;
                         };
@@ -21277,7 +21277,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is archived. */
+            /** @description The template is archived. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -21411,7 +21411,7 @@ export interface operations {
                             partnerUrl: string | null;
                             partnerLogoUrl: string | null;
                             snapshotCid: string;
-                            /** @description Those that ship with Berth are. */
+                            /** @description True for those that ship with Berth. */
                             featured: boolean;
                             sortOrder: number;
                             /** @constant */
@@ -21427,7 +21427,7 @@ export interface operations {
                             createdAt: string | null;
                             updatedAt: string | null;
                             submittedBy: string | null;
-                            /** @description The repository that it was made of. */
+                            /** @description The repository that it was created from. */
                             gitUrl: string | null;
                             gitCommitSha: string | null;
                         };
@@ -21459,23 +21459,23 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description An agent of the workspace, of whose snapshot the template is made. */
+                    /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
-                    /** @description Of the agent’s history. Not given: the newest one. */
+                    /** @description A snapshot of the agent’s history. Default: the newest one. */
                     snapshotCid?: string;
-                    /** @description In place of `agentId`: the https address of a public repository, as `git clone` takes it. */
+                    /** @description Instead of `agentId`: the https address of a public repository, as for `git clone`. */
                     gitUrl?: string | null;
-                    /** @description Not given: the repository’s default branch. */
+                    /** @description Default: the repository’s default branch. */
                     branch?: string | null;
-                    /** @description In place of `branch`: `refs/heads/main`, a tag, or a commit. */
+                    /** @description Instead of `branch`: `refs/heads/main`, a tag, or a commit. */
                     ref?: string | null;
-                    /** @description The folder of the repository that is the template. Not given: all of it. */
+                    /** @description The folder of the repository that contains the template. Default: the whole repository. */
                     path?: string | null;
                 };
             };
         };
         responses: {
-            /** @description What is in it, and what is wrong with it. */
+            /** @description Its contents, and its faults. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -21550,7 +21550,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: git-url
-                     * @description The https address of a public repository, as `git clone` takes it.
+                     * @description The https address of a public repository, as for `git clone`.
                      */
                     gitUrl: string;
                 };
@@ -21576,7 +21576,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description At most 1000. */
+                        /** @description Names, at most 1000. */
                         branches: string[];
                     };
                 };
@@ -21613,10 +21613,10 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: git-url
-                     * @description The https address of a public repository, as `git clone` takes it.
+                     * @description The https address of a public repository, as for `git clone`.
                      */
                     gitUrl: string;
-                    /** @description What the names have in them, in any case. */
+                    /** @description Text that the name contains, in any case. */
                     search?: string;
                 };
             };
@@ -21642,11 +21642,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description At most 1000. */
+                        /** @description Names, at most 1000. */
                         branches: string[];
-                        /** @description At most 1000. */
+                        /** @description Names, at most 1000. */
                         tags: string[];
-                        /** @description Null where the server does not say. */
+                        /** @description Null if the server does not report it. */
                         defaultBranch: string | null;
                     };
                 };
@@ -21668,9 +21668,9 @@ export interface operations {
     listSnapshots: {
         parameters: {
             query?: {
-                /** @description How many items a page has. */
+                /** @description The number of items per page. */
                 limit?: number;
-                /** @description The `next_page_token` of the page before. */
+                /** @description The `next_page_token` of the previous page. */
                 pageToken?: string;
             };
             header?: never;
@@ -21720,9 +21720,9 @@ export interface operations {
                             userId: string;
                             /** @description The commit in the agent’s git repository. */
                             commitSha: string | null;
-                            /** @description What is other than in the one before, for people. */
+                            /** @description A readable summary of the changes since the previous snapshot. */
                             changeSummary: string | null;
-                            /** @description Unified, against the one before; at most 64 KiB. */
+                            /** @description Unified diff against the previous snapshot, at most 64 KiB. */
                             contentDiff: string | null;
                             createdAt: string;
                         }[];
@@ -21742,9 +21742,9 @@ export interface operations {
     compareSnapshots: {
         parameters: {
             query: {
-                /** @description Of the history of this agent; any version and base. */
+                /** @description A snapshot of this agent’s history; any CID version and base. */
                 from: string;
-                /** @description Of the history of this agent; any version and base. */
+                /** @description A snapshot of this agent’s history; any CID version and base. */
                 to: string;
             };
             header?: never;
@@ -21782,9 +21782,9 @@ export interface operations {
                         agentId: string;
                         from: string;
                         to: string;
-                        /** @description Unified, as git has it; empty where both are the same. At most 256 KiB. */
+                        /** @description Unified diff in git’s format; empty if both are the same. At most 256 KiB. */
                         diff: string;
-                        /** @description Whether there is more of it. */
+                        /** @description True if the diff was cut. */
                         truncated: boolean;
                     };
                 };
@@ -21815,7 +21815,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How it is. */
+            /** @description The state of snapshots. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -21837,7 +21837,7 @@ export interface operations {
                         agentId: string;
                         /** @description Whether snapshots are taken. */
                         configured: boolean;
-                        /** @description The settings for want of which they are not. */
+                        /** @description The missing settings, if snapshots are not configured. */
                         missing?: string[];
                         lastSync: string | null;
                         message: string;
@@ -21859,12 +21859,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -21880,7 +21880,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is saved. */
+            /** @description The workspace is saved. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -21911,19 +21911,19 @@ export interface operations {
                         success: true;
                         message: string;
                         lastSync: string;
-                        /** @description The newest snapshot: a new one, or the one that there was. */
+                        /** @description The newest snapshot, whether new or existing. */
                         snapshotCid: string;
                         commitSha: string;
-                        /** @description Null where nothing had changed. */
+                        /** @description Null if nothing had changed. */
                         changeSummary: string | null;
                         /** @description Files that are not in the snapshot, each with the reason: `<path>: <reason>`. */
                         leftOut: string[];
-                        /** @description The same in one text. */
+                        /** @description The same as one text. */
                         details?: string;
                     };
                 };
             };
-            /** @description It is being saved. */
+            /** @description The workspace is being saved. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -21973,12 +21973,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
                  * @example wait=30
                  */
                 Prefer?: string;
                 /**
-                 * @description Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
                  * @example import-2026-11-21-0001
                  */
                 "Idempotency-Key"?: string;
@@ -22002,14 +22002,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: cid
-                     * @description Of the history of this agent; any version and base.
+                     * @description A snapshot of this agent’s history; any CID version and base.
                      */
                     snapshotCid: string;
                 };
             };
         };
         responses: {
-            /** @description The workspace is the snapshot’s. */
+            /** @description The workspace matches the snapshot. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -22035,12 +22035,12 @@ export interface operations {
                         message: string;
                         snapshotCid: string;
                         commitSha: string;
-                        /** @description Empty folders and permissions that could not be brought back, and why. */
+                        /** @description Empty folders and permissions that could not be restored, and why. */
                         lost?: string[];
                     };
                 };
             };
-            /** @description It is being reset. */
+            /** @description The workspace is being reset. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -22070,7 +22070,7 @@ export interface operations {
                         message: string;
                         snapshotCid: string;
                         commitSha: string;
-                        /** @description Empty folders and permissions that could not be brought back, and why. */
+                        /** @description Empty folders and permissions that could not be restored, and why. */
                         lost?: string[];
                         operation: {
                             id: string;
@@ -22191,17 +22191,17 @@ export interface operations {
                         port: number;
                         /**
                          * Format: path-prefix
-                         * @description Whole segments of a path, such as `/app`; `/` alone is everything.
+                         * @description Whole segments of a path, such as `/app`; `/` matches everything.
                          */
                         pathPrefix: string;
-                        /** @description Whether it takes the gateway token. */
+                        /** @description Whether it requires the gateway token. */
                         protected?: boolean | null;
                     }[] | null;
                 };
             };
         };
         responses: {
-            /** @description The routes as they are now. */
+            /** @description The new routes. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -22267,7 +22267,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The domains, the oldest first. */
+            /** @description The domains, oldest first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -22311,10 +22311,10 @@ export interface operations {
                             protected: boolean;
                             /** @enum {string} */
                             status: "pending_ownership" | "verified";
-                            /** @description Where it is, once it is verified. */
+                            /** @description Its address once it is verified. */
                             url: string;
                             cnameTarget: string | null;
-                            /** @description The TXT record that is still to be seen; null when it is verified. */
+                            /** @description The TXT record that Berth still has to see; null once it is verified. */
                             txtName: string | null;
                             txtValue: string | null;
                             createdAt: string;
@@ -22357,7 +22357,7 @@ export interface operations {
                 "application/json": {
                     /** @description One label: the name below the operator’s domain. */
                     subdomain?: string | null;
-                    /** @description A domain of one’s own, such as `shop.example.com`. */
+                    /** @description Your own domain, such as `shop.example.com`. */
                     customDomain?: string | null;
                     /** @description From 1025 to 65535, except 18789 and 7700. */
                     targetPort: number;
@@ -22415,10 +22415,10 @@ export interface operations {
                             protected: boolean;
                             /** @enum {string} */
                             status: "pending_ownership" | "verified";
-                            /** @description Where it is, once it is verified. */
+                            /** @description Its address once it is verified. */
                             url: string;
                             cnameTarget: string | null;
-                            /** @description The TXT record that is still to be seen; null when it is verified. */
+                            /** @description The TXT record that Berth still has to see; null once it is verified. */
                             txtName: string | null;
                             txtValue: string | null;
                             createdAt: string;
@@ -22498,7 +22498,7 @@ export interface operations {
                         name: string;
                         /** @description Its value. */
                         value: string;
-                        /** @description Where a CNAME record of the domain is to point. */
+                        /** @description The target for a CNAME record of the domain. */
                         cnameTarget: string;
                     };
                 };
@@ -22544,7 +22544,7 @@ export interface operations {
                     customDomain?: unknown;
                     /** @description From 1025 to 65535, except 18789 and 7700. */
                     targetPort?: number;
-                    /** @description Whether it takes the gateway token. */
+                    /** @description Whether it requires the gateway token. */
                     protected?: boolean;
                 };
             };
@@ -22595,10 +22595,10 @@ export interface operations {
                             protected: boolean;
                             /** @enum {string} */
                             status: "pending_ownership" | "verified";
-                            /** @description Where it is, once it is verified. */
+                            /** @description Its address once it is verified. */
                             url: string;
                             cnameTarget: string | null;
-                            /** @description The TXT record that is still to be seen; null when it is verified. */
+                            /** @description The TXT record that Berth still has to see; null once it is verified. */
                             txtName: string | null;
                             txtValue: string | null;
                             createdAt: string;
@@ -22734,17 +22734,17 @@ export interface operations {
                             protected: boolean;
                             /** @enum {string} */
                             status: "pending_ownership" | "verified";
-                            /** @description Where it is, once it is verified. */
+                            /** @description Its address once it is verified. */
                             url: string;
                             cnameTarget: string | null;
-                            /** @description The TXT record that is still to be seen; null when it is verified. */
+                            /** @description The TXT record that Berth still has to see; null once it is verified. */
                             txtName: string | null;
                             txtValue: string | null;
                             createdAt: string;
                             updatedAt: string;
                         };
                         verified: boolean;
-                        /** @description What is still to be done, where it is not verified. */
+                        /** @description What is left to do if it is not verified. */
                         message: string;
                     };
                 };
@@ -22882,7 +22882,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description `openclaw/default`, or another one of the list. */
+                    /** @description `openclaw/default`, or another model from the list. */
                     model: string;
                     messages: ({
                         role: string;
@@ -22890,7 +22890,7 @@ export interface operations {
                     } & {
                         [key: string]: unknown;
                     })[];
-                    /** @description Answer with server-sent events as the agent writes. */
+                    /** @description Respond with server-sent events while the agent writes. */
                     stream?: boolean;
                 } & {
                     [key: string]: unknown;
@@ -22974,10 +22974,10 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description `openclaw/default`, or another one of the list. */
+                    /** @description `openclaw/default`, or another model from the list. */
                     model: string;
                     input: unknown;
-                    /** @description Answer with server-sent events as the agent writes. */
+                    /** @description Respond with server-sent events while the agent writes. */
                     stream?: boolean;
                 } & {
                     [key: string]: unknown;
@@ -23240,7 +23240,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Ready, or `degraded` where another part is not well. */
+            /** @description Ready, or `degraded` if another component is unhealthy. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -23359,7 +23359,7 @@ export interface operations {
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
-            /** @description A part that the answer needs is away, or has no room on its disk. Nothing that was accepted is lost. */
+            /** @description A required component is unavailable, or has no room on its disk. Nothing that was accepted is lost. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -23509,7 +23509,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The client has it already: `If-None-Match`. */
+            /** @description The client already has it: `If-None-Match`. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -23541,7 +23541,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The client has it already: `If-None-Match`. */
+            /** @description The client already has it: `If-None-Match`. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -23563,7 +23563,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Go to `/docs`; a browser, to the dashboard where it is on. */
+            /** @description Redirects to `/docs`, or browsers to the dashboard if it is enabled. */
             302: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
