@@ -14,7 +14,7 @@ export const RULES: Rule[] = [
   },
   {
     name: 'pronoun as subject',
-    pattern: /^(One|Ones|Those|Others) (that|which|who|whose|of|with|is|has)\b/,
+    pattern: /^((One|Ones|Those|Others) (that|which|who|whose|with|is|has)|(Ones|Those|Others) of)\b/,
     instead: 'repeat the noun: "A pin that …"',
   },
   {
