@@ -18,7 +18,7 @@ describe('an agent at its start', () => {
     await page.goto(`${url}/dashboard/agents/new`)
     await page.getByLabel('Name', { exact: true }).fill('Keyed')
     // The workspace has the key of one provider.
-    await page.getByText('is in the workspace, and gets attached').waitFor()
+    await page.getByText('is in the workspace and will be attached').waitFor()
     await own.api.delete(`/v0/secrets/${secret.id}`)
     await page.reload()
     await page.getByLabel('Name', { exact: true }).fill('Keyed')
@@ -36,7 +36,7 @@ describe('an agent at its start', () => {
     const made = await own.api.get('/v0/secrets')
     const typed = made.body.secrets.find(({ name }: { name: string }) => name === 'ANTHROPIC_API_KEY')
     assert.deepEqual(request.postDataJSON(), { name: 'Keyed', secretIds: [typed.id] })
-    await page.getByRole('list', { name: 'Its start' }).waitFor()
+    await page.getByRole('list', { name: 'Startup' }).waitFor()
     const { agentId: keyed } = (await own.api.get('/v0/agents')).body.agents.at(-1)
     await own.api.delete(`/v0/agents/${keyed}`)
     await own.api.delete(`/v0/secrets/${typed.id}`)
@@ -82,7 +82,7 @@ describe('an agent at its start', () => {
     await row('Broken').getByText('What was reported').click()
     await row('Broken').getByText('Unrecognized key').waitFor()
     await page.goto(`${url}/dashboard/agents/${broken.agentId}`)
-    const steps = page.getByRole('list', { name: 'Its start' })
+    const steps = page.getByRole('list', { name: 'Startup' })
     await button('Restart Broken').click()
     // Its engine cannot be had, which is another reason.
     await page.getByText(sentence).waitFor({ state: 'detached' })
@@ -91,7 +91,7 @@ describe('an agent at its start', () => {
     const operation = randomUUID()
     await sql('UPDATE agent SET purged_at = now() WHERE id = $1', [broken.id])
     const step = (name: string) =>
-      steps.getByRole('listitem').filter({ hasText: name }).getByText('under way')
+      steps.getByRole('listitem').filter({ hasText: name }).getByText('in progress')
     await sql(
       `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id)
        VALUES ($1, $2, 'agent.restart', 'nobody', $3, $4)`,
@@ -105,7 +105,7 @@ describe('an agent at its start', () => {
       `UPDATE agent SET status = 'starting', status_reason = NULL, start_operation_id = $2 WHERE id = $1`,
       [broken.id, operation],
     )
-    await step('Get the engine ready').waitFor()
+    await step('Prepare the engine').waitFor()
     await sql(`UPDATE operation SET step = 'gateway' WHERE id = $1`, [operation])
     await step('Start its gateway').waitFor()
     await look('agent-starting')

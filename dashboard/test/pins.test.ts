@@ -14,7 +14,7 @@ await signIn()
 describe('pins by CID', () => {
   it('a CID is pinned, what cannot be found is seen with what to do, and withdrawn', async () => {
     await page.goto(`${url}/dashboard/files/pins`)
-    await page.getByText('No pins under way').waitFor()
+    await page.getByText('No pins in progress').waitFor()
     await page.getByRole('button', { name: 'Pin a CID' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('CID').fill('nonsense')
@@ -33,7 +33,7 @@ describe('pins by CID', () => {
     await dialog.getByText('failed').waitFor()
     await look('pin-failed')
     await dialog.getByRole('button', { name: 'Close' }).click()
-    await page.getByText('None of the nodes that were named').waitFor()
+    await page.getByText('None of the named nodes').waitFor()
     await look('pins')
     const [failed] = (await own.api.get('/v3/files/public/pin_by_cid')).body.data.jobs
     const changes: string[] = []
@@ -47,7 +47,7 @@ describe('pins by CID', () => {
     })
     assert.deepEqual(changes, [`POST /v0/files/public/pin_by_cid/${failed.id}/retry`])
     page.removeAllListeners('request')
-    await page.getByText('None of the nodes that were named').waitFor()
+    await page.getByText('None of the named nodes').waitFor()
     await page.goto(`${url}/dashboard/operate/operations`)
     await page.getByRole('link', { name: 'cannot be found' }).first().click()
     await page.waitForURL(`${url}/dashboard/files/pins`)
@@ -55,7 +55,7 @@ describe('pins by CID', () => {
     await page.getByPlaceholder('Go to a page').fill(failed.cid)
     await page.getByRole('option', { name: 'cannot be found' }).click()
     await page.getByRole('button', { name: 'Remove' }).click()
-    await page.getByText('No pins under way').waitFor()
+    await page.getByText('No pins in progress').waitFor()
   })
   it('a pin that came stays in its dialog, which leads to its file', async () => {
     await page.goto(`${url}/dashboard/files/pins`)

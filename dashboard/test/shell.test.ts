@@ -85,7 +85,7 @@ describe('the shell', () => {
   })
   it('an address that no page has says so', async () => {
     await open('/nowhere/at/all')
-    await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor()
     await look('not-found')
     await page.getByRole('link', { name: 'Go to the overview' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
@@ -98,7 +98,7 @@ describe('the shell', () => {
     await dialog().getByRole('option', { name: 'Operate: Webhooks' }).waitFor()
     await look('palette')
     await page.keyboard.type('zzzz')
-    await dialog().getByText('Nothing has that in its name.').waitFor()
+    await dialog().getByText('Nothing matches your search.').waitFor()
     await look('palette-empty')
     for (let i = 0; i < 4; i++) await page.keyboard.press('Backspace')
     await dialog().getByRole('option', { name: 'Operate: Webhooks' }).waitFor()
@@ -130,7 +130,7 @@ describe('the shell', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     assert.equal(await background(), dark)
-    await page.getByRole('button', { name: 'As the system has it' }).click()
+    await page.getByRole('button', { name: 'Same as the system' }).click()
     assert.equal(await background(), light)
   })
 })
@@ -199,7 +199,7 @@ describe('the overview', () => {
     await look('offline')
     const { status } = await own.api.post('/v3/groups/public', { name: 'made meanwhile' })
     assert.equal(status, 200)
-    const isBack = await noteShown(page.locator('body'), 'Back again. All is up to date.')
+    const isBack = await noteShown(page.locator('body'), 'Connected again. Everything is up to date.')
     await page.context().setOffline(false)
     await isBack()
     await page.getByText('made meanwhile was made').waitFor()
@@ -238,7 +238,7 @@ describe('attacks', () => {
         `/operate/audit?action=${encodeURIComponent(HOSTILE)}&of=${encodeURIComponent(HOSTILE)}`,
         'Nothing is like that.',
       ],
-      [`/${encodeURIComponent(HOSTILE)}`, 'There is no such page'],
+      [`/${encodeURIComponent(HOSTILE)}`, 'Page not found'],
     ] as const) {
       await open(path)
       await page.locator('main').getByText(shown).filter({ visible: true }).first().waitFor()

@@ -65,7 +65,7 @@ describe('uploads', () => {
     assert.ok(paused > 0 && paused < 1, `${paused}`)
     await limit(MIB, true)
     await page.getByRole('button', { name: 'Resume site' }).click()
-    await row.getByText('Offline: goes on by itself').waitFor()
+    await row.getByText('Offline: resumes automatically').waitFor()
     assert.equal(await share(), paused)
     // It is gone when all is sent.
     const bar = await progress.elementHandle()
@@ -75,7 +75,7 @@ describe('uploads', () => {
       [bar, paused],
     )
     await limit(-1)
-    await row.getByText('Done, with the CID that was computed here').waitFor()
+    await row.getByText('Done, with the CID computed here').waitFor()
     await network.detach()
     const { body } = await api.get('/v3/files/public', { name: 'site' })
     const [file] = body.data.files
@@ -122,7 +122,7 @@ describe('uploads', () => {
       sent.push(`${request.method()} ${request.headers()['upload-offset'] ?? ''}`),
     )
     await input.setInputFiles(path)
-    await page.getByText('Done, with the CID that was computed here').waitFor()
+    await page.getByText('Done, with the CID computed here').waitFor()
     page.removeAllListeners('request')
     assert.ok(!sent.some((one) => one.startsWith('POST') || one === 'PATCH 0'), sent.join())
     await network.detach()
