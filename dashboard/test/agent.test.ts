@@ -64,7 +64,7 @@ describe('an agent in the dashboard', () => {
       [`${agent}/skills`, 'No skills yet'],
       [`${agent}/secrets`, /CODEX_API_KEY|no secrets yet/],
       [`${agent}/channels`, 'Discord'],
-      [`${agent}/devices`, /operator.write|None waits/],
+      [`${agent}/devices`, /operator.write|No pending requests/],
       [`${agent}/domains`, 'No paths yet'],
       [`${agent}/config`, 'Your time zone'],
       [`${agent}/logs`, 'INFO'],
@@ -105,7 +105,7 @@ describe('an agent in the dashboard', () => {
     // Hints to make something are for those who may.
     for (const [path, empty, hint] of [
       ['/operate/keys', 'No API keys yet', 'Make one'],
-      [`${agent}/skills`, 'No skills yet', 'Take one'],
+      [`${agent}/skills`, 'No skills yet', 'Attach one'],
     ] as const) {
       await on.goto(`${url}/dashboard${path}`)
       await on.locator('main').getByText(empty).waitFor()
@@ -207,7 +207,7 @@ describe('an agent in the dashboard', () => {
     const { body } = await own.api.get(`/v0/agents/${agentId}/gateway-token`)
     const device = new Device()
     await tab('Devices')
-    await page.getByText('None waits').waitFor()
+    await page.getByText('No pending requests').waitFor()
     const host = `${agentId}.agents.localhost:${new URL(url).port}`
     // While the engine is held up the answer is 503, and there is no WebSocket.
     const answer = await until('it is answered', () => device.connect({ url, host, token: body.token }))
@@ -217,7 +217,7 @@ describe('an agent in the dashboard', () => {
     await look('devices')
     await insist(() => button('Approve').click())
     await page.getByRole('list', { name: 'Paired' }).getByText('operator.write').waitFor()
-    await page.getByText('None waits').waitFor()
+    await page.getByText('No pending requests').waitFor()
   })
   it('a setting is changed in the form, and the engine takes it', async () => {
     await tab('Config')
@@ -282,10 +282,10 @@ describe('an agent in the dashboard', () => {
   it('a channel is connected with its token, seen without it, and removed', async () => {
     await tab('Channels')
     await row('Discord').getByRole('button', { name: 'Connect' }).click()
-    await dialog.getByText('Make an application at').waitFor()
+    await dialog.getByText('Create an application').waitFor()
     await look('channels-new')
     await dialog.getByLabel('Bot token').fill(`discord-${randomUUID()}`)
-    await dialog.getByLabel('Who may write to it').selectOption('Only the senders listed')
+    await dialog.getByLabel('Who may write to it').selectOption('Only listed senders')
     await dialog.getByLabel('Senders').fill(HOSTILE)
     await inDialog('Connect').click()
     await isGone()
@@ -315,7 +315,7 @@ describe('an agent in the dashboard', () => {
     await dialog.getByText(/Detach the other one first/).waitFor()
     await inDialog('Cancel').click()
     await page.getByRole('list', { name: 'Attached to this agent' }).getByText('OPENAI_API_KEY').waitFor()
-    await page.getByRole('list', { name: 'Others of the workspace' }).getByText('CODEX_API_KEY').waitFor()
+    await page.getByRole('list', { name: 'Other secrets in the workspace' }).getByText('CODEX_API_KEY').waitFor()
     assert.ok(!(await page.content()).includes('sk-OPENAI_API_KEY'))
     await look('secrets')
   })
@@ -332,7 +332,7 @@ describe('an agent in the dashboard', () => {
       .waitFor()
     await inDialog('Cancel').click()
     await row('OPENAI_API_KEY').getByRole('button', { name: 'Detach' }).click()
-    await page.getByText('None is attached to this agent yet').waitFor()
+    await page.getByText('No secrets are attached to this agent yet').waitFor()
     await choose('OPENAI_API_KEY', 'Delete')
     await inDialog('Delete').click()
     await row('OPENAI_API_KEY').waitFor({ state: 'detached' })
@@ -340,17 +340,17 @@ describe('an agent in the dashboard', () => {
   it('a page of the engine says that it does not answer, and how to start it', async () => {
     const { agentId: still } = await insertAgent(context, own, 'Still')
     await page.goto(`${url}/dashboard/agents/${still}/tasks`)
-    await page.getByText('The engine of this agent does not answer').waitFor()
-    await button('Start it again').waitFor()
+    await page.getByText('This agent’s engine is not responding').waitFor()
+    await button('Restart it').waitFor()
     await look('engine-away')
     await page.getByRole('link', { name: 'Chat', exact: true }).click()
-    await page.getByText('The engine of this agent does not answer').waitFor()
+    await page.getByText('This agent’s engine is not responding').waitFor()
   })
   it('on a phone the tab of the page that is open is in view', async () => {
     const width = 390
     await page.setViewportSize({ width, height: 780 })
     await page.goto(`${page.url()}/config`)
-    await page.getByText('The engine of this agent does not answer').waitFor()
+    await page.getByText('This agent’s engine is not responding').waitFor()
     const open = await page.getByRole('link', { name: 'Config', exact: true }).boundingBox()
     assert.ok(open && open.x > 0 && open.x + open.width < width, JSON.stringify(open))
     await page.setViewportSize({ width: 1280, height: 800 })

@@ -44,7 +44,7 @@ function recordCall(text: string): void {
 describe('chat', () => {
   it('an agent that was never talked to says what to do', async () => {
     await page.goto(home)
-    await log.getByText('Nothing was said yet').waitFor()
+    await log.getByText('No messages yet').waitFor()
     await look('chat-empty')
   })
   it('a conversation that is being opened says so at once', async () => {
@@ -59,7 +59,7 @@ describe('chat', () => {
     await chat.getByRole('status').getByText('Loading…').waitFor()
     await look('chat-opening')
     held.resolve()
-    await log.getByText('Nothing was said yet').waitFor()
+    await log.getByText('No messages yet').waitFor()
     await chat.getByRole('status').getByText('Loading…').waitFor({ state: 'detached' })
     await page.unroute(reads)
   })
@@ -127,7 +127,7 @@ describe('chat', () => {
   })
   it('what an agent says with markup runs nothing, and asks nobody', async () => {
     await page.getByRole('button', { name: 'New conversation' }).click()
-    await log.getByText('Nothing was said yet').waitFor()
+    await log.getByText('No messages yet').waitFor()
     await say(`${HOSTILE} ![seen](https://example.org/pixel.png) [run](javascript:window.ran=1) <b>bold</b>`)
     await log.getByText('Image: seen').waitFor()
     assert.equal(await log.locator('img, script, b').count(), 0)
@@ -152,7 +152,7 @@ describe('chat', () => {
     await page.getByRole('button', { name: /Delete the conversation .*Three/ }).click()
     await insist(() => page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click())
     await page.getByRole('link', { name: /Three/ }).waitFor({ state: 'detached' })
-    await log.getByText('Nothing was said yet').waitFor()
+    await log.getByText('No messages yet').waitFor()
   })
 })
 
@@ -164,7 +164,7 @@ describe('the log', () => {
     await lines.getByText('INFO').first().waitFor()
     await look('logs')
     await page.getByLabel('Search').fill('no line has this')
-    await page.getByText('No line is like that').waitFor()
+    await page.getByText('No matching lines').waitFor()
     await page.getByLabel('Search').fill('')
     await page.getByLabel('Source').selectOption('agentd')
     await lines.waitFor()

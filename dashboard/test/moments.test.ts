@@ -25,7 +25,7 @@ describe('an agent at its start', () => {
     await page.getByRole('radio', { name: 'Later' }).waitFor()
     await button('Create').click()
     assert.ok(await page.evaluate(() => document.activeElement?.matches('input[name=model]:invalid')))
-    await page.getByRole('radio', { name: 'A provider, by a key' }).check()
+    await page.getByRole('radio', { name: 'A provider, with a key' }).check()
     await page.getByRole('combobox', { name: 'Provider' }).selectOption('Anthropic')
     await page.getByLabel('Key', { exact: true }).fill('sk-typed')
     await look('agents-new-key')
@@ -54,7 +54,7 @@ describe('an agent at its start', () => {
         engineVersion: '2026.1.99',
       },
     )
-    const sentence = 'Its engine refuses its config.'
+    const sentence = 'Its engine rejects its config.'
     await page.goto(`${url}/dashboard`)
     const health = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Health' }) })
     await health.getByText('An agent did not start:').waitFor()
@@ -64,12 +64,12 @@ describe('an agent at its start', () => {
     await look('overview-failed')
     await health.getByRole('link', { name: 'Broken' }).click()
     await page.getByRole('heading', { name: 'This agent did not start' }).waitFor()
-    await page.getByText('The engine of this agent does not answer').waitFor()
+    await page.getByText('This agent’s engine is not responding').waitFor()
     assert.equal(await page.getByText(sentence).count(), 1)
     assert.equal(await page.getByText('Unrecognized key').count(), 1)
     assert.ok(!(await page.getByText('Unrecognized key').isVisible()))
     await look('agent-failed')
-    await page.getByText('What was reported').click()
+    await page.getByText('Reported error').click()
     await page.getByText('Unrecognized key').waitFor()
     await ranNothing()
     await look('agent-failed-raw')
@@ -79,7 +79,7 @@ describe('an agent at its start', () => {
     await row('Broken').getByText(sentence).waitFor()
     assert.equal(await page.getByRole('list', { name: 'Agents' }).getByRole('listitem').count(), 1)
     await look('agents-failed')
-    await row('Broken').getByText('What was reported').click()
+    await row('Broken').getByText('Reported error').click()
     await row('Broken').getByText('Unrecognized key').waitFor()
     await page.goto(`${url}/dashboard/agents/${broken.agentId}`)
     const steps = page.getByRole('list', { name: 'Startup' })
@@ -112,7 +112,7 @@ describe('an agent at its start', () => {
     await sql(`UPDATE operation SET state = 'failed', finished_at = now() WHERE id = $1`, [operation])
     const late = 'the gateway was not ready in time'
     await sql(`UPDATE agent SET status = 'not_running', status_reason = $2 WHERE id = $1`, [broken.id, late])
-    await page.getByText('Its engine did not come up in time.').waitFor()
+    await page.getByText('Its engine did not start in time.').waitFor()
     await steps.waitFor({ state: 'detached' })
     await page.getByRole('link', { name: 'Overview' }).click()
     await page.getByText('is starting').first().waitFor()

@@ -166,7 +166,7 @@ describe("an agent's files", () => {
     await page.keyboard.press('End')
     await page.keyboard.type(' of ours')
     await page.getByRole('button', { name: 'Save', exact: true }).click()
-    await page.getByText('Somebody else has changed this file meanwhile').waitFor()
+    await page.getByText('Somebody else has changed this file since you opened it').waitFor()
     await page.locator('.cm-deletedChunk').getByText('theirs').waitFor()
     assert.equal(await read('workspace/notes/plan.md'), 'theirs')
     await look('files-conflict')
@@ -202,7 +202,7 @@ describe("an agent's files", () => {
     ])
     await page.getByRole('button', { name: 'uploads' }).click()
     await page.getByRole('button', { name: 'data.bin' }).click()
-    await page.getByText('This is no text').waitFor()
+    await page.getByText('This is not a text file').waitFor()
     await page.getByRole('button', { name: 'page.html' }).click()
     await editor.getByText('window.ran').first().waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
@@ -233,7 +233,7 @@ describe("an agent's snapshots", () => {
    */
   async function take(changed = ''): Promise<string> {
     const answered = page.waitForResponse((answer) => answer.url().endsWith('/snapshots/sync'))
-    await page.getByRole('button', { name: 'Take one now' }).click()
+    await page.getByRole('button', { name: 'Take a snapshot' }).click()
     const { operation } = await (await answered).json()
     if (operation) await own.api.finished(operation.id)
     const { snapshots } = (await own.api.get(`${agent.path}/snapshots`)).body
@@ -265,7 +265,7 @@ describe("an agent's snapshots", () => {
     const [first = ''] = taken
     await button(third, 'Compare').click()
     const compared = page.getByRole('region', { name: 'Difference between two snapshots' })
-    await compared.getByText('Choose Compare at another snapshot').waitFor()
+    await compared.getByText('Choose Compare on another snapshot').waitFor()
     await button(first, 'Compare').click()
     for (const file of ['workspace/second.txt', 'workspace/third.txt'])
       await compared.getByText(file, { exact: true }).waitFor()
@@ -275,7 +275,7 @@ describe("an agent's snapshots", () => {
     await compared.getByText('workspace/second.txt').click()
     await compared.getByText('window.ran').waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
-    await compared.getByRole('link', { name: 'The other way round' }).click()
+    await compared.getByRole('link', { name: 'Swap sides' }).click()
     await compared.getByText('removed').first().waitFor()
     // Of two that somebody has made up, the page says what is wrong.
     await page.goto(`${at}/snapshots?from=${encodeURIComponent(HOSTILE)}&to=bafkqaaa`)
@@ -294,7 +294,7 @@ describe("an agent's snapshots", () => {
     const statusOf = async (name: string) =>
       (await own.api.get(`${agent.path}/files`, { path: `workspace/${name}` })).status
     assert.equal(await statusOf('second.txt'), 404)
-    await page.getByText('The workspace is now the snapshot that you chose.').waitFor()
+    await page.getByText('The workspace was reset to the chosen snapshot.').waitFor()
     await look('snapshots-restored')
     await page.getByRole('button', { name: 'Undo' }).click()
     await until('what it was is back', async () => (await statusOf('fourth.txt')) === 200)
