@@ -104,7 +104,7 @@ describe('an agent in the dashboard', () => {
     )
     // Hints to make something are for those who may.
     for (const [path, empty, hint] of [
-      ['/operate/keys', 'No API keys yet', 'Make one'],
+      ['/operate/keys', 'No API keys yet', 'Create one'],
       [`${agent}/skills`, 'No skills yet', 'Attach one'],
     ] as const) {
       await on.goto(`${url}/dashboard${path}`)
@@ -149,13 +149,13 @@ describe('an agent in the dashboard', () => {
     await row(name).getByRole('link').waitFor()
     const domain = `shop-${agentId}.books-of-the-world.com`
     await button('Add a domain').click()
-    await dialog.getByLabel('Kind').selectOption('A domain of your own')
+    await dialog.getByLabel('Kind').selectOption('Your own domain')
     await dialog.getByLabel('Name').fill(domain)
-    await dialog.getByLabel('Only with the gateway token').check()
+    await dialog.getByLabel('Require the gateway token').check()
     await inDialog('Add a domain').click()
     await isGone()
     const pending = row(domain).first()
-    await pending.getByText('to be proven').waitFor()
+    await pending.getByText('not verified yet').waitFor()
     await pending.getByText('TXT').waitFor()
     assert.equal(await pending.getByRole('button', { name: 'Copy' }).count(), 4)
     await pending.getByRole('button', { name: 'Check the record' }).click()
@@ -178,7 +178,7 @@ describe('an agent in the dashboard', () => {
     await inDialog('Save').click()
     await isGone()
     await row('/shop').getByRole('button', { name: 'Change' }).click()
-    await dialog.getByLabel('Port of the agent').fill('4180')
+    await dialog.getByLabel('Agent port').fill('4180')
     await inDialog('Save').click()
     await row('/shop').getByText('leads to port 4180').waitFor()
     await row('/shop').getByRole('button', { name: 'Remove' }).click()
@@ -199,7 +199,7 @@ describe('an agent in the dashboard', () => {
     await button('Reveal').click()
     await page.getByText(new RegExp(`^git clone .*:${body.token}@.*/${agentId}/git`)).waitFor()
     await button('Hide').click()
-    await button('Make one').click()
+    await button('Create a token').click()
     await page.getByText(/^eyJ/).waitFor()
     await look('settings')
   })
@@ -274,7 +274,7 @@ describe('an agent in the dashboard', () => {
       .waitFor()
     await type(JSON.stringify({ [HOSTILE]: HOSTILE }))
     await button('Check').click()
-    await page.getByText(/The engine refuses it/).waitFor()
+    await page.getByText(/The engine rejects it/).waitFor()
     await ranNothing()
     await button('Discard').click()
     await editor.getByText('Europe/Berlin').waitFor()
@@ -315,7 +315,7 @@ describe('an agent in the dashboard', () => {
     await dialog.getByText(/Detach the other one first/).waitFor()
     await inDialog('Cancel').click()
     await page.getByRole('list', { name: 'Attached to this agent' }).getByText('OPENAI_API_KEY').waitFor()
-    await page.getByRole('list', { name: 'Other secrets in the workspace' }).getByText('CODEX_API_KEY').waitFor()
+    await page.getByRole('list', { name: 'Other workspace secrets' }).getByText('CODEX_API_KEY').waitFor()
     assert.ok(!(await page.content()).includes('sk-OPENAI_API_KEY'))
     await look('secrets')
   })

@@ -134,7 +134,7 @@ describe('agents in the dashboard', () => {
     assert.match(agentId, /^x[a-z0-9]{7}$/)
     await page.getByRole('link', { name: 'Overview' }).click()
     await page.getByText('1 running').waitFor()
-    await page.getByRole('link', { name: 'Bring up an agent' }).first().waitFor()
+    await page.getByRole('link', { name: 'Start a new agent' }).first().waitFor()
     await look('overview')
   })
   it('tasks of the template are there, and another one is made, run and seen to have run', async () => {

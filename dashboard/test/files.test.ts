@@ -233,7 +233,7 @@ describe('a private file', () => {
     await page.getByRole('button', { name: 'Create a link' }).click()
     const link = page.getByRole('link', { name: /X-Expires=3600/ })
     await link.waitFor()
-    await page.getByLabel('Good for').selectOption('7 days')
+    await page.getByLabel('Valid for').selectOption('7 days')
     await link.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Create a link' }).click()
     await page.getByRole('link', { name: /X-Expires=604800/ }).waitFor()

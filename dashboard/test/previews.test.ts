@@ -131,7 +131,7 @@ describe('a preview', () => {
   it('a private file is seen, and read by a link for as long as was chosen', async () => {
     await show(`secret of ${own.id}`, 'secret.txt', 'text/plain', 'private')
     await page.frameLocator('iframe').getByText(`secret of ${own.id}`).waitFor()
-    await page.getByLabel('Good for').selectOption('1 day')
+    await page.getByLabel('Valid for').selectOption('1 day')
     await page.getByRole('button', { name: 'Create a link' }).click()
     const href = await page.getByRole('link', { name: /X-Expires=86400/ }).getAttribute('href')
     assert.match(href ?? '', /^http:.*\/files\/baf/)

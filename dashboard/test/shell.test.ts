@@ -57,7 +57,7 @@ describe('the shell', () => {
     const has = (name: string) =>
       page.waitForFunction((name) => document.activeElement?.textContent === name, name)
     await open('/operate/keys')
-    for (const close of ['Cancel', 'Make the key']) {
+    for (const close of ['Cancel', 'Create the key']) {
       await page.getByRole('button', { name: 'New API key' }).click()
       await dialog().getByLabel('Name', { exact: true }).fill('focus')
       await dialog().getByRole('button', { name: close }).click()
@@ -188,7 +188,7 @@ describe('the overview', () => {
   })
   it('a pin that waits is shown with what it does', async () => {
     await own.api.pin({ cid: ABSENT, name: 'Absent' })
-    await page.getByText('looking for who has it').waitFor()
+    await page.getByText('looking for nodes that have it').waitFor()
   })
   it('a cut stream is told, and goes on behind the last event that was seen', async () => {
     const resumed = page.waitForRequest(
@@ -236,7 +236,7 @@ describe('attacks', () => {
       [`/operate/operations/${encodeURIComponent(HOSTILE)}`, 'operation'],
       [
         `/operate/audit?action=${encodeURIComponent(HOSTILE)}&of=${encodeURIComponent(HOSTILE)}`,
-        'Nothing is like that.',
+        'No matching entries.',
       ],
       [`/${encodeURIComponent(HOSTILE)}`, 'Page not found'],
     ] as const) {
