@@ -1495,7 +1495,7 @@ export const texts = {
         database: ['Database', 'Stores all data'],
         queue: ['Queue', 'Hands operations to the workers'],
         schema: ['Schema', 'Whether the database matches this version'],
-        disk: ['Disk', 'Free space on this machine'],
+        disk: ['Disk', 'Free space where Berth writes'],
         host: ['Agent proxy', 'Connects agents with Berth and the internet'],
         dispatcher: ['Dispatcher', 'Decides which operation runs next'],
         workers: ['Workers', 'Run long operations'],
